@@ -6,15 +6,24 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster test-exact explore e2e image lock clean
+.PHONY: help demo test lint check bench bench-cluster test-exact explore e2e image base lock sbom release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.venv/.ready: pyproject.toml constraints.txt
-	@echo "setting up .venv (pinned in constraints.txt) …"
+PIP := -m pip install --quiet --disable-pip-version-check
+
+.venv/.ready: pyproject.toml locks/dev.txt
+	@echo "setting up .venv (pinned with hashes in locks/dev.txt) …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python $(PIP) --require-hashes --requirement locks/dev.txt
+	@$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv-tools/.ready: locks/tools.txt
+	@echo "setting up .venv-tools (pinned with hashes in locks/tools.txt) …"
+	@$(PYTHON) -m venv .venv-tools
+	@.venv-tools/bin/python $(PIP) --require-hashes --requirement locks/tools.txt
 	@touch $@
 
 demo: .venv/.ready ## the main job on this machine: certificates, webhook, reviews, plan, map
@@ -52,9 +61,23 @@ image: ## the container image, with docker, podman or buildah, whichever works h
 	  [ $$tool != none ] || { echo "no image can be built: none of docker, podman, buildah works here"; exit 1; }; \
 	  $$tool build --tag $(IMAGE) $(IMAGE_FLAGS) .
 
-lock: ## write constraints.txt anew from what is installed
-	@{ echo "# Every version that make installs, so that today and tomorrow run the same code. Made by \`make lock\`."; \
-	  $(BIN)/python -m pip freeze --exclude-editable; } > constraints.txt
+base: ## pin the image's base anew, by the digest that its tag has now
+	@.ci/renew-base Dockerfile
+
+lock: .venv-tools/.ready ## write locks/ anew: versions are kept, LOCK_FLAGS=--upgrade takes the newest
+	@.ci/lock $(LOCK_FLAGS)
+
+sbom: .venv-tools/.ready ## what the image installs, as CycloneDX: dist/bayplan.cdx.json
+	@mkdir -p dist
+	@.venv-tools/bin/cyclonedx-py requirements locks/image.txt --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/bayplan.cdx.json
+	@echo dist/bayplan.cdx.json
+
+release: .venv/.ready sbom ## the wheel, its SBOM and its provenance, in dist/; the same commit gives the same bytes
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
+	  --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python .ci/provenance dist/*.whl dist/bayplan.cdx.json > dist/provenance.json
+	@echo dist/provenance.json
 
 clean: ## remove the virtual environment and the caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -43,10 +45,29 @@ def stages() -> list[list[tuple[str, str]]]:
     return found
 
 
-def pinned() -> dict[str, str]:
-    """The versions in constraints.txt, by name."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    return dict(line.split("==") for line in lines if not line.startswith("#"))
+def pinned(lock: str) -> dict[str, str]:
+    """The versions in a lock, by name; each has the hashes of its files."""
+    lines = (ROOT / "locks" / lock).read_text().replace("\\\n", " ").splitlines()
+    rows = [line.split() for line in lines if line and not line.startswith("#")]
+    assert all(any(part.startswith("--hash=sha256:") for part in row) for row in rows)
+    return dict(row[0].split("==") for row in rows)
+
+
+def normal(name: str) -> str:
+    """The name of a distribution as locks spell it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needed(*roots: str, extra: str = "") -> set[str]:
+    """The distributions that these need here, themselves included."""
+    wanted, seen = list(roots), set[str]()
+    while wanted:
+        one = wanted.pop()
+        seen.add(normal(one))
+        needs = [Requirement(row) for row in metadata.requires(one) or []]
+        given = [need for need in needs if not need.marker or need.marker.evaluate({"extra": extra})]
+        wanted += [need.name for need in given if normal(need.name) not in seen]
+    return seen
 
 
 def copied() -> set[str]:
@@ -73,8 +94,8 @@ def test_everything_that_the_package_is_made_of_is_copied() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     about = project["project"]
-    needed = {*wheel["packages"], *wheel["force-include"], about["readme"], *about["license-files"]}
-    assert needed <= copied()
+    parts = {*wheel["packages"], *wheel["force-include"], about["readme"], *about["license-files"]}
+    assert parts <= copied()
 
 
 def test_the_image_runs_bayplan_as_the_user_of_the_deployment() -> None:
@@ -90,29 +111,75 @@ def test_versions_are_pinned_and_tools_stay_behind() -> None:
     build, last = stages()
     commands = [part for word, rest in build if word == "RUN" for part in rest.split(" && ")]
     installs = [command for command in commands if " install " in command]
-    assert len(installs) == 2
-    assert all("--constraint constraints.txt" in command for command in installs)
+    assert len(installs) == 3
+    assert all("--require-hashes" in command or "--no-index" in command for command in installs)
     assert not [rest for word, rest in last if word in ("RUN", "ADD")]
     bases = [stage[0][1].split()[0] for stage in (build, last)]
-    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    assert all(re.fullmatch(r"python:[0-9.]+-slim@sha256:[0-9a-f]{64}", base) for base in bases)
     wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert all(wanted.removeprefix(">=") in base for base in bases)
 
 
 def test_the_build_backend_is_pinned_with_all_that_it_needs() -> None:
-    """The build takes it from constraints.txt and fetches no other, in no isolated build."""
+    """The build takes it from its lock and fetches no other, in no isolated build; so does `make`."""
     (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
     name = re.split("[>=<~]", backend)[0]
     (build,) = [rest for word, rest in instructions() if word == "RUN" and "pip wheel" in rest]
     assert "--no-build-isolation" in build
-    wanted, seen = [name], set()
-    while wanted:
-        one = wanted.pop()
-        seen.add(one)
-        needs = [Requirement(row) for row in metadata.requires(one) or []]
-        wanted += [need.name for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
-        wanted = [row for row in wanted if row not in seen]
-    assert seen <= set(pinned())
+    assert needed(name) <= set(pinned("build.txt"))
+    assert needed(name) <= set(pinned("dev.txt"))
+
+
+LEFT_OUT = {"pendulum", "jmespath"}
+"""What cel-python asks for and only its own code uses, of which nothing is run."""
+
+
+def test_the_image_has_what_is_needed_and_no_more() -> None:
+    """No tool of [dev], and nothing that no code of ours runs; the versions are those that are tested."""
+    ours, tested = pinned("image.txt"), pinned("dev.txt")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    runs = needed(*(Requirement(row).name for row in project["dependencies"]))
+    tools = {normal(Requirement(row).name) for row in project["optional-dependencies"]["dev"]}
+    assert set(ours) - {"colorama"} == runs - LEFT_OUT
+    assert not set(ours) & tools
+    assert ours.items() <= tested.items()
+
+
+def test_nothing_needs_what_the_image_leaves_out() -> None:
+    """A manifest is mutated by the shipped policies where neither library can be imported."""
+    manifest = ROOT / "manifests" / "examples" / "job-without-resources.yaml"
+    lines = (
+        "import sys",
+        *(f"sys.modules[{name!r}] = None" for name in sorted(LEFT_OUT)),
+        "from webhook.cli.main import main",
+        f"sys.exit(main(['mutate', '-f', {str(manifest)!r}, '-o', 'patch']))",
+    )
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+def test_no_lock_names_where_its_files_come_from() -> None:
+    """That is the machine's to say; the hashes hold wherever it is."""
+    assert not [path for path in (ROOT / "locks").iterdir() if "://" in path.read_text()]
+
+
+def test_provenance_tells_the_files_the_commit_and_the_locks(tmp_path: Path) -> None:
+    """An in-toto statement whose digests are those of the files."""
+    wheel = tmp_path / "bayplan-0-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    command = [sys.executable, str(ROOT / ".ci" / "provenance"), str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    (subject,) = said["subject"]
+    assert subject == {"name": wheel.name, "digest": {"sha256": hashlib.sha256(b"wheel").hexdigest()}}
+    source, *locks = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert source["digest"]["gitCommit"] == head.stdout.strip()
+    for lock in locks:
+        assert lock["digest"]["sha256"] == hashlib.sha256((ROOT / lock["uri"]).read_bytes()).hexdigest()
 
 
 def test_the_user_of_the_image_has_a_home_that_can_be_written() -> None:

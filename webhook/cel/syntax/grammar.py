@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import resources
+from importlib import util
+from pathlib import Path
 from typing import Any, Final
 
 from lark import Lark, UnexpectedInput
@@ -71,11 +72,19 @@ def _patched(source: str) -> str:
     return source + _ADDED
 
 
+def _packaged() -> str:
+    """The grammar file, without running the package that it is in: that would ask for libraries which nothing
+    else needs, and which the image leaves out (`make lock`)."""
+    found = util.find_spec("celpy")
+    if found is None or not found.submodule_search_locations:
+        raise ModuleNotFoundError("the package cel-python is not installed")
+    return Path(found.submodule_search_locations[0], "cel.lark").read_text(encoding="utf-8")
+
+
 @lru_cache(maxsize=1)
 def _parser() -> Lark:
-    source = resources.files("celpy").joinpath("cel.lark").read_text(encoding="utf-8")
     return Lark(
-        _patched(source),
+        _patched(_packaged()),
         parser="lalr",
         start="expr",
         transformer=TreeBuilder(),
