@@ -6,7 +6,7 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster test-exact explore e2e image base lock sbom release clean
+.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e image base lock sbom release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,10 @@ bench: .venv/.ready ## measure CEL and the planner, side by side with others in 
 bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control plane, 1 and 3 replicas (minutes)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.bench.cluster.run
+
+attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (an hour; REVIEWS=n)
+	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
+	@$(BIN)/python -m tests.attack.run $(REVIEWS)
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -30,6 +31,7 @@ from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore
+from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
@@ -99,6 +101,8 @@ class Service:
     parameters: ParametersStore = field(default_factory=ParametersStore)
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     workers: ThreadPoolExecutor = field(default_factory=_workers)
+    seats: Seats = field(default_factory=lambda: Seats(WORKERS))
+    """Whose turn it is at the workers."""
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -126,6 +130,9 @@ class Service:
                 return self._refused(
                     request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"
                 )
+            except Crowded:
+                message = f"too many calls of {_flow(request)} wait for a decision; apply again in a moment"
+                return self._refused(request, 429, "TooManyRequests", message)
             return replace(decision, tries=lost + 1)
         message = (
             f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
@@ -160,8 +167,10 @@ class Service:
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock())
-            deciding = workers.submit(self._decide, request, phase, book, read, lost, call)
-            draft = await self._drafted(deciding, call)
+            work = partial(self._decide, request, phase, book, read, lost, call)
+            # A call whose place was taken has had its turn.
+            begun = workers.submit(work) if lost else await self.seats.submit(workers, _flow(request), work)
+            draft = await self._drafted(begun, call)
             if request.dry_run:
                 return draft.decision
             if draft.relied:  # another call reserves the same gang: decide again with its outcome
@@ -278,6 +287,11 @@ class _Draft:
     decision: Decision
     relied: InFlight = ()
     promised: InFlight = ()
+
+
+def _flow(request: AdmissionRequest) -> str:
+    """Whose calls wait behind each other: a user's in a namespace."""
+    return f"{request.user_info.username or 'somebody'} in {request.namespace or 'no namespace'}"
 
 
 def _relied(decision: Decision, unread: InFlight) -> InFlight:

@@ -1,0 +1,138 @@
+"""Whose call is decided next: invariants of the queue, and what a storm does to others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.server.fair_queue import HAND, QUEUES, FairQueue, Ticket, hand_of
+from webhook.server.seats import Crowded, Seats
+
+FLOWS = st.sampled_from(["ann in a", "bob in a", "ann in b", "eve in c"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), FLOWS),
+        st.tuples(st.just("end"), st.floats(0, 5)),
+        st.tuples(st.just("leave"), st.integers(0, 10)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS, st.integers(1, 4), st.integers(1, 8), st.integers(1, 3))
+def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
+    steps: list[tuple[str, object]], seats: int, queues: int, length: int
+) -> None:
+    """Whatever comes, ends and leaves: at most `seats` run, nothing is lost or served twice, no queue is
+    longer than it may be, and of several seats one is kept from the flow that has the others."""
+    queue: FairQueue[int] = FairQueue(seats, queues, 2, length)
+    waiting: list[Ticket[int]] = []
+    running: list[Ticket[int]] = []
+    number = 0
+    for step, value in steps:
+        if step == "put":
+            number += 1
+            ticket = queue.put(str(value), number)
+            if ticket is not None:
+                waiting.append(ticket)
+        elif step == "end" and running:
+            queue.end(running.pop(0), float(str(value)))
+        elif step == "leave" and waiting:
+            assert queue.leave(waiting.pop(int(str(value)) % len(waiting)))
+        while (given := queue.take()) is not None:
+            waiting.remove(given)
+            assert not queue.leave(given)
+            running.append(given)
+        assert len(queue) == len(waiting)
+        assert len(running) <= seats
+        by_flow = Counter(ticket.flow for ticket in running)
+        assert all(count <= max(1, seats - 1) for count in by_flow.values())
+        assert all(count <= length for count in Counter(ticket.queue for ticket in waiting).values())
+        if len(running) < seats:  # whoever waits has its share of the seats, or stands behind one who has
+            full = {flow for flow, count in by_flow.items() if count >= max(1, seats - 1)}
+            heads = {ticket.queue: ticket for ticket in reversed(waiting)}
+            assert all(ticket.flow in full for ticket in heads.values())
+
+
+@given(st.integers(1, 200), st.floats(0.1, 60), st.integers(2, 4))
+def test_a_call_of_another_flow_is_next_however_large_the_storm(count: int, cost: float, seats: int) -> None:
+    """It finds a seat at once, although hundreds of heavy calls came before it."""
+    queue: FairQueue[str] = FairQueue(seats)
+    for _ in range(count):
+        queue.put("eve in c", "heavy")
+    for _ in range(3):
+        heavy = queue.take()
+        if heavy is not None:
+            queue.end(heavy, cost)
+    while queue.take() is not None:
+        pass
+    queue.put("ann in a", "light")
+    given = queue.take()
+    assert given is not None
+    assert given.call == "light"
+
+
+def test_flows_get_alike_work_where_all_of_them_wait() -> None:
+    """Calls of 1 s and of 0.1 s: the seconds given are alike, not the number of calls."""
+    queue: FairQueue[float] = FairQueue(2, 64, 1, 10_000)
+    for _ in range(400):
+        queue.put("eve in c", 1.0)
+        queue.put("ann in a", 0.1)
+        queue.put("bob in b", 0.1)
+    work: Counter[str] = Counter()
+    running: list[Ticket[float]] = []
+    while sum(work.values()) < 60:
+        while (given := queue.take()) is not None:
+            running.append(given)
+        ended = min(running, key=lambda ticket: ticket.call)
+        running.remove(ended)
+        queue.end(ended, ended.call)
+        work[ended.flow] += ended.call  # type: ignore[assignment]
+    assert max(work.values()) < 1.25 * min(work.values())
+
+
+def test_hardly_any_flow_has_all_its_queues_in_common_with_another() -> None:
+    """Hands are dealt without repetition, the same each time; of 20,000 flows none shares a storm's."""
+    storm = set(hand_of("eve in c"))
+    hands = [hand_of(f"user-{number} in team") for number in range(20_000)]
+    assert all(len(set(hand)) == HAND and max(hand) < QUEUES for hand in hands)
+    assert not [hand for hand in hands if set(hand) <= storm]
+    assert len({queue for hand in hands for queue in hand}) == QUEUES
+
+
+async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
+    """Two threads, forty calls of one user that take 50 ms each: another's come through at once, and the last
+    of the storm hear that too many wait."""
+    seats = Seats(2, patience=0.5)
+    with ThreadPoolExecutor(2) as threads:
+
+        async def call(flow: str, seconds: float) -> float:
+            began = time.monotonic()
+            await asyncio.wrap_future(await seats.submit(threads, flow, lambda: time.sleep(seconds)))
+            return time.monotonic() - began
+
+        storm = [asyncio.create_task(call("eve in c", 0.05)) for _ in range(40)]
+        await asyncio.sleep(0.02)
+        others = [await call("ann in a", 0.001) for _ in range(5)]
+        outcomes = await asyncio.gather(*storm, return_exceptions=True)
+    assert sorted(others)[2] < 0.05, others
+    assert any(isinstance(outcome, Crowded) for outcome in outcomes)
+    assert sum(isinstance(outcome, float) for outcome in outcomes) >= 5
+
+
+async def test_a_caller_that_hangs_up_gives_its_turn_to_the_next() -> None:
+    """In the queue and at work alike: the seat is free when the work has ended."""
+    seats = Seats(1)
+    with ThreadPoolExecutor(1) as threads:
+        first = await seats.submit(threads, "a", lambda: time.sleep(0.1))
+        gone = asyncio.create_task(seats.submit(threads, "b", lambda: 1))
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert (await asyncio.wrap_future(await seats.submit(threads, "c", lambda: 2))) == 2
+        assert first.done()

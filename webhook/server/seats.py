@@ -1,0 +1,68 @@
+"""Seats for decisions, given in the order of a `FairQueue`: the thin shell of it on the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import TypeVar
+
+from webhook.server.fair_queue import FairQueue, Ticket
+
+WAIT_SECONDS = 3.5
+"""How long a call waits for its seat: less than the deadline of a call (`http.DEADLINE`), so that there is
+time to say why it was not decided."""
+
+T = TypeVar("T")
+Turn = asyncio.Future[None]
+
+
+class Crowded(Exception):  # noqa: N818 - an outcome, not a fault
+    """Too many calls of the flow wait, or this one has waited for too long."""
+
+
+class Seats:
+    """As many decisions at once as there are threads, whosever turn it is; nobody waits longer than
+    `patience` seconds."""
+
+    def __init__(self, count: int, patience: float = WAIT_SECONDS) -> None:
+        self._queue: FairQueue[Turn] = FairQueue(count)
+        self._patience = patience
+
+    async def submit(self, executor: Executor, flow: str, work: Callable[[], T]) -> Future[T]:
+        """The work, begun in a thread of the executor when the flow's turn has come.
+
+        The seat is free again when the work ends, also where nobody waits for it any more. Raises `Crowded`.
+        """
+        loop = asyncio.get_running_loop()
+        ticket = self._queue.put(flow, loop.create_future())
+        if ticket is None:
+            raise Crowded
+        self._seat_next()
+        try:
+            async with asyncio.timeout(self._patience):
+                await ticket.call
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if not self._queue.leave(ticket):  # its turn came in the moment of the cancellation
+                self._end(ticket, 0.0)
+            if isinstance(error, TimeoutError):
+                raise Crowded from None
+            raise
+        began = time.monotonic()
+        running = executor.submit(work)
+
+        def ended(_: Future[T]) -> None:
+            loop.call_soon_threadsafe(self._end, ticket, time.monotonic() - began)
+
+        running.add_done_callback(ended)
+        return running
+
+    def _end(self, ticket: Ticket[Turn], seconds: float) -> None:
+        self._queue.end(ticket, seconds)
+        self._seat_next()
+
+    def _seat_next(self) -> None:
+        while (ticket := self._queue.take()) is not None:
+            if not ticket.call.done():
+                ticket.call.set_result(None)
