@@ -32,7 +32,7 @@ from tests.e2e.replicas import Replicas
 
 Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-REVIEWS, CLIENTS = 100_000, 32
+REVIEWS, CLIENTS = 100_000, 6
 SAMPLE = 300
 """Patched objects that are held against the API server's own validation."""
 CONNECTIONS, SIEGE_SECONDS = 2_000, 15.0
@@ -86,7 +86,11 @@ def storable(number: int) -> Json | None:
     body = review(number)
     request = body.get("request")
     obj = request.get("object") if isinstance(request, dict) else None
-    if not isinstance(obj, dict) or obj.get("kind") not in PLACES or request.get("operation") != "CREATE":
+    if (
+        not isinstance(obj, dict)
+        or str(obj.get("kind")) not in PLACES
+        or request.get("operation") != "CREATE"
+    ):
         return None
     spec = obj.get("spec")
     template = spec.get("template") if isinstance(spec, dict) else None

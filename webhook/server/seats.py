@@ -33,7 +33,8 @@ class Seats:
     async def submit(self, executor: Executor, flow: str, work: Callable[[], T]) -> Future[T]:
         """The work, begun in a thread of the executor when the flow's turn has come.
 
-        The seat is free again when the work ends, also where nobody waits for it any more. Raises `Crowded`.
+        The seat is free again when the work ends, also where nobody waits for it any more, and not before
+        those who do have been told. Raises `Crowded`.
         """
         loop = asyncio.get_running_loop()
         ticket = self._queue.put(flow, loop.create_future())
@@ -50,13 +51,18 @@ class Seats:
                 raise Crowded from None
             raise
         began = time.monotonic()
-        running = executor.submit(work)
+        outcome: Future[T] = Future()
+        outcome.set_running_or_notify_cancel()  # who gives up waiting cancels no work that has begun
 
-        def ended(_: Future[T]) -> None:
+        def ended(running: Future[T]) -> None:
+            if (error := running.exception()) is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(running.result())
             loop.call_soon_threadsafe(self._end, ticket, time.monotonic() - began)
 
-        running.add_done_callback(ended)
-        return running
+        executor.submit(work).add_done_callback(ended)
+        return outcome
 
     def _end(self, ticket: Ticket[Turn], seconds: float) -> None:
         self._queue.end(ticket, seconds)
