@@ -75,10 +75,10 @@ def _patched(source: str) -> str:
 def _packaged() -> str:
     """The grammar file, without running the package that it is in: that would ask for libraries which nothing
     else needs, and which the image leaves out (`make lock`)."""
-    found = util.find_spec("celpy")
-    if found is None or not found.submodule_search_locations:
+    package = util.find_spec("celpy")
+    if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("the package cel-python is not installed")
-    return Path(found.submodule_search_locations[0], "cel.lark").read_text(encoding="utf-8")
+    return Path(package.submodule_search_locations[0], "cel.lark").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)

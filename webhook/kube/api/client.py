@@ -95,7 +95,7 @@ class Api:
         configuration.retries = False
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
-        self._epoch, self._told = time.time() - time.monotonic(), False
+        self._epoch, self._has_server_time = time.time() - time.monotonic(), False
         """The time at zero of the monotonic clock; the API server's, once its first answer has told."""
 
     @property
@@ -245,8 +245,8 @@ class Api:
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
             raise Unreachable(_words(error)) from error
-        if not self._told:
-            self._told = True
+        if not self._has_server_time:
+            self._has_server_time = True
             self._epoch = _epoch(response.headers.get("Date", ""), self._epoch)
         return response
 
