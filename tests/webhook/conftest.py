@@ -14,8 +14,7 @@ from tests.webhook.calls import PATIENCE, Serve, ServedWebhook, clusters
 from webhook.cli.inputs import policy_store
 from webhook.server.cluster_source import ClusterSource
 from webhook.server.http import Webhook
-from webhook.server.seats import Seats
-from webhook.server.service import WORKERS, Service
+from webhook.server.service import Service
 
 
 @pytest.fixture
@@ -32,8 +31,7 @@ def serve(tmp_path: Path) -> Serve:
         now = [1_000_000.0]
         book = ledger or SqliteLedger(tmp_path / "ledger.db")
         store = policy_store([policies] if policies else ())
-        source = cluster or clusters(*names)
-        service = Service(store, book, source, clock=lambda: now[0], seats=Seats(WORKERS, PATIENCE))
+        service = Service(store, book, cluster or clusters(*names), clock=lambda: now[0])
         webhook = Webhook(service, deadline=PATIENCE)
         async with TestClient(TestServer(webhook.app())) as client:
             yield ServedWebhook(client, book, webhook, now)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import TypeVar
 
 from webhook.server.fair_queue import FairQueue, Ticket
-
-WAIT_SECONDS = 3.5
-"""How long a call waits for its seat: less than the deadline of a call (`http.DEADLINE`), so that there is
-time to say why it was not decided."""
 
 T = TypeVar("T")
 Turn = asyncio.Future[None]
@@ -23,15 +20,16 @@ class Crowded(Exception):  # noqa: N818 - an outcome, not a fault
 
 
 class Seats:
-    """As many decisions at once as there are threads, whosever turn it is; nobody waits longer than
-    `patience` seconds."""
+    """As many decisions at once as there are threads, whosever turn it is."""
 
-    def __init__(self, count: int, patience: float = WAIT_SECONDS) -> None:
+    def __init__(self, count: int) -> None:
         self._queue: FairQueue[Turn] = FairQueue(count)
-        self._patience = patience
 
-    async def submit(self, executor: Executor, flow: str, work: Callable[[], T]) -> Future[T]:
-        """The work, begun in a thread of the executor when the flow's turn has come.
+    async def submit(
+        self, executor: Executor, flow: str, work: Callable[[], T], until: float = math.inf
+    ) -> Future[T]:
+        """The work, begun in a thread of the executor when the flow's turn has come. `until`: how long it
+        waits for that, by the monotonic clock.
 
         The seat is free again when the work ends, also where nobody waits for it any more, and not before
         those who do have been told. Raises `Crowded`.
@@ -42,7 +40,7 @@ class Seats:
             raise Crowded
         self._seat_next()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(until - time.monotonic() if until < math.inf else None):
                 await ticket.call
         except (TimeoutError, asyncio.CancelledError) as error:
             if not self._queue.leave(ticket):  # its turn came in the moment of the cancellation

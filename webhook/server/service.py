@@ -169,8 +169,12 @@ class Service:
             book = await self.ledger.book(self.clock())
             work = partial(self._decide, request, phase, book, read, lost, call)
             # A call whose place was taken has had its turn.
-            begun = workers.submit(work) if lost else await self.seats.submit(workers, _flow(request), work)
-            draft = await self._drafted(begun, call)
+            draft = await self._drafted(
+                workers.submit(work)
+                if lost
+                else await self.seats.submit(workers, _flow(request), work, call.until),
+                call,
+            )
             if request.dry_run:
                 return draft.decision
             if draft.relied:  # another call reserves the same gang: decide again with its outcome

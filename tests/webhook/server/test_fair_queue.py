@@ -108,12 +108,13 @@ def test_hardly_any_flow_has_all_its_queues_in_common_with_another() -> None:
 async def test_a_storm_leaves_a_thread_to_others_and_is_told_so() -> None:
     """Two threads, forty calls of one user that take 50 ms each: another's come through at once, and the last
     of the storm hear that too many wait."""
-    seats = Seats(2, patience=0.5)
+    seats = Seats(2)
     with ThreadPoolExecutor(2) as threads:
 
         async def call(flow: str, seconds: float) -> float:
             began = time.monotonic()
-            await asyncio.wrap_future(await seats.submit(threads, flow, lambda: time.sleep(seconds)))
+            turn = await seats.submit(threads, flow, lambda: time.sleep(seconds), began + 0.5)
+            await asyncio.wrap_future(turn)
             return time.monotonic() - began
 
         storm = [asyncio.create_task(call("eve in c", 0.05)) for _ in range(40)]
