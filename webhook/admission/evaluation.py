@@ -21,7 +21,7 @@ from webhook.admission.plan_step import PlanStep
 from webhook.admission.unchanged import mendable, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.pod_affinity import without_former_placement
@@ -220,5 +220,5 @@ class Evaluation:
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:
     """The workload of an object that may have come with the note of a former plan."""
-    noted = placement_annotation((obj.get("metadata") or {}).get("annotations") or {}).stated
+    noted = placement_annotation(find(obj, ("metadata", "annotations"))).stated
     return replace(workload, gangs=as_noted(workload.gangs, noted)) if noted else workload
