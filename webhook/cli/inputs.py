@@ -105,8 +105,13 @@ def manifests(paths: Sequence[str]) -> list[Document]:
     """The objects to look at. Raises `InputError`, also where there is none."""
     documents = objects(paths)
     if not documents:
-        raise InputError("no object in it", Where(", ".join(paths)))
+        raise no_object(paths)
     return documents
+
+
+def no_object(paths: Sequence[str]) -> InputError:
+    """What is told where files hold nothing."""
+    return InputError("no object in it", Where(", ".join(paths)))
 
 
 def once(documents: list[Document]) -> list[Document]:

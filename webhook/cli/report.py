@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.mutate import MutationResult, decide_all, notes
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.files.reader import STDIN
-from webhook.report.collect import Subject, results
+from webhook.files.reader import STDIN, objects_and_errors
+from webhook.report.collect import Subject, results, unread
 from webhook.report.formats import FORMATS
 from webhook.report.model import Report
 
@@ -35,6 +36,8 @@ out (of those in the cluster, or else of those that ship) counts as unchanged.
 A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
 there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.
 
+A file that cannot be read is a finding of that file, and the rest is reported.
+
 exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
 """
 
@@ -54,6 +57,7 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_policies(parser)
     inputs.add_mode(parser)
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
+    parser.add_argument("--all", action="store_true", help="show what passes too, in formats for people")
     parser.add_argument(
         "--warn-exit-code",
         type=_status,
@@ -81,18 +85,22 @@ def run(args: argparse.Namespace) -> int:
         report = asyncio.run(
             report_running(args.kubeconfig, policies, args.namespace, Settings(mode=args.mode))
         )
-        FORMATS[args.output](report, sys.stdout)
+        FORMATS[args.output](replace(report, every=args.all), sys.stdout)
         return _exit_status(args, report)
     snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
-    documents = inputs.manifests(args.filename)
+    documents, errors = objects_and_errors(args.filename)
+    if not documents and not errors:
+        raise inputs.no_object(args.filename)
     outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
     fates = tuple((outcome.name.split("/")[0], outcome.decision.outcome) for outcome in outcomes)
-    report = Report(results(_subject(outcome) for outcome in outcomes), policies.revision, fates=fates)
+    all_results = (*unread(errors), *results(_subject(outcome) for outcome in outcomes))
+    report = Report(all_results, policies.revision, fates=fates, every=args.all)
     FORMATS[args.output](report, sys.stdout)
     for line in notes(policies, outcomes):
         inputs.note(line)
-    return 2 if any(outcome.decision.malformed for outcome in outcomes) else _exit_status(args, report)
+    unusable = errors or any(outcome.decision.malformed for outcome in outcomes)
+    return 2 if unusable else _exit_status(args, report)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -50,6 +50,24 @@ def objects(paths: Sequence[str]) -> list[Document]:
     return [item for document in documents(paths) for item in _items(document)]
 
 
+def objects_and_errors(paths: Sequence[str]) -> tuple[list[Document], list[InputError]]:
+    """The objects of the files that can be read, and what is wrong with each of the others.
+
+    Raises `InputError` for a path that names no file, or a folder that cannot be read or holds none.
+    """
+    read: list[Document] = []
+    errors: list[InputError] = []
+    for path in paths:
+        if path not in ("", STDIN) and not os.path.exists(path):
+            raise InputError("no such file or folder", Where(path))
+    for file in (file for path in paths for file in _files(path)):
+        try:
+            read += [item for document in _documents(file) for item in _items(document)]
+        except InputError as error:
+            errors.append(error)
+    return read, errors
+
+
 def _items(document: Document) -> Iterator[Document]:
     value, where = document.value, Where(document.file, f"document {document.index + 1}")
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):

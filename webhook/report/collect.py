@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
 from planner.model.words import listed
 from webhook.admission.decision import PLAN, Decision
 from webhook.admission.settings import Mode
@@ -25,6 +27,8 @@ from webhook.report.lines import line_of
 from webhook.report.model import MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field
 
+_PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
+"""A file as an error names it: with line and column where it does not parse."""
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
 _DEEDS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
 """What `enforce` would do, by the rule of a policy's result or the decision of the plan's."""
@@ -65,6 +69,24 @@ def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
         for subject in subjects
         for result in _of(subject)
     )
+
+
+def unread(errors: Iterable[InputError]) -> tuple[Result, ...]:
+    """A result for each file that cannot be read, in place of those of its objects."""
+    return tuple(map(_unread, errors))
+
+
+def _unread(error: InputError) -> Result:
+    place = _PLACE.fullmatch(error.where.file)
+    assert place is not None, "it matches any text"
+    file, line = place.group("file", "line")
+    name = PurePath(file).name
+    return Result(name, "error", "policy", "input", "unreadable", _about(error), file, int(line or 0))
+
+
+def _about(error: InputError) -> str:
+    """What is wrong, with the object in the file, but not the file: the result names it."""
+    return ": ".join(part for part in (error.where.object, error.where.field, error.message) if part)
 
 
 def _in_mode(result: Result, mode: Mode) -> Result:

@@ -72,16 +72,45 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectResults:
+    """One object under report with its results, the worst first."""
+
+    name: str
+    results: tuple[Result, ...]
+
+    @property
+    def worst(self) -> Outcome:
+        """The gravest outcome of all."""
+        return self.results[0].result
+
+    @property
+    def findings(self) -> tuple[Result, ...]:
+        """Errors, failures and warnings."""
+        return tuple(result for result in self.results if result.result in WORST_FIRST[:3])
+
+    @property
+    def places(self) -> tuple[Result, ...]:
+        """What the plan says of gangs that have a place."""
+        return tuple(result for result in self.results if result.source == "plan" and result.result == "pass")
+
+    @property
+    def changed_by(self) -> tuple[str, ...]:
+        """The policies that would change it, each once."""
+        return tuple(dict.fromkeys(result.policy for result in self.results if result.rule == MUTATION))
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The results in the order of the objects, the policies' revision, and the time if it is to be told.
 
-    `fates`: NAMESPACE and fate of every object, in their order.
+    `fates`: NAMESPACE and fate of every object, in their order. `every`: people are shown what passes too.
     """
 
     results: tuple[Result, ...]
     revision: str = ""
     generated: datetime | None = None
     fates: tuple[tuple[str, Fate], ...] = ()
+    every: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "revision", printable(self.revision))
@@ -121,6 +150,17 @@ class Report:
         """How many objects each policy would change; only those that would change some."""
         pairs = {(r.policy, r.object, r.api_version) for r in self.results if r.rule == MUTATION}
         return dict(Counter(policy for policy, _, _ in pairs))
+
+    @property
+    def by_object(self) -> tuple[ObjectResults, ...]:
+        """The objects with their results, those with the worst first, then as they stand.
+
+        What stands twice, in two files, is two objects.
+        """
+        grouped: dict[tuple[str, str, str], list[Result]] = {}
+        for result in self.worst_first:
+            grouped.setdefault((result.object, result.api_version, result.file), []).append(result)
+        return tuple(ObjectResults(name, tuple(results)) for (name, _, _), results in grouped.items())
 
     @property
     def worst_first(self) -> tuple[Result, ...]:

@@ -1,20 +1,35 @@
-"""A report as a table for a terminal, the worst first; plain and uncut where the output is no terminal."""
+"""A report for a terminal, object by object with the worst first; plain where the output is no terminal.
+
+Lines fit the terminal, or 80 columns where there is none: a CI log folds longer ones at any character. A
+message is always whole. What only passes is counted; `Report.every` shows it too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import TextIO
 
+from rich.console import Console
 from rich.text import Text
 
 from webhook.report import terminal
-from webhook.report.model import FATES, WORST_FIRST, Outcome, Report, Result
+from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
 
 _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red", "skip": "dim"}
 
 
+WIDTH = 80
+"""Columns where no terminal tells: what logs, mails and pull requests show without folding."""
+
+
+INDENT = " " * 8
+"""Under the outcome of a finding, which is at most five letters between blanks."""
+
+
 def write(report: Report, out: TextIO) -> None:
-    """Write the summary by namespace and by policy, then the results, and last the summary in words."""
+    """Write the summary by namespace, the objects with their findings, the policies, and the summary in
+    words."""
     console = terminal.console(out)
     if report.fates:
         console.print(report.fate_of_all())
@@ -24,21 +39,67 @@ def write(report: Report, out: TextIO) -> None:
         ]
         console.print(terminal.table(("namespace", *FATES), spaces))
         console.print()
+    width = min(console.width, 120) if out.isatty() else WIDTH
+    for entry in report.by_object:
+        if report.every or entry.findings or entry.changed_by:
+            _object(console, entry, width, every=report.every)
+            console.print()
     if report.results:
-        heads = ("policy", "changes", *WORST_FIRST)
-        rows = ((policy, report.changes.get(policy, 0), row) for policy, row in report.by_policy.items())
-        console.print(terminal.table(heads, [_counts(*row) for row in rows]))
-        console.print()
-        columns = ("result", "object", "policy", "where", "message")
-        console.print(terminal.table(columns, [_row(result) for result in report.worst_first]))
-        console.print()
+        _policies(console, report)
     revision = f" (policies {report.revision})" if report.revision else ""
     console.print(f"{report.headline()}{revision}")
 
 
-def _row(result: Result) -> tuple[Text | str, ...]:
-    where = " ".join(part for part in (result.place, result.field) if part)
-    return Text(result.result, _COLOUR[result.result]), result.object, result.title, where, result.message
+def _object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
+    """The object, each finding with its place and its message, who would change it, and what passes."""
+    console.print(Text(entry.name, f"bold {_COLOUR[entry.worst]}"))
+    for result in entry.results if every else (*entry.findings, *entry.places):
+        console.print(Text("  ") + Text(f"{result.result:<5}", _COLOUR[result.result]), end=" ")
+        for line in _lines_of(result, width):
+            console.print(line)
+    if entry.changed_by and not every:
+        console.print(_folded(f"would be changed by {', '.join(entry.changed_by)}", "  ", width))
+
+
+def _lines_of(result: Result, width: int) -> Iterator[str]:
+    """Policy and rule, the file where it fits beside them, the field, and the message."""
+    place = f"  {result.place}" if result.place else ""
+    beside = len(INDENT + result.title + place) <= width
+    yield result.title + (place if beside else "")
+    if place and not beside:
+        yield f"{INDENT}{result.place}"
+    if result.field:
+        yield f"{INDENT}{result.field}"
+    if result.message:
+        yield _folded(result.message, INDENT, width)
+
+
+def _folded(text: str, indent: str, width: int) -> str:
+    """The text in lines of at most `width` columns; a longer word, which people copy, stays whole."""
+    fold = textwrap.TextWrapper(
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(line for part in text.splitlines() for line in fold.wrap(part) or [""])
+
+
+def _policies(console: Console, report: Report) -> None:
+    """A row for each policy with a finding or a change; those that only pass are counted."""
+    rows, quiet = [], 0
+    for policy, counts in report.by_policy.items():
+        changes = report.changes.get(policy, 0)
+        if not (report.every or changes or any(counts[verdict] for verdict in WORST_FIRST[:3])):
+            quiet += 1
+            continue
+        rows.append(_counts(policy, changes, counts))
+    if rows:
+        console.print(terminal.table(("policy", "changes", *WORST_FIRST), rows))
+    if quiet:
+        console.print(f"{quiet} {'more ' if rows else ''}policies have no finding; --all shows them")
+    console.print()
 
 
 def _counts(policy: str, changes: int, counts: Mapping[Outcome, int]) -> tuple[Text | str, ...]:

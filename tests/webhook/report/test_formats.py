@@ -88,21 +88,51 @@ def test_json_holds_every_field():
     assert set(first) >= {"object", "file", "source", "policy", "rule", "result", "severity", "message"}
 
 
-def test_the_table_shows_the_worst_first_and_cuts_nothing():
-    """In a pipe every word is there, without colour, and the summary is the last line."""
-    lines = written("table").splitlines()
-    heads = next(n for n, line in enumerate(lines) if line.startswith("result"))
-    assert [line.split()[0] for line in lines[heads + 1 : heads + 6]] == [
-        "error",
-        "fail",
-        "warn",
-        "pass",
-        "skip",
+def test_the_table_shows_objects_with_the_worst_first_and_cuts_nothing():
+    """Each object with its findings under it; in a pipe every word is there, without colour."""
+    text = written("table")
+    lines = text.splitlines()
+    assert [line for line in lines if line and line.count("/") == 2 and not line.startswith(" ")] == [
+        "kube/Pod/x",
+        "default/Job/train",
+        "default/Pod/shell",
     ]
-    assert REFUSED.message in lines[heads + 2]
-    assert "jobs/train.yaml:7" in lines[heads + 2]
-    assert "\x1b" not in written("table")
+    of_train = lines[lines.index("default/Job/train") + 1 : lines.index("default/Pod/shell")]
+    assert of_train[0] == "  fail  plan/TooLargeForLevel  jobs/train.yaml:7"
+    assert of_train[1].strip() == REFUSED.field
+    assert REFUSED.message in unfolded(text)
+    assert "\x1b" not in text
     assert lines[-1] == "1 error, 1 fail, 1 warn, 1 pass, 1 skip (policies git:4f2a9c1)"
+
+
+def unfolded(text):
+    """The text without its folds."""
+    return " ".join(text.split())
+
+
+def test_lines_fit_80_columns_where_no_terminal_tells():
+    """Of findings that hold no longer word: a path is copied, and stays whole."""
+    told = replace(REFUSED, message="of 32 nodes 31 have no such device " * 8, field="", file="a.yaml")
+    lines = written("table", Report((told,))).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert unfolded(told.message) in unfolded("\n".join(lines))
+
+
+def test_what_only_passes_is_counted_and_shown_where_asked_for():
+    """A place is told all the same: it is what the plan is for."""
+    place = replace(PASSED, source="plan", policy="plan", rule="Placed", message="all in rack-1")
+    report = Report((place, PASSED, replace(PASSED, object="default/Job/quiet")))
+    short = written("table", report)
+    assert "default/Job/quiet" not in short
+    assert "2 policies have no finding; --all shows them" in short
+    assert "all in rack-1" not in short, "of an object without a finding or a change nothing is told"
+    shown = written("table", replace(report, every=True))
+    assert "default/Job/quiet" in shown
+    assert "all in rack-1" in shown
+    changed = replace(PASSED, rule=MUTATION, policy="node-affinity")
+    told = written("table", Report((place, changed)))
+    assert "all in rack-1" in told
+    assert "would be changed by node-affinity" in told
 
 
 def test_the_table_is_coloured_on_a_terminal(monkeypatch):
@@ -367,7 +397,7 @@ def test_people_read_the_summary_of_objects_before_the_findings(name):
     """In words, then a row for each namespace."""
     text = written(name, OF_OBJECTS)
     words = text.lower().index("of 4 objects 1 refused, 2 changed, 1 unchanged")
-    assert words < text.index("shop") < text.index(REFUSED.message)
+    assert words < text.index("shop") < text.index(REFUSED.message[:30])
 
 
 def test_a_comment_on_many_namespaces_says_how_many_are_left_out():

@@ -103,7 +103,20 @@ def test_the_exit_status_tells_warnings_from_nothing(
     assert main(["report", "-f", str(loud)]) == 0
     assert main(["report", "-f", str(loud), "--warn-exit-code", "3"]) == 3
     assert main(["report", "-f", str(bad)]) == 2
-    assert "a.yaml" in capsys.readouterr().err
+    assert "a.yaml" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_that_cannot_be_read_is_a_finding_of_it_and_the_rest_is_reported(
+    name: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every format, with the line, and exit status 2."""
+    (few(folder, tmp_path) / "broken.yaml").write_text("kind: [\n")
+    status, text = report(capsys, tmp_path, "-o", name)
+    assert status == 2
+    assert "no YAML" in text
+    assert "broken.yaml" in text
+    assert "multi-topology" in text, "the others are reported"
 
 
 def test_replicas_of_which_the_same_is_to_say_are_told_once(
