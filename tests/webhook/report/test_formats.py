@@ -30,7 +30,15 @@ REFUSED = Result(
     api_version="batch/v1",
     properties={"level": "rack"},
 )
-PASSED = Result("default/Job/train", "pass", "policy", "guaranteed-qos", "requests")
+PASSED = Result(
+    "default/Job/train",
+    "pass",
+    "policy",
+    "guaranteed-qos",
+    "requests",
+    file="jobs/train.yaml",
+    api_version="batch/v1",
+)
 WARNED = Result(
     "default/Pod/shell", "warn", "policy", "mig", "profile", "1g.5gb is larger than it needs", "a.yaml", 2
 )
@@ -290,7 +298,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag not in {"meta", "br"}:
+        if tag not in {"meta", "br", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -315,8 +323,36 @@ def test_the_page_can_be_read_aloud():
     assert ("html", {"lang": "en"}) in page.tags
     tags = [tag for tag, _ in page.tags]
     assert (tags.count("h1"), tags.count("main"), tags.count("title")) == (1, 1, 1)
-    assert tags.count("caption") == tags.count("table") == 4
+    assert tags.count("caption") == tags.count("table") == 1
+    assert tags.count("h2") == 4, "three objects and the policies"
     assert all(attrs.get("scope") in {"col", "row"} for tag, attrs in page.tags if tag == "th")
+
+
+def test_the_page_begins_with_the_verdict_and_the_worst_object():
+    """What only passes is folded away, and nothing is lost."""
+    text = written("html")
+    verdict = "1 of 3 objects and files could not be judged."
+    assert text.index(verdict) < text.index("kube/Pod/x") < text.index("default/Job/train")
+    (folded,) = re.findall(
+        r"<details>.*?</details>", text[text.index("default/Job/train") :][:2000], re.DOTALL
+    )
+    assert "guaranteed-qos" in folded
+    assert "Nothing would be refused" in written("html", Report((PASSED,)))
+
+
+def test_a_reader_of_the_page_chooses_which_objects_are_shown():
+    """By their worst outcome, those that are there; without a script."""
+    page = Page(written("html"))
+    choices = [attrs["id"] for tag, attrs in page.tags if tag == "input"]
+    assert choices == ["shown-all", "shown-error", "shown-fail", "shown-warn"]
+    classes = [attrs.get("class", "") for tag, attrs in page.tags if tag == "section"]
+    assert [name for name in classes if name] == [
+        "object worst-error",
+        "object worst-fail",
+        "object worst-warn",
+    ]
+    assert "main:has(#shown-fail:checked) .object:not(.worst-fail) { display: none; }" in written("html")
+    assert "fieldset" not in written("html", Report((PASSED,))).partition("</style>")[2]
 
 
 def test_the_page_shows_markup_as_text():
