@@ -4,9 +4,11 @@
 - `listening`: the addresses that it listens on
 - `connections`: how many connections and bytes at once, and how long they may be silent
 - `service`: one call decided and its reservation made, again where somebody else was faster
+- `fair_queue`: whose call is decided next; `seats`: on the event loop
 - `in_flight`: reservations that this replica is about to make
 - `parameters_store`: the parameters that answer now
 - `cluster_source`: where snapshots come from; `cluster_files`: from files
+- `disks`: which of those that are written are full
 - `metrics`, `leaf_spine_metrics`: what /metrics shows
 - `garbage_collection`: Python's collector kept away from what lives as long as the process
 
