@@ -49,10 +49,10 @@ def has_place(moment, pods, skew):
     )
 
 
-@pytest.mark.parametrize(("pods", "skew"), [(96, 2), (72, 1)])
-def test_a_place_is_found_where_rows_of_a_used_cluster_have_one(pods, skew):
+@pytest.mark.parametrize(("pods", "skew", "seed"), [(96, 2, 1), (72, 1, 1), (120, 2, 2), (120, 3, 11)])
+def test_a_place_is_found_where_rows_of_a_used_cluster_have_one(pods, skew, seed):
     """504 nodes, 70 % of them used, 24 rows that cut every rack."""
-    moment = hall(504, ROWS, 0.7, seed=1)
+    moment = hall(504, ROWS, 0.7, seed)
     answer = plan(moment, spread(pods, skew))
     assert (answer.decision, has_place(moment, pods, skew)) == ("admitted", True)
     rows = rows_used(moment, answer)
