@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import aiohttp
 import orjson
@@ -112,11 +114,23 @@ async def honest(port: int, seconds: float) -> tuple[list[float], int]:
     return took, failed
 
 
-async def besieged(
+def besieged(
     port: int, how: Hostile, count: int, seconds: float, memory: Callable[[], float]
 ) -> tuple[list[float], int, float]:
-    """What an honest caller sees beside so many hostile connections, and the most memory meanwhile (MiB)."""
-    attack = [asyncio.create_task(hostile(port, how)) for _ in range(count)]
+    """What an honest caller sees beside so many hostile connections, and the most memory meanwhile (MiB).
+
+    The attacker is a process of its own: on the caller's event loop its handshakes would be measured too.
+    """
+    command = [sys.executable, "-m", "tests.attack.calls", str(port), how, str(count)]
+    attacker = subprocess.Popen(command)
+    try:
+        return asyncio.run(_beside(port, seconds, memory))
+    finally:
+        attacker.kill()
+        attacker.wait()
+
+
+async def _beside(port: int, seconds: float, memory: Callable[[], float]) -> tuple[list[float], int, float]:
     peak = 0.0
 
     async def watch() -> None:
@@ -127,13 +141,26 @@ async def besieged(
 
     watching = asyncio.create_task(watch())
     took, failed = await honest(port, seconds)
-    for task in (*attack, watching):
-        task.cancel()
-    await asyncio.wait([*attack, watching])
+    watching.cancel()
     return took, failed, peak
+
+
+async def _attack(port: int, how: Hostile, count: int) -> None:
+    """So many connections, each opened anew when it ends, until this process is killed."""
+
+    async def again() -> None:
+        while True:
+            await hostile(port, how)
+            await asyncio.sleep(1)
+
+    await asyncio.gather(*(again() for _ in range(count)))
 
 
 def resident(pid: int) -> float:
     """The resident memory of a process, in MiB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+if __name__ == "__main__":
+    asyncio.run(_attack(int(sys.argv[1]), cast(Hostile, sys.argv[2]), int(sys.argv[3])))

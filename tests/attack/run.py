@@ -189,8 +189,8 @@ def siege(replicas: Replicas) -> list[Line]:
     lines = []
     kinds: tuple[calls.Hostile, ...] = ("idle", "no handshake", "endless body")
     for how in kinds:
-        took, failed, peak = asyncio.run(
-            calls.besieged(port, how, CONNECTIONS, SIEGE_SECONDS, lambda: calls.resident(pid))
+        took, failed, peak = calls.besieged(
+            port, how, CONNECTIONS, SIEGE_SECONDS, lambda: calls.resident(pid)
         )
         seen = f"p99 {1000 * p99(quiet):.0f} ms quiet, {1000 * p99(took):.0f} ms"
         measured = f"{peak:.0f} MiB; {seen}; {failed} failed"
