@@ -22,8 +22,9 @@ EPILOG = """examples:
   bayplan doctor
   bayplan doctor --kubeconfig admin.conf -o json
 
-It looks at the CRDs, the webhook configurations and their CA, the certificate, the replicas and their leader,
-RBAC, the nodes' topology labels, and the time that the webhook adds to a dry run. It changes nothing.
+It looks at the CRDs, the webhook configurations and their CA, whether these treat each namespace as its mode
+says, the certificate, the replicas and their leader, RBAC, the nodes' topology labels, and the time that the
+webhook adds to a dry run. It changes nothing.
 
 exit status: 0 nothing failed, 1 something did, 2 bad input or usage
 """
