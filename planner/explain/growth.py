@@ -4,7 +4,8 @@ An autoscaler adds nodes for pods that no scheduler can place, and not for pods 
 such a gang is let in without a place, and the answer says how many nodes of which pool it needs.
 
 Nothing is known of where a new node will be: it is taken to have the levels that its pool's labels state, and
-else to be beside all other new nodes. What is refused then could not run on new nodes either.
+else to be beside all other new nodes. For claims it has the devices of a node of its pool that is there. What
+is refused then could not run on new nodes either, as far as anybody tells what they have.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import Claims
+from planner.devices.pools import is_claimed
+from planner.devices.slices import NO_SLICES, NodeSlices, Slices
 from planner.model.answer import Answer
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import ANY, selects
@@ -103,11 +107,17 @@ def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
     """How many pods of the PodSet that fits best a new node takes."""
     (node,) = _new_nodes(problem.snapshot, _Need(pool, 1), problem.gang)
     counts = (
-        max_pods(node.allocatable, pod_set.shape, shared_gpus_of(node), pod_set.count)
+        max_pods(node.allocatable, _without_claims(pod_set.shape), shared_gpus_of(node), pod_set.count)
         for pod_set in problem.gang.pod_sets
         if pod_set.count and not obstacle(pod_set.shape, node, now=False)
     )
     return max(counts, default=0)
+
+
+def _without_claims(shape: ResolvedShape) -> ResolvedShape:
+    """What a pod asks for beside its claims, as a guess of how many a node takes; a trial counts devices."""
+    requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
+    return replace(shape, requests=requests, claim_specs=())
 
 
 class _Trial:
@@ -163,8 +173,28 @@ class _Trial:
 
     def _placed(self, moment: PlacementProblem, needs: Iterable[_Need]) -> Outcome | None:
         new = [node for need in needs for node in _new_nodes(moment.snapshot, need, self._gang)]
-        outcome = self._place(moment.in_snapshot(moment.snapshot.with_nodes(new)), self._budget)
+        grown = moment.snapshot.with_nodes(new)
+        if slices := _slices(moment.snapshot, needs):
+            grown = grown.with_claims(Claims({}, {}, {}, slices))
+        outcome = self._place(moment.in_snapshot(grown), self._budget)
         return None if outcome.best is None else outcome
+
+
+def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
+    """The devices of all nodes, those of the new ones as of a node of their pool that is there and has some;
+    none where there is no such node."""
+    by_node: dict[str, NodeSlices] = {}
+    slices = snapshot.base.claims.slices
+    known = slices.by_node
+    for need in needs if known else ():
+        labels = need.pool.labels
+        alike = (name for name in known if labels and selects(labels, snapshot.nodes[name].labels))
+        if (model := next(alike, None)) is not None:
+            for number in range(1, need.count + 1):
+                name = _name(need.pool, str(number))
+                pieces = (replace(piece, node=name, pool=name) for piece in known[model].slices)
+                by_node[name] = NodeSlices(tuple(pieces))
+    return replace(slices, by_node={**known, **by_node}) if by_node else NO_SLICES
 
 
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:

@@ -10,7 +10,7 @@ from planner.manifests.cluster import read
 from planner.manifests.growth import condensed, pools_from_text
 from planner.model.errors import InputError, Where
 from planner.model.labels import Toleration
-from planner.model.pod import PodShape
+from planner.model.pod import ClaimUse, PodShape
 from planner.planning.plan import plan
 from tests.builders import cluster, gang, pod_set, shape
 
@@ -258,3 +258,49 @@ def test_several_pods_share_a_new_node():
         "2 more nodes of pool h100"
         in plan(growing("r1: a gpu=0", pool), gang(pod_set(16, shape(gpu=1)))).message
     )
+
+
+def claiming(pods_count: int):
+    """Pods of eight claimed GPUs each, on a cluster of two nodes of pool h100 that offer them to claims."""
+    objects: list[Json] = []
+    for name in ("a", "b"):
+        labels = {"kubernetes.io/hostname": name, "pool": "h100"}
+        offers = {"cpu": "64", "memory": "512Gi", "pods": "110"}
+        node = {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": offers}}
+        devices = [
+            {"name": f"gpu-{number}", "attributes": {"type": {"string": "gpu"}}} for number in range(8)
+        ]
+        pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.nvidia.com", "nodeName": name, "pool": pool, "devices": devices}
+        resource_slice = {"metadata": {"name": name}, "spec": spec}
+        objects.append({"apiVersion": "v1", "kind": "Node", **node})
+        objects.append({"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", **resource_slice})
+    request = {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}
+    template = {
+        "metadata": {"name": "eight", "namespace": "default"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    kinds = (("DeviceClass", {"metadata": {"name": "gpu.nvidia.com"}}), ("ResourceClaimTemplate", template))
+    objects += [{"apiVersion": "resource.k8s.io/v1", "kind": kind, **body} for kind, body in kinds]
+    use = ClaimUse("eight", template=True)
+    return read([("c.yaml", objects)]), gang(pod_set(pods_count, PodShape({"cpu": 1000}, claims=(use,))))
+
+
+@pytest.mark.parametrize(
+    "pool", ["h100: nodes=4 cpu=64 memory=512Gi label:pool=h100", "h100: label:pool=h100"]
+)
+def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
+    """Two of four pods find theirs on the nodes that are there; two more nodes would do for the others."""
+    there, group = claiming(4)
+    grown = there.as_told(pools_from_text(pool, Where()))
+    assert plan(there, group).decision == "rejected"
+    answer = plan(grown, group)
+    assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
+    assert "wait for 2 more nodes of pool h100, which has 2" in answer.message
+
+
+def test_a_pool_whose_devices_nobody_knows_serves_no_claim():
+    """None of its nodes is there, or it has no label by which one could be told."""
+    there, group = claiming(4)
+    for pool in ("b200: cpu=64 memory=512Gi label:pool=b200", "h100: cpu=64 memory=512Gi"):
+        assert plan(there.as_told(pools_from_text(pool, Where())), group).decision == "rejected"
