@@ -137,7 +137,8 @@ class Policy:
     """What both kinds of policy share.
 
     `uses`: root variables that any expression reads, through variables too. `on_templates`: it also runs on
-    pod templates inside workloads.
+    pod templates inside workloads. `alike`: to templates that are alike it does the same, whichever PodSet
+    they are of.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Policy:
     on_templates: bool
     uses: frozenset[str]
     bindings: tuple[PolicyBinding, ...]
+    alike: bool = False
 
     @property
     def uses_plan(self) -> bool:

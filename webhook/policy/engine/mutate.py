@@ -11,6 +11,7 @@ from webhook.cel.values import schema as schemas
 from webhook.cel.values.values import JSONPatch, ObjectValue
 from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
+from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.apply_merge import MergeError, merge
 from webhook.policy.engine.defaults import carry
@@ -142,16 +143,36 @@ class MutatingPass:
         """One policy: each of its bindings, on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
+            outcomes: dict[tuple[object, ...], Object | None] = {}
             for target in self.policy_pass.targets(policy, before):
                 for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self.failures.append(run)
                     else:
-                        self._mutate(run, policy.mutations, target.on(self.obj), before)
+                        self._mutate_alike(run, policy, target.on(self.obj), before, outcomes)
             if self.obj is not before:
                 patch = tuple(patch_between(before, self.obj))
                 if patch:
                     self.effects.append(Effect(policy.name, binding.name, patch))
+
+    def _mutate_alike(
+        self,
+        run: PolicyRun,
+        policy: MutatingPolicy,
+        target: Target,
+        before: Object,
+        outcomes: dict[tuple[object, ...], Object | None],
+    ) -> None:
+        """One run on one target, or what it came to on a template just like this one."""
+        form = self.policy_pass.form(policy, run, target)
+        if form is None or form not in outcomes:
+            self._mutate(run, policy.mutations, target, before)
+            if form is not None:
+                raw = target.on(self.obj).raw
+                outcomes[form] = None if raw is target.raw else raw
+        elif (outcome := outcomes[form]) is not None:
+            # A map of its own for each template: the plan is noted in them later, each PodSet's in its own.
+            self.obj = replaced(self.obj, target.path, dict(outcome))
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """One run on one target; `before`: the object as the policy found it.

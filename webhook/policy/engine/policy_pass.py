@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import orjson
+
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
@@ -66,6 +68,7 @@ class ObjectCache:
     targets_of: Any = None
     templates: tuple[Target, ...] = ()
     defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    forms: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
     variables_of: Any = None
     variables: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -168,6 +171,18 @@ class PolicyPass:
             known = self.cache.defaulted[key] = shown, defaulted(shown, template=template)
         return known[1]
 
+    def form(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
+        """What is equal where a policy does the same: templates that are alike, with the same parameters.
+
+        Gangs of many PodSets have few kinds of templates. None where nothing of this can be told.
+        """
+        if not target.path or not policy.alike or target.old is not None or target.inlined is not None:
+            return None
+        known = self.cache.forms.get(target.path)
+        if known is None or known[0] is not target.raw:
+            known = self.cache.forms[target.path] = target.raw, _form(target.raw)
+        return None if known[1] is None else (id(run.binding), id(run.params), known[1])
+
     def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
         cache = self.cache
         if cache.variables_of is not whole:
@@ -205,6 +220,13 @@ def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failu
     """An evaluation error as a failure of its policy; the label is that of the expression that broke."""
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)
+
+
+def _form(raw: Mapping[str, Any] | None) -> bytes | None:
+    try:
+        return orjson.dumps(raw)
+    except TypeError:  # an integer of more than 64 bits, a key that is no text
+        return None
 
 
 def _meta(item: Mapping[str, Any], name: Literal["name", "namespace", "labels"]) -> Any:

@@ -168,12 +168,16 @@ class _Collected:
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
         """One policy: each binding, each target, each parameter object."""
+        seen: set[tuple[object, ...]] = set()
         for target in policy_pass.targets(policy, obj):
             for binding in policy.bindings:
                 for run in policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self._fail(run, binding)
-                    else:
+                        continue
+                    form = policy_pass.form(policy, run, target)
+                    if form is None or form not in seen:  # of templates that are alike it would say the same
+                        seen.update(() if form is None else (form,))
                         self._validate(policy_pass, policy, run, target, obj)
 
     def _validate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -217,8 +217,9 @@ def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, A
     if not spec.value.get("mutations"):
         spec.wrong("mutations is required: at least one")
     reinvoke = spec.choice("reinvocationPolicy", ("Never", "IfNeeded"), "Never") == "IfNeeded"
-    uses = compiler.uses([*_expressions(head), *(row.expression for row in mutations)])
-    return MutatingPolicy(**head, uses=uses, mutations=mutations, reinvoke=reinvoke)
+    expressions = [*_expressions(head), *(row.expression for row in mutations)]
+    uses, alike = compiler.uses(expressions), _alike(expressions)
+    return MutatingPolicy(**head, uses=uses, alike=alike, mutations=mutations, reinvoke=reinvoke)
 
 
 def _read_mutation(row: Fields, compiler: ExpressionCompiler) -> Mutation | None:
@@ -250,8 +251,9 @@ def _read_validating(spec: Fields, compiler: ExpressionCompiler, head: dict[str,
         spec.wrong("validations or auditAnnotations is required: at least one")
     expressions = [*_expressions(head), *(row.expression for row in (*validations, *annotations))]
     expressions += [row.message_expression for row in validations if row.message_expression]
+    uses, alike = compiler.uses(expressions), _alike(expressions)
     return ValidatingPolicy(
-        **head, uses=compiler.uses(expressions), validations=validations, audit_annotations=annotations
+        **head, uses=uses, alike=alike, validations=validations, audit_annotations=annotations
     )
 
 
@@ -282,6 +284,11 @@ def _read_annotation(row: Fields, compiler: ExpressionCompiler) -> NamedExpressi
 
 def _expressions(head: Mapping[str, Any]) -> list[Expression]:
     return [row.expression for row in (*head["conditions"], *head["variables"])]
+
+
+def _alike(expressions: Iterable[Expression]) -> bool:
+    """Whether nothing that is a PodSet's own is read."""
+    return not any(expression.reads.pod_set for expression in expressions)
 
 
 def _read_param_kind(fields: Fields | None) -> ParamKind | None:

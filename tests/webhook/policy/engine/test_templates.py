@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.webhook.policy.helpers import (
     OURS,
     UPSTREAM,
@@ -16,6 +18,7 @@ from tests.webhook.policy.helpers import (
     patch,
     pod,
 )
+from webhook.policy.engine.model import Expression
 
 SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')
@@ -149,3 +152,49 @@ def test_labels_that_a_policy_takes_away_stay_away() -> None:
     take = patch('[JSONPatch{op: "remove", path: "/metadata/labels"}]')
     template = mutate([mutating(take, api=OURS)], deployment(), inputs()).object["spec"]["template"]
     assert template["metadata"] == {}
+
+
+def roles(*images: str) -> dict[str, Any]:
+    """A kind with a template for each image, alike but for that."""
+    rows = [{"spec": {"containers": [{"name": "main", "image": image}]}} for image in images]
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Roles",
+        "metadata": {"name": "r"},
+        "spec": {"roles": rows},
+    }
+
+
+def evaluated(monkeypatch: pytest.MonkeyPatch, text: str, *images: str) -> tuple[list[str], list[Any]]:
+    """The labels of what was evaluated, and the templates, of a policy with this mutation on `roles`."""
+    labels: list[str] = []
+    evaluate = Expression.evaluate
+
+    def noted(self: Expression, *words: Any) -> Any:
+        labels.append(self.label)
+        return evaluate(self, *words)
+
+    monkeypatch.setattr(Expression, "evaluate", noted)
+    paths = [("spec", "roles", index) for index in range(len(images))]
+    known = inputs(*paths, values=lambda obj, pod_set: {"gang": {"podSet": pod_set, "size": 3}})
+    mutated = mutate([mutating(patch(text), api=OURS)], roles(*images), known)
+    return labels, mutated.object["spec"]["roles"]
+
+
+def test_templates_that_are_alike_are_mended_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang of many PodSets has few kinds of templates; each gets a map of its own all the same."""
+    name = '[JSONPatch{op: "add", path: "/spec/schedulerName", value: "s" + string(gang.size)}]'
+    labels, templates = evaluated(monkeypatch, name, "a", "a", "b", "a")
+    assert [template["spec"]["schedulerName"] for template in templates] == ["s3"] * 4
+    assert len(labels) == 2
+    assert len({id(template) for template in templates}) == 4
+
+
+def test_templates_that_are_alike_are_mended_each_where_the_pod_set_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is a PodSet's own is read anew for each."""
+    name = '[JSONPatch{op: "add", path: "/spec/schedulerName", value: gang.podSet}]'
+    labels, templates = evaluated(monkeypatch, name, "a", "a", "a")
+    assert [template["spec"]["schedulerName"] for template in templates] == ["set-0", "set-1", "set-2"]
+    assert len(labels) == 3
