@@ -17,7 +17,13 @@ from planner.bandwidth.model import NETWORK, NVLINK, PCIE, Links
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import LeafSpine, Switch, cabled_leaf_spine
 from planner.model.node import Node
-from planner.model.resources import CLIQUE_LABEL, FAMILY_LABEL, INTERCONNECT_LABEL, PRODUCT_LABEL
+from planner.model.resources import (
+    CLIQUE_LABEL,
+    FAMILY_LABEL,
+    INTERCONNECT_LABEL,
+    NVLINK_VERSION_LABEL,
+    PRODUCT_LABEL,
+)
 from planner.model.topology import Domain, Topology
 from planner.node.nvlink import NVLINK_SIZE
 
@@ -25,6 +31,10 @@ _NVLINKED = re.compile(r"\b(A100|A800|H100|H200|H800|H20|GH200|B100|B200|B300|GB
 
 
 _GENERATION = {"ampere": "NVLink 3", "hopper": "NVLink 4", "blackwell": "NVLink 5"}
+
+
+_BY_VERSION = {name.removeprefix("NVLink "): family for family, name in _GENERATION.items()}
+"""The GPU family of each generation, by the label that says its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +80,9 @@ def _inside(node: Node) -> tuple[float, str]:
     if interconnect == "pcie" or (interconnect != "nvswitch" and ("PCIe" in product or not switched)):
         generation = 5 if family in ("hopper", "blackwell") else 4
         return PCIE[generation], f"PCIe Gen{generation} ×16"
-    if family in NVLINK:
-        return NVLINK[family], _GENERATION[family]
+    stated = _BY_VERSION.get(node.labels.get(NVLINK_VERSION_LABEL, ""), family)
+    if stated in NVLINK:
+        return NVLINK[stated], _GENERATION[stated]
     return NVLINK["hopper"], "NVLink 4 (assumed)"
 
 

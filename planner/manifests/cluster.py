@@ -36,7 +36,14 @@ from planner.manifests.pod import effective_request
 from planner.manifests.pod_affinity import terms_of
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of, witnesses
-from planner.manifests.settings import KNOWN, bounds_from, priority_class_from, quota_from, with_config
+from planner.manifests.settings import (
+    KNOWN,
+    bounds_from,
+    priority_class_from,
+    quota_from,
+    with_config,
+    with_leaf_spine,
+)
 from planner.manifests.topologies.label_presets import infer
 from planner.manifests.topologies.objects import links_of, topology_from
 from planner.manifests.volumes import storage_from
@@ -167,6 +174,8 @@ def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
         raise InputError("the object has no name", where.at_path("metadata.name"))
     if known_sign:
         objects.signs.add(group, kind, _key(item, where))
+        if group == "kueue.x-k8s.io":
+            objects.signs.kueue.add(kind, _key(item, where), item, where)
     if reader:
         reader(objects, item, where)
 
@@ -348,6 +357,10 @@ def _key(item: Mapping[str, object], where: Where) -> str:
     return f"{namespace}/{metadata['name']}"
 
 
+def _read_leaf_spine(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    objects.settings = with_leaf_spine(objects.settings, item, where)
+
+
 def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     name = mapping(item.get("metadata"), where.at_path("metadata")).get("name")
     if name in KNOWN:
@@ -376,6 +389,7 @@ _READERS: dict[tuple[str, str], _Reader] = {
     ("kueue.x-k8s.io", "ResourceFlavor"): _read_flavor,
     ("bayplan.dev", "Topology"): _read_topology,
     ("bayplan.dev", "Reservation"): _read_reservation,
+    ("topology.scheduler", "TopologySchedulerConfig"): _read_leaf_spine,
     ("", "LimitRange"): _read_limit_range,
     ("", "ResourceQuota"): _read_quota,
     ("", "Namespace"): _read_space,

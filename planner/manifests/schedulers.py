@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.manifests.fields import maps, text
+from planner.manifests.kueue_queues import KueueQueues
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
 from planner.model.schedulers import BAYPLAN, KAI, KUEUE, RUNAI, SchedulersSeen
@@ -159,6 +160,7 @@ class SchedulerSigns:
     objects: dict[str, str] = field(default_factory=dict)
     queues: dict[str, set[str]] = field(default_factory=dict)
     flavored: set[str] | None = None
+    kueue: KueueQueues = field(default_factory=KueueQueues)
 
     def add(self, group: str, kind: str, key: str) -> None:
         """An object is there: NAMESPACE/NAME, the namespace "default" where it lies in none."""
@@ -176,6 +178,7 @@ class SchedulerSigns:
             _shown(self.objects, pods),
             {system: frozenset(names) for system, names in sorted(self.queues.items())},
             self._followed(topologies),
+            self.kueue.topologies(),
         )
 
     def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -200,6 +203,7 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
         _shown(seen.shown, pods),
         {system: seen.queues.get(system, frozenset()) for system in known},
         {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
+        seen.queue_topologies,
         watched=True,
     )
 

@@ -17,6 +17,7 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.priority import PriorityClass
 from planner.model.settings import WEIGHTS, Bound, LevelPolicy, Quota, SchedulerSettings
+from planner.model.topology import HOSTNAME
 
 LEAF_SPINE_CONFIG = "topology-scheduler-config"
 
@@ -50,6 +51,16 @@ def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: 
         if isinstance(parsed, Mapping):
             settings = read(settings, parsed, place)
     return settings
+
+
+def with_leaf_spine(
+    settings: SchedulerSettings, item: Mapping[str, object], where: Where
+) -> SchedulerSettings:
+    """The settings with the content of nod-ai's TopologySchedulerConfig object, which has the same spec.
+
+    Raises `InputError` that names the field.
+    """
+    return _leaf_spine(settings, item, where)
 
 
 def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
@@ -104,6 +115,8 @@ def _limit(limits: Mapping[str, object], name: str, default: int, where: Where) 
 
 
 def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
+    nested = config.get(_KAI_ROOT)
+    config = mapping(nested, where.at_path(_KAI_ROOT)) if nested is not None else config
     aliases = dict(settings.aliases)
     for entry in maps(config.get("levels"), where):
         name, label = text(entry.get("name"), where), text(entry.get("label"), where)
@@ -113,8 +126,19 @@ def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where
     policies = dict(settings.policies)
     for entry in maps(config.get("policies"), where):
         policy = _policy(entry, where)
-        policies[policy.name] = policy
+        known = policy.level in aliases
+        level = policy.level if known else _KAI_WORDS.get(policy.level, policy.level)
+        policies[policy.name] = replace(policy, level=level)
     return replace(settings, aliases=aliases, policies=policies)
+
+
+_KAI_ROOT = "topologyAwareScheduling"
+"""The key above the recipe's policies and levels; some write them without it."""
+
+
+_KAI_WORDS = {"nvlink": "nvlink-domain", "nvswitch": HOSTNAME, "numa": HOSTNAME}
+"""The recipe's words for topologies that its own levels do not name. NVSwitch joins all GPUs of a host, and a
+NUMA node lies within one: which of its zones, the kubelet decides."""
 
 
 def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:

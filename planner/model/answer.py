@@ -51,6 +51,8 @@ class Answer:
     attempts: tuple[LevelAttempt, ...] = ()
     grows: bool = False
     """True where the gang waits for nodes, which an autoscaler adds only for pods that are not held back."""
+    evicts: bool = False
+    """True where the gang's own scheduler evicts others for it, once it sees its pods."""
     replayed: bool = False
     """True where the gang already holds a reservation and this is that plan again."""
     culprits: tuple[str, ...] = ()

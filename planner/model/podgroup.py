@@ -30,7 +30,8 @@ class Constraint:
     """A topology request: levels are node-label keys (or a Topology's alias), "" for none.
 
     `required` is never relaxed. `preferred` is tried first, then each coarser level up to the required one or
-    the root. Groups of `slice_size` pods each stay within one domain of `slice_level`.
+    the root. Groups of `slice_size` pods each stay within one domain of `slice_level`; `segments`: as KAI
+    cuts them, so that the last may be short and a leader counts.
     """
 
     topology: str = ""
@@ -38,6 +39,7 @@ class Constraint:
     preferred: str = ""
     slice_level: str = ""
     slice_size: int = 0
+    segments: bool = False
 
     def __bool__(self) -> bool:
         return any((self.topology, self.required, self.preferred, self.slice_level))
@@ -105,6 +107,10 @@ class PodGroup:
     """The share of a domain's GPUs, 0 to 1, from which on the gang holds it whole under `auto`."""
     follows: str = ""
     """The API group whose Topology objects the gang's scheduler reads; "" where nothing says so."""
+    scheduler_class: str = ""
+    """The PriorityClass that the scheduler goes by whose Topologies it follows; "" for its default."""
+    joint: str = ""
+    """Gangs of one such name start together or wait together, each in a domain of its own; "" for none."""
 
     @property
     def wishes(self) -> bool:

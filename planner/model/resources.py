@@ -70,6 +70,10 @@ CLIQUE_LABEL = "nvidia.com/gpu.clique"
 """The multi-node NVLink partition that a node is in."""
 
 INTERCONNECT_LABEL = "gpu.topology/interconnect"
+
+
+NVLINK_VERSION_LABEL = "nvidia.com/nvlink.version"
+"""The generation of NVLink as its number: "4"."""
 """How a node's GPUs are linked (`NVLink`, `PCIe`), where a person or a tool writes it."""
 
 

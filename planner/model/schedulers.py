@@ -28,13 +28,15 @@ class SchedulersSeen:
     `shown`: by system or schedulerName, what shows that it is there, in words. `queues`: by system the names
     of its queues, of Kueue's LocalQueues as NAMESPACE/NAME; a system that is missing there has queues of
     which nothing is known, because cluster files hold none. `topologies`: by system the Topology objects that
-    it follows, each with its levels, the hostname the last of them. `watched`: what was not seen is not
-    there, while cluster files hold only what somebody asked for.
+    it follows, each with its levels, the hostname the last of them. `queue_topologies`: by LocalQueue of
+    Kueue's, NAMESPACE/NAME, the Topologies of the flavors that it gives, where that is known. `watched`: what
+    was not seen is not there, while cluster files hold only what somebody asked for.
     """
 
     shown: Mapping[str, str] = field(default_factory=dict)
     queues: Mapping[str, frozenset[str]] = field(default_factory=dict)
     topologies: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    queue_topologies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     watched: bool = False
 
 

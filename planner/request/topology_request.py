@@ -15,6 +15,7 @@ from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
 from planner.request.levels import NVLINK_WORDS, nvlink_bar, nvlink_group_of, resolve
+from planner.request.segments import segmented
 from planner.request.validation import Refusal
 
 
@@ -50,7 +51,7 @@ def topology_request(
             warnings += _no_effect(topology, f"{pod_set.name}: ", widest, kind.preferred)
             kinds.append(kind)
     kinds = _tied(group, topology, kinds)
-    required, kinds = _near(topology, required, kinds)
+    required, kinds = _near(topology, required, segmented(group, kinds))
     return TopologyRequest(topology, required, preferred, merged(kinds), tuple(warnings))
 
 
@@ -219,7 +220,7 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
-    if size < 1 or pod_set.count % size:
+    if size < 1 or (pod_set.count % size and not sliced.segments):
         raise Refusal(
             "SlicesDoNotDivide",
             f"{pod_set.name} has {pod_set.count} pods, which slices of {size} do not divide; "

@@ -110,7 +110,8 @@ class Evaluation:
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
-        return with_gang_seat(self._snapshot, self._read[1])
+        # What the gang held before this request: its plan holds a seat for the pod already.
+        return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
         """Plan the object's gangs, unless just this object was planned. Raises as `workload` does.
@@ -148,7 +149,9 @@ class Evaluation:
             return obj
         if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
-        return keep_off_reserved(obj, self._snapshot)
+        annotations = (obj.get("metadata") or {}).get("annotations") or {}
+        evicts = placement_annotation(annotations).evicts
+        return keep_off_reserved(obj, self._snapshot, evicts=evicts)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
         """A sentence for each template of which fewer pods fit after the policies than before."""

@@ -16,6 +16,7 @@ from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
+from webhook.placement.gang_seat import grows
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
@@ -60,7 +61,10 @@ class PlanStep:
             if replayed is not None or is_of_gang(obj, workload.owner):
                 return replayed
         grown = self._grown(self.snapshot, workload)
-        plan = plan_in_turn(self.snapshot, grown, self._waiting, self._rivals)
+        around = self.snapshot
+        if grows(around, grown):  # its pods that run are in the seats that it keeps
+            around = around.ended(grown.gangs[0].name)
+        plan = plan_in_turn(around, grown, self._waiting, self._rivals)
         self.snapshot = plan.snapshot
         return replace(
             plan,

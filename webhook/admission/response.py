@@ -84,6 +84,8 @@ def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
     verb = "is queued" if group.on_unavailable == "queue" else "is let in without a place, as it asks"
     if answer.grows and not gated:
         verb = "is let in without a place, so that an autoscaler adds nodes for it"
+    elif answer.evicts and not gated:
+        verb = "is let in without a place, for KAI to evict gangs of lower priority"
     return f"{group.name} {verb}: {answer.message}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.model.schedulers import KAI
+from planner.model.schedulers import KAI, KUEUE
 from webhook.cel import Function
 from webhook.workloads.topology_keys import (
     KAI_PREFERRED,
@@ -65,6 +65,18 @@ def follows(cluster: Json, name: Json, level: Json) -> bool:
     return followed is None or any(level in levels for levels in followed.values())
 
 
+def queue_follows(cluster: Json, queue: Json, level: Json) -> bool:
+    """`kueue.follows(cluster, queue, level)`: whether a flavor of a LocalQueue, NAMESPACE/NAME, has a level.
+
+    Where the flavors of the queue are not known, whether any Topology that Kueue follows has it.
+    """
+    names = cluster["queueTopologies"].get(queue)
+    if names is None:
+        return follows(cluster, KUEUE, level)
+    followed = cluster["followed"].get(KUEUE, {})
+    return any(level in followed.get(name, ()) for name in names)
+
+
 def wish(cluster: Json, params: Json, topology: Json, required: Json, preferred: Json) -> dict[str, str]:
     """`schedulers.wish(cluster, params, topology, required, preferred)`: annotations that wish for levels.
 
@@ -88,6 +100,7 @@ SCHEDULER_FUNCTIONS: Mapping[str, Function] = {
     "schedulers.hasQueue": Function(has_queue, 4, 4),
     "schedulers.topology": Function(topology_for, 3, 3),
     "schedulers.follows": Function(follows, 3, 3),
+    "kueue.follows": Function(queue_follows, 3, 3),
     "schedulers.wish": Function(wish, 5, 5),
 }
 """Name in CEL → the function, the fewest and the most arguments."""

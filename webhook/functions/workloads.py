@@ -34,9 +34,12 @@ def _read(obj: Json) -> Workload:
 
 
 def _places(obj: Json, workload: Workload) -> list[Json]:
-    group = workload.gangs[0] if workload.gangs else PodGroup("", ())
+    first = workload.gangs[0] if workload.gangs else PodGroup("", ())
     places = []
     for template in workload.templates:
+        group = next(  # replicas of one object differ in the templates that they are made of
+            (g for g in workload.gangs if any(own.name == template.pod_set for own in g.pod_sets)), first
+        )
         node: Any = obj
         for step in template.path:
             node = node[step]
@@ -59,12 +62,13 @@ def _places(obj: Json, workload: Workload) -> list[Json]:
 
 def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict[str, Json]:
     own = sets[0].constraint if sets else Constraint()
+    sliced = next((pod_set.constraint for pod_set in sets if pod_set.constraint.slice_level), own)
     gang = gang if sets or always else Constraint()
     return {
         "required": own.required or gang.required,
         "preferred": own.preferred or gang.preferred,
-        "sliceLevel": own.slice_level,
-        "sliceSize": own.slice_size,
+        "sliceLevel": sliced.slice_level,
+        "sliceSize": sliced.slice_size,
     }
 
 
@@ -72,29 +76,41 @@ def kai_places(obj: Json) -> list[Json]:
     """`kai.places(object)`: each `metadata` where KAI reads topology keys, with the wish that belongs there.
 
     On the object itself for its gang; on the group templates of Ray; on the templates of a JobSet's jobs as
-    well. `path` leads to the metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that
-    have wishes of their own for which KAI has no place.
+    well, and on these alone where each job has a domain of its own: what stands on a JobSet KAI takes for all
+    of its jobs together. Segments have a place of their own, the workers' template. `path` leads to the
+    metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that have wishes of their own
+    for which KAI has no place.
     """
     workload = _read(obj)
     every = _places(obj, workload)
     kind = obj.get("kind")
     if str(kind).startswith("Ray"):
-        return [{**place, "path": place["path"] + "/metadata", "alone": []} for place in every]
+        return [
+            {**place, "path": place["path"] + "/metadata", **_NO_SEGMENTS, "alone": []} for place in every
+        ]
     linked = [place for place in every if place["gpus"]] or every
     group = next(iter(workload.gangs), PodGroup("", ()))
-    wish = linked[0] if len(linked) == 1 else _wish([], group.constraint, always=True)
-    worker = next(
-        (place for place in linked if place["podSet"] in ("worker", "") and place["sliceLevel"]), wish
-    )
+    shared = Constraint() if group.joint else group.constraint  # each job in a domain of its own
+    wish = linked[0] if len(linked) == 1 and not group.joint else _wish([], shared, always=True)
     top = {
         "path": "/metadata",
         "podSet": "",
         "metadata": obj.get("metadata") or {},
         **{key: wish[key] for key in ("required", "preferred")},
-        **{key: worker[key] for key in ("sliceLevel", "sliceSize")},
+        **_NO_SEGMENTS,
     }
+    segments = [
+        {**worker, "path": worker["path"] + "/metadata", "required": "", "preferred": ""}
+        for worker in linked
+        if kind in _SEGMENTED and worker["podSet"] in ("worker", "") and worker["sliceLevel"]
+    ]
     jobs = [
-        {**place, "path": place["path"].removesuffix("/spec/template") + "/metadata", "metadata": metadata}
+        {
+            **place,
+            "path": place["path"].removesuffix("/spec/template") + "/metadata",
+            "metadata": metadata,
+            **_NO_SEGMENTS,
+        }
         for place, metadata in zip(every, _job_metadata(obj), strict=False)
         if kind == "JobSet"
     ]
@@ -104,7 +120,15 @@ def kai_places(obj: Json) -> list[Json]:
         for pod_set in group.pod_sets
         if pod_set.constraint.required or pod_set.constraint.preferred
     ]
-    return [{**place, "alone": [] if one_place else own} for place in (top, *jobs)]
+    return [{**place, "alone": [] if one_place else own} for place in (top, *segments, *jobs)]
+
+
+_NO_SEGMENTS = {"sliceLevel": "", "sliceSize": 0}
+
+
+_SEGMENTED = ("PyTorchJob", "LeaderWorkerSet")
+"""The kinds that KAI cuts into segments, by annotations of their workers' template (KAI-Scheduler d5bc503a,
+pytorch_grouper.go `getSegmentSize`, lws_grouper.go `getSegmentTopologyConstraints`)."""
 
 
 def _job_metadata(obj: Json) -> list[Json]:

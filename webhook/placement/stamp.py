@@ -20,12 +20,17 @@ from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
+from webhook.workloads.pod_groups import MAIN
 
 Json = dict[str, Any]
 
 
 NEW_NODES = "nodes"
 """What a gang waits for that is let in without a place, so that an autoscaler sees its pods."""
+
+
+EVICTION = "eviction"
+"""What a gang waits for that is let in without a place, so that its scheduler evicts others for it."""
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
@@ -58,6 +63,8 @@ def annotate(
             pod_note = "" if workload.per_pod and plan.decision == "queued" else note
             values = {PLACEMENT: pod_note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
+        elif ids and not workload.owner and template.pod_set != MAIN:
+            _annotate(pod, {POD_SET: template.pod_set})
         _gate(pod, waits and not template.path)
         if (
             fenced
@@ -78,8 +85,8 @@ def placement_note(plan: WorkloadPlan) -> str:
         note |= {"reserves": domains}
         if nodes := hosts_of(plan):
             note |= {"nodes": nodes}
-    elif plan.decision == "queued" and answer.grows and not plan.gated:
-        note |= {"waitsFor": NEW_NODES}
+    elif plan.decision == "queued" and (answer.grows or answer.evicts) and not plan.gated:
+        note |= {"waitsFor": NEW_NODES if answer.grows else EVICTION}
     elif plan.decision == "queued" and (stated := raised_in(placed.group for placed in plan.placed)):
         note |= {"stated": {name: dict(amounts) for name, amounts in stated}}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
@@ -151,8 +158,8 @@ def _gate(pod: Json, waits: bool) -> None:
 class PlacementAnnotation:
     """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
     a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label). `in_queue`: it
-    waits for a place here, not for nodes that an autoscaler adds. `stated`: what the author of a gang that
-    waits asked for, where policies raised it."""
+    waits for a place here, not for nodes that an autoscaler adds, nor for its scheduler to evict others
+    (`evicts`). `stated`: what the author of a gang that waits asked for, where policies raised it."""
 
     decision: str = ""
     topology: str = ""
@@ -160,6 +167,7 @@ class PlacementAnnotation:
     nodes: frozenset[str] = frozenset()
     in_queue: bool = False
     stated: StatedAmounts = ()
+    evicts: bool = False
 
 
 def placement_annotation(annotations: Any) -> PlacementAnnotation:
@@ -169,12 +177,13 @@ def placement_annotation(annotations: Any) -> PlacementAnnotation:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])
         nodes = frozenset(str(name) for name in note.get("nodes") or [])
-        decision, in_queue = str(note.get("decision", "")), note.get("waitsFor") != NEW_NODES
+        decision, waits_for = str(note.get("decision", "")), note.get("waitsFor")
         stated = tuple(
             (str(pod_set), tuple((str(name), int(amount)) for name, amount in amounts.items()))
             for pod_set, amounts in (note.get("stated") or {}).items()
         )
-        waits = decision == "queued" and in_queue
-        return PlacementAnnotation(decision, str(note.get("topology", "")), domains, nodes, waits, stated)
+        waits = decision == "queued" and waits_for not in (NEW_NODES, EVICTION)
+        topology, evicts = str(note.get("topology", "")), waits_for == EVICTION
+        return PlacementAnnotation(decision, topology, domains, nodes, waits, stated, evicts)
     except (orjson.JSONDecodeError, AttributeError, TypeError, ValueError):
         return PlacementAnnotation()

@@ -76,10 +76,22 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
 
 
-def keep_off_reserved(pod: Mapping[str, Any], snapshot: Snapshot) -> Mapping[str, Any]:
-    """A pod without a place, required to stay off the nodes that gangs hold whole now."""
+def keep_off_reserved(
+    pod: Mapping[str, Any], snapshot: Snapshot, *, evicts: bool = False
+) -> Mapping[str, Any]:
+    """A pod without a place, required to stay off the nodes that gangs hold whole now.
+
+    `evicts`: off those only whose gang has not started; of others its scheduler may evict the pods, whose
+    taints it tolerates.
+    """
     spec = pod.get("spec")
-    held = [snapshot.nodes[name] for name in snapshot.holders if name in snapshot.nodes]
+    running = [held for held in snapshot.reservations if evicts and snapshot.bound.carriers.get(held.id)]
+    if running and isinstance(spec, Mapping):
+        spec = {**spec, "tolerations": with_tolerations(spec.get("tolerations"), running)}
+        pod = {**pod, "spec": spec}
+    started = {held.gang for held in running}
+    holders = (name for name, gang in snapshot.holders.items() if gang not in started)
+    held = [snapshot.nodes[name] for name in holders if name in snapshot.nodes]
     if not held or not isinstance(spec, Mapping):
         return pod
     hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)

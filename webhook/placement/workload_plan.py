@@ -22,6 +22,7 @@ from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
+from webhook.placement.eviction import may_evict
 from webhook.workloads import KINDS, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION, kind_of
 
@@ -118,16 +119,17 @@ class WorkloadPlan:
 
     @property
     def gated(self) -> bool:
-        """Whether its pods wait at the gate: it is queued, wants to be, and waits for more than new nodes.
+        """Whether its pods wait at the gate: it is queued, wants to be, and waits for more than new nodes or
+        for others to be evicted.
 
-        Autoscalers add no node for a gated pod.
+        Autoscalers add no node for a gated pod, and schedulers evict nobody for it.
         """
         waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
         return (
             self.decision == "queued"
             and not self.preview
             and self.first.group.on_unavailable == "queue"
-            and not all(placed.answer.grows for placed in waiting)
+            and not all(placed.answer.grows or placed.answer.evicts for placed in waiting)
         )
 
     def message(self) -> str:
@@ -165,13 +167,63 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
 def plan_workload(snapshot: Snapshot, workload: Workload, rivals: int = 0) -> WorkloadPlan:
     """Plan every gang of a workload, in order, while `rivals` others are planned (`plan_aside`)."""
     placed: list[GangPlan] = []
+    before = snapshot
     for group in with_claims(snapshot, workload).gangs:
         answer = plan_aside(snapshot, group, rivals)
+        known = members_known(workload, group)
+        if answer.decision == "rejected" and known is not group:
+            group, answer = known, plan_aside(snapshot, known, rivals)
+        if answer.decision == "queued" and may_evict(snapshot, group):
+            answer = replace(answer, evicts=True)
         reservation = reservation_for(snapshot, group, answer) if workload.holds else None
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
         placed.append(GangPlan(group, answer, reservation))
+    if short_of_place((gang_plan.group, gang_plan.answer) for gang_plan in placed):
+        return WorkloadPlan(_held_back(placed), before)
     return WorkloadPlan(tuple(placed), snapshot)
+
+
+def members_known(workload: Workload, group: PodGroup) -> PodGroup:
+    """The gang of a pod without the members that are known by number alone, and taken to be like this pod.
+
+    They keep room where they could be so, and refuse nothing where they could not: prefill, decode and router
+    are unlike. Pods that state no part are alike, and their number counts.
+    """
+    first, *others = group.pod_sets
+    if workload.kind != "Pod" or workload.owner or group.name == workload.name or not others:
+        return group
+    missing = sum(pod_set.count for pod_set in others)
+    note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like this one"
+    # They come to the domain that the first one holds whole.
+    reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
+    return replace(group, pod_sets=(first,), reserve=reserve, within=(), warnings=(*group.warnings, note))
+
+
+def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
+    """The names under which gangs start together (`PodGroup.joint`) of which one has no place."""
+    return frozenset(
+        group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
+    )
+
+
+def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
+    """The plans of gangs that start together, one of which has no place: the others wait for it and hold
+    nothing, unless they run already."""
+    first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
+    fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
+
+    def waiting(gang_plan: GangPlan) -> GangPlan:
+        if gang_plan.answer.decision != "admitted" or gang_plan.answer.replayed:
+            return gang_plan
+        message = (
+            f"{fits} of {len(placed)} gangs have room, and they start together or not at all: "
+            f"{first.answer.message}"
+        )
+        answer = Answer(gang_plan.answer.gang, "queued", reason="WaitsForAll", message=message)
+        return GangPlan(gang_plan.group, answer)
+
+    return tuple(map(waiting, placed))
 
 
 def replica_of(pod: Mapping[str, Any], namespace: str) -> str:

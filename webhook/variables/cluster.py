@@ -12,7 +12,8 @@ every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their la
 `watched`: what is not in the picture is not in the cluster, while files hold what somebody asked for.
 `schedulers`: by schedulerName (Kueue by "kueue") what shows that it is there; `queues`: by system the queues
 of which something is known, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology
-objects that it follows, with their levels (`planner.manifests.schedulers`).
+objects that it follows, with their levels (`planner.manifests.schedulers`); `queueTopologies`: by LocalQueue
+of Kueue's the Topologies of its flavors, where that is known.
 `nodeKinds`: nodes grouped by what they give, to be handed on to functions (`planner.node.node_groups`).
 `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`).
 """
@@ -213,6 +214,9 @@ _OF_NODES: dict[str, _Maker] = {
     "schedulers": lambda snapshot: {DEFAULT_SCHEDULER: "", **snapshot.base.schedulers.shown},
     "queues": lambda snapshot: {s: sorted(names) for s, names in snapshot.base.schedulers.queues.items()},
     "followed": _followed,
+    "queueTopologies": lambda snapshot: {
+        queue: sorted(names) for queue, names in snapshot.base.schedulers.queue_topologies.items()
+    },
     **HARDWARE,
 }
 """Keys that stay the same as long as nodes, topologies and hardware do."""

@@ -38,6 +38,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "schedulers": {},
     "queues": {},
     "followed": {},
+    "queueTopologies": {},
 }
 """What `cluster` is where nothing is known of one: the same keys, all empty."""
 

@@ -70,7 +70,7 @@ def gangs(
         key = tuple((member.pod_set, member.count) for member in members)
         if key not in by_members:
             group = _gang([sets[part] for part in key], chosen, top, layout.warnings)
-            by_members[key] = replace(group, within=within)
+            by_members[key] = replace(group, within=within, joint=name if layout.joint else "")
         groups.append(replace(by_members[key], name=f"{name}/{index}" if layout.indexed else name))
     return tuple(groups)
 
@@ -121,7 +121,7 @@ def _constrained(
     sets = [part.pod_set for part in parts]
     if constraint.slice_level:
         sets = _segments(sets, constraint)
-        constraint = replace(constraint, slice_level="", slice_size=0)
+        constraint = replace(constraint, slice_level="", slice_size=0, segments=False)
     names = {part.request.together for part in parts}
     if names != {""}:
         if len(names) == 1 and len(sets) > 1:
@@ -151,7 +151,10 @@ def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
     workers = [pod_set for pod_set in sets if pod_set.name == "worker"] or sets
     sliced = {
         pod_set.name: replace(
-            pod_set.constraint, slice_level=segment.slice_level, slice_size=segment.slice_size
+            pod_set.constraint,
+            slice_level=segment.slice_level,
+            slice_size=segment.slice_size,
+            segments=segment.segments,
         )
         for pod_set in workers
         if not pod_set.constraint.slice_level
@@ -162,23 +165,19 @@ def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
 def _lifted(constraint: Constraint, sets: list[PodSet]) -> tuple[Constraint, list[PodSet]]:
     """PodSets of one Kueue group go to one domain: what they ask for is the gang's."""
     shared = _over(constraint, sets[0].constraint)
-    gang = replace(shared, slice_level="", slice_size=0)
-    slices = [
-        Constraint("", "", "", pod_set.constraint.slice_level, pod_set.constraint.slice_size)
-        for pod_set in sets
-    ]
+    gang = replace(shared, slice_level="", slice_size=0, segments=False)
+    slices = [replace(pod_set.constraint, topology="", required="", preferred="") for pod_set in sets]
     return gang, [replace(pod_set, constraint=own) for pod_set, own in zip(sets, slices, strict=True)]
 
 
 def _over(first: Constraint, second: Constraint) -> Constraint:
     """`first`, and `second` where it says nothing."""
     sliced = first if first.slice_level else second
-    return Constraint(
-        first.topology or second.topology,
-        first.required or second.required,
-        first.preferred or second.preferred,
-        sliced.slice_level,
-        sliced.slice_size,
+    return replace(
+        sliced,
+        topology=first.topology or second.topology,
+        required=first.required or second.required,
+        preferred=first.preferred or second.preferred,
     )
 
 

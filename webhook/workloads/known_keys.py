@@ -212,6 +212,10 @@ _OTHERS = (
     KnownKey(KUEUE_GROUP, "label", _PODS, "read", "the gang's name"),
     KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "how many pods the gang has"),
     *(KnownKey(name, "annotation", _PODS, "read", "the PodGroup of a pod") for name in GROUP_ANNOTATIONS),
+    KnownKey(
+        "kai.scheduler/skip-podgrouper", "annotation", _PODS, "written",
+        "KAI makes no PodGroup of its own for these pods", ("true",),
+    ),
     KnownKey("scheduling.x-k8s.io/pod-group", "label", _PODS, "read", "the PodGroup (`native-gang`)"),
     *(
         KnownKey(name, form, _PODS, "read", "the part of its gang that a pod plays: prefill, decode, worker")
@@ -239,6 +243,7 @@ _OTHERS = (
     KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
     KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
     KnownKey("gpu.topology/interconnect", "label", _NODES, "read", "how GPUs of the host are joined"),
+    KnownKey("nvidia.com/nvlink.version", "label", _NODES, "read", "the generation of the host's NVLink"),
     *(
         KnownKey(label, "label", _NODES, "read", "a provider that adds tolerations for extended resources")
         for label in TOLERATING

@@ -44,13 +44,15 @@ class PodSetTemplate:
 class WorkloadLayout:
     """`members`: every template once per PodSet. `gangs`: which of them start together, gang by gang.
 
-    `indexed`: the gangs are replicas, so their names end in an index. `loose`: its pods need not start
-    together, unless somebody says so. `warnings` concern every gang.
+    `indexed`: the gangs are replicas, so their names end in an index. `joint`: none of them starts before
+    all have their place. `loose`: its pods need not start together, unless somebody says so. `warnings`
+    concern every gang.
     """
 
     members: tuple[PodSetTemplate, ...] = ()
     gangs: tuple[tuple[PodSetTemplate, ...], ...] = ()
     indexed: bool = False
+    joint: bool = False
     loose: bool = False
     warnings: tuple[str, ...] = ()
 
@@ -141,7 +143,9 @@ def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
 def job_set(obj: Field) -> WorkloadLayout:
     """All replicated jobs are one gang, also under `startupPolicy: InOrder`.
 
-    With `exclusive-topology` on the JobSet, each child Job is a gang, with a domain of its own.
+    With `exclusive-topology` on the JobSet, each child Job is a gang, with a domain of its own. They start
+    together all the same: KAI starts none before each has room (`minSubGroup` of its PodGroup is the number
+    of replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
     members, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
@@ -157,7 +161,8 @@ def job_set(obj: Field) -> WorkloadLayout:
         return together(members)
     _at_most(sum(copies for copies, _ in children), obj.get("spec", "replicatedJobs"))
     gangs = tuple((child,) for copies, child in children for _ in range(copies))
-    return WorkloadLayout(tuple(members), gangs, indexed=True)
+    together_or_none = obj.get("spec", "startupPolicy", "startupPolicyOrder").text() != "InOrder"
+    return WorkloadLayout(tuple(members), gangs, indexed=True, joint=together_or_none)
 
 
 def leader_worker_set(obj: Field) -> WorkloadLayout:

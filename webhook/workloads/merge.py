@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
+from webhook.workloads.pod_groups import OTHERS
 from webhook.workloads.reader import Workload
 
 
@@ -68,7 +69,7 @@ _Kind = tuple[str, str]
 def _missing(groups: list[PodGroup], counts: Counter[_Kind]) -> list[tuple[_Kind, int]]:
     """Pods that are not here, by kind: those of each subgroup that has a size, else of the whole gang."""
     often = [kind for kind, _ in counts.most_common()]
-    if len(groups[0].pod_sets) == 1:
+    if all(len({pod_set.name for pod_set in group.pod_sets} - {OTHERS}) == 1 for group in groups):
         return [(often[0], max(0, max(group.size for group in groups) - len(groups)))]
     missing = []
     for pod_set in groups[0].pod_sets:

@@ -32,6 +32,14 @@ REFERENCES = (("workloadRef", "name"), ("schedulingGroup", "podGroupName"))
 """Fields of a pod's spec that name its gang (Kubernetes 1.35 and 1.36)."""
 
 
+MAIN = "main"
+"""The PodSet of a gang's pods that state no part."""
+
+
+OTHERS = "others"
+"""The PodSet of a gang's pods that are known by number alone."""
+
+
 _MINIMUM = (
     ("minMember",),
     ("minCount",),
@@ -79,7 +87,7 @@ def names_group(metadata: Field, spec: Field) -> bool:
 def subgroup(metadata: Field) -> str:
     """The name of a pod's PodSet in a wider gang; "main" where it states none."""
     stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))
-    return next((name for name in stated if name), "main")
+    return next((name for name in stated if name), MAIN)
 
 
 def _alone(why: str) -> Membership:

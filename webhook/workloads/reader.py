@@ -18,8 +18,17 @@ from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placeholder
 from webhook.workloads.options import Options, options
-from webhook.workloads.pod_groups import Membership, PodGroups, membership, names_group, subgroup
+from webhook.workloads.pod_groups import (
+    MAIN,
+    OTHERS,
+    Membership,
+    PodGroups,
+    membership,
+    names_group,
+    subgroup,
+)
 from webhook.workloads.read_templates import ReadTemplates
+from webhook.workloads.subgroups import NO_SUBGROUPS
 from webhook.workloads.topology_keys import (
     OBJECT,
     OBJECT_AND_TEMPLATE,
@@ -34,6 +43,11 @@ from webhook.workloads.topology_keys import (
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
+
+
+KUEUE_PLACES = "kueue.x-k8s.io/topology"
+"""The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
+(Kueue ff69552e, pkg/podset/podset.go)."""
 
 
 _FOLLOWS = (
@@ -186,7 +200,8 @@ class _Reader:
         gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
         if gang is not None and gang.group is not None:
             chosen = options(self.metadata, gang.group.get("metadata"))
-        top = self._top(gang)
+        joined_by = gang if row.name == "Pod" else self._named_by_templates(layout)
+        top = self._top(joined_by, layout)
         together = row.each_pod and bool(chosen.gang)
         is_gang = chosen.together or top.stated or any(map(_says_together, layout.members))
         loose = layout.loose and not is_gang
@@ -215,7 +230,8 @@ class _Reader:
             per_pod=per_pod,
             skip=chosen.skip
             or is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
-            or (bool(layout.members) and all(map(_is_placeholder, layout.members))),
+            or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
+            or any(map(_is_placed_by_kueue, layout.members)),
             holds=(row.holds or together) and not (child or loose or suspended),
             suspended=suspended,
             kueue=bool(row.suspend) and bool(self.metadata.get("labels", KUEUE_QUEUE).text()),
@@ -224,7 +240,7 @@ class _Reader:
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
             asks=chosen.stated or top.stated or any(part.request.stated for part in parts),
             claims=any(part.claims for part in parts),
-            queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
+            queue=joined_by.group.get("spec", "queue").text() if joined_by and joined_by.group else "",
         )
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
@@ -240,7 +256,13 @@ class _Reader:
             ),
             "",
         )
-        return tuple(replace(group, follows=source) for group in groups) if source else groups
+        if not source:
+            return groups
+        # KAI goes by a label of the owner or the pod, then by the pod's own class.
+        labels = (metadata.get("labels", "priorityClassName").text() for metadata in labelled)
+        classes = (*labels, *(member.spec.get("priorityClassName").text() for member in layout.members))
+        scheduler_class = next(filter(None, classes), "")
+        return tuple(replace(group, follows=source, scheduler_class=scheduler_class) for group in groups)
 
     def _owner(self) -> tuple[str, WorkloadKind | None]:
         """The controller, and the row of its kind, None for a kind that the table does not have."""
@@ -250,22 +272,35 @@ class _Reader:
                 return f"{self.namespace}/{kind}/{name}", row_of(reference.get("apiVersion").text(), kind)
         return "", None
 
-    def _top(self, gang: Membership | None) -> StatedTopology:
+    def _top(self, gang: Membership | None, layout: WorkloadLayout) -> StatedTopology:
         """What the object asks for as a whole, its PodGroup's request after its own."""
-        if self.row.name != "Pod":
-            return read_request(OBJECT, self.metadata)
-        requests = [read_request(OBJECT_AND_TEMPLATE, self.metadata)]
-        scope = self.metadata.get("annotations", OLD_SCOPE)
-        if scope.text() in SCOPES:
-            requests.append(request_of_scope(scope))
-        elif scope.text():
-            requests.append(StatedTopology(policy=scope.text(), stated=True))
+        own = self.row.name == "Pod"
+        requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
+        placed = [self.metadata] if own else [member.metadata for member in layout.members]
+        requests += [request for metadata in placed for request in _of_older_recipe(metadata)]
         if gang is not None:
             requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
                 requests.append(request_of_pod_group(gang.group))
         return merged(requests)
+
+    def _named_by_templates(self, layout: WorkloadLayout) -> Membership | None:
+        """The PodGroup that templates of one gang name, where it is known: what it says holds for their pods.
+
+        What it says of its size is for those who wait for more than this object: a warning tells the two.
+        """
+        if self.row.each_pod or layout.indexed:
+            return None
+        for member in layout.members:
+            named = membership(member.template, options(member.metadata), self.namespace, self.groups)
+            if named is not None and named.group is not None:
+                size = sum(own.count for own in layout.members)
+                differs = f"{named.name} starts with {named.size} pods, this {self.row.name} makes {size}"
+                return replace(
+                    named, warnings=(differs,) if named.size > size else (), subgroups=NO_SUBGROUPS
+                )
+        return None
 
     def _shapes(self, layout: WorkloadLayout, known: ReadTemplates) -> dict[tuple[str, int], PodSetRequest]:
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
@@ -281,6 +316,23 @@ class _Reader:
 
 def _is_placeholder(member: PodSetTemplate) -> bool:
     return is_placeholder(member.spec.map(), member.spec.where)
+
+
+def _of_older_recipe(metadata: Field) -> list[StatedTopology]:
+    """The older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
+    scope = metadata.get("annotations", OLD_SCOPE)
+    if scope.text() in SCOPES:
+        return [request_of_scope(scope)]
+    return [StatedTopology(policy=scope.text(), stated=True)] if scope.text() else []
+
+
+def _is_placed_by_kueue(member: PodSetTemplate) -> bool:
+    """Whether Kueue's Topology-Aware Scheduling has assigned the pods their nodes, and writes them onto each.
+
+    Another place would contradict that for ever, and what the plan holds would be used by nobody.
+    """
+    gates = member.spec.get("schedulingGates").items()
+    return any(gate.get("name").text() == KUEUE_PLACES for gate in gates)
 
 
 def _says_together(member: PodSetTemplate) -> bool:
@@ -312,17 +364,21 @@ def _as_one(layout: WorkloadLayout, chosen: Options) -> WorkloadLayout:
 def _joined(layout: WorkloadLayout, gang: Membership | None, pod: Field) -> WorkloadLayout:
     """A pod as one of a gang's `size` pods, under its subgroup's name where it has one.
 
-    Of other subgroups only the sizes are known: their pods are taken to be like this one.
+    Of other subgroups only the sizes are known, and of a gang whose pods have roles only their number: those
+    pods are taken to be like this one, until they come (`webhook.placement.gang_seat`).
     """
     if gang is None:
         return layout
     name, parts = subgroup(pod.get("metadata")), gang.subgroups.parts
     left = gang.size - gang.subgroups.size
-    count = parts[name].count if name in parts else max(1, left)
+    by_role = not parts and name != MAIN
+    count = parts[name].count if name in parts else 1 if by_role else max(1, left)
     own = replace(layout.members[0], pod_set=name, count=count)
     others = {other: part.count for other, part in parts.items() if other != name}
-    if left and name in parts:
-        others.setdefault("main", left)
+    if by_role:
+        others[OTHERS] = left - 1
+    elif left and name in parts:
+        others.setdefault(MAIN, left)
     gangs = tuple(replace(own, pod_set=other, count=n) for other, n in others.items() if n)
     return WorkloadLayout((own,), ((own, *gangs),))
 

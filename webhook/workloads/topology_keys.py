@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from planner.manifests.requirements import NODE_OPERATORS
@@ -82,6 +82,9 @@ KAI_REQUIRED = "kai.scheduler/topology-required-placement"
 KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
 
 
+SEGMENT_LEVEL = "kai.scheduler/segment-topology-required-placement"
+
+
 REQUIRED_LEVEL = "bayplan.dev/required-level"
 """Our own word, for clusters without KAI; so is the next."""
 
@@ -96,7 +99,7 @@ KEYS: tuple[Key, ...] = (
     Key(REQUIRED_LEVEL, "required"),
     Key(PREFERRED_LEVEL, "preferred"),
     Key("kai.scheduler/segment-size", "slice-size"),
-    Key("kai.scheduler/segment-topology-required-placement", "slice"),
+    Key(SEGMENT_LEVEL, "slice"),
     Key("kai.scheduler/segment-topology-preferred-placement", "slice-preferred"),
     Key("kueue.x-k8s.io/podset-required-topology", "required", TEMPLATE),
     Key("kueue.x-k8s.io/podset-preferred-topology", "preferred", TEMPLATE),
@@ -187,7 +190,9 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> State
     of_slice = size if level and size else 0
     gpus = fields["gpu-count"][0].count_in_text() if "gpu-count" in fields else None
     return StatedTopology(
-        Constraint(first("topology"), first("required"), first("preferred"), level, of_slice),
+        Constraint(
+            first("topology"), first("required"), first("preferred"), level, of_slice, _is_kais(fields, level)
+        ),
         tuple(_origin(field, meaning) for meaning in NAMED for field in fields.get(meaning, ())),
         tuple(warnings),
         first("together"),
@@ -195,6 +200,10 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> State
         stated=bool(fields),
         fabric=_fabric(fields),
     )
+
+
+def _is_kais(fields: Mapping[Meaning, list[Field]], level: str) -> bool:
+    return bool(level) and fields["slice"][0].where.field.endswith(f"[{SEGMENT_LEVEL}]")
 
 
 def _fabric(fields: Mapping[Meaning, list[Field]]) -> FabricWish:
@@ -278,9 +287,9 @@ def merged(parts: Iterable[StatedTopology], affinity: tuple[Requirement, ...] = 
     def first(name: str) -> str:
         return next((text for request in listed if (text := getattr(request.constraint, name))), "")
 
-    size = next((request.constraint.slice_size for request in listed if request.constraint.slice_level), 0)
+    sliced = next((r.constraint for r in listed if r.constraint.slice_level), _NO_CONSTRAINT)
     return StatedTopology(
-        Constraint(first("topology"), first("required"), first("preferred"), first("slice_level"), size),
+        replace(sliced, topology=first("topology"), required=first("required"), preferred=first("preferred")),
         tuple(origin for request in listed for origin in request.origins),
         tuple(warning for request in listed for warning in request.warnings),
         next((request.together for request in listed if request.together), ""),

@@ -166,6 +166,7 @@ def test_nvlink_domains_are_cliques_hosts_or_parts_of_hosts(labels, gpus, expect
         ),
         (H100 | {"gpu.topology/interconnect": "pcie"}, "PCIe Gen5 ×16 64 GB/s"),
         ({}, "NVLink 4 (assumed) 450 GB/s"),
+        ({"nvidia.com/nvlink.version": "5"}, "NVLink 5 900 GB/s"),
     ],
 )
 def test_rates_come_from_labels_and_say_what_was_assumed(labels, words):

@@ -15,6 +15,7 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.wire.request import from_object
+from webhook.workloads import read, wants_plan
 from webhook.workloads.annotation_keys import PLACEMENT, RESERVATION
 
 SUSPENDED = o.changed(o.JOB, ("spec", "suspend"), True)
@@ -158,3 +159,35 @@ def _pod_of(job: Any, name: str, annotations: Any = None) -> Any:
         "metadata": {"name": name, "namespace": "team", "annotations": notes, "ownerReferences": [owner]},
         "spec": template["spec"],
     }
+
+
+def test_pods_that_kueue_places_are_neither_planned_nor_pinned() -> None:
+    """Admitted with a topology, a template has Kueue's gate, and each pod gets its host as a node selector: a
+    place of ours would contradict it for ever, and what we held would be used by nobody."""
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "train",
+            "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": "team"},
+        },
+        "spec": {
+            "parallelism": 2,
+            "completions": 2,
+            "completionMode": "Indexed",
+            "suspend": False,
+            "template": {
+                "metadata": {"annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}},
+                "spec": {
+                    "schedulingGates": [{"name": "kueue.x-k8s.io/topology"}],
+                    "containers": [
+                        {"name": "t", "image": "t", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+                    ],
+                },
+            },
+        },
+    }
+    workload = read(job)
+    assert workload.skip
+    assert not wants_plan(workload)

@@ -34,6 +34,7 @@ from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
+from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
 """After a change, so that what comes together is looked at together."""
@@ -200,6 +201,8 @@ class Controller:
                 await self._move(action, world)
             case rules.LetIn(gang, reservation, pods):
                 await self._let_in(world.snapshot, gang, reservation, pods)
+            case rules.TellSize(ref, size):
+                await self._annotate(ref, {BATCH_MIN_MEMBER: str(size)})
             case rules.Ungate(ref, pods):
                 await self._open_gates(pods, lambda _, stored: let_in(stored, (), (), {}))
                 text = f"{len(pods)} pods are let go: namespace {ref.namespace} is not enforced"
@@ -308,10 +311,13 @@ class Controller:
             return
         book = world.snapshot.with_reservation(reservation)
         held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
+        await self._annotate(gang.ref, _annotations(book, held))
+
+    async def _annotate(self, ref: Ref, notes: Json) -> None:
+        """Annotations of a workload; none where it is gone."""
+        row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
         try:
-            await self._api.merge(
-                _path(gang.ref, row), {"metadata": {"annotations": _annotations(book, held)}}
-            )
+            await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})
         except ApiError as error:
             if error.status != 404:
                 raise

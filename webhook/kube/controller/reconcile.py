@@ -6,7 +6,7 @@ The rules, in their order:
    and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
 3. A gang that was admitted and whose reservation has vanished is given its place again.
-4. Gated pods of a gang that holds a place are let in.
+4. Gated pods of a gang that holds a place are let in. KAI is told of a Job's gang that is smaller now.
 5. Gangs that wait are planned in turn, by the rules of `webhook.placement.queue`: the first that has no place
    yet is never delayed.
 """
@@ -34,6 +34,7 @@ from webhook.placement.pod_affinity import (
     without_placement_affinity,
 )
 from webhook.placement.queue import place_when_empty, plan_queue, queue_key
+from webhook.placement.workload_plan import short_of_place
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
 GRACE_SECONDS = 60.0
@@ -152,7 +153,15 @@ class WaitAction:
     answer: Answer | None
 
 
-Action = Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
+@dataclass(frozen=True, slots=True)
+class TellSize:
+    """Tell KAI that a Job's gang is of fewer pods now, some of which have succeeded."""
+
+    ref: Ref
+    size: int
+
+
+Action = TellSize | Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
 
 
 def reconcile(world: World) -> list[Action]:
@@ -169,6 +178,11 @@ def reconcile(world: World) -> list[Action]:
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             actions.append(ClaimFor(reservation, gang))
     actions += _ungated(world, gangs)
+    actions += [
+        TellSize(work.ref, work.size_left)
+        for work in world.works
+        if work.size_left and not work.finished and work.ref.namespace not in world.observed
+    ]
     gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
@@ -228,8 +242,12 @@ def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
     turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty)
     admits: list[Action] = []
     left: list[tuple[Gang, Answer | None]] = []
+    short = short_of_place((gang.group, turn.answer) for gang, turn in zip(planned, turns, strict=True))
+    short |= {gang.group.joint for gang in ordered[MAX_PLANNED:]}
     for gang, turn in zip(planned, turns, strict=True):
-        if turn.answer.decision == "admitted":
+        if turn.answer.decision == "admitted" and gang.group.joint and gang.group.joint in short:
+            left.append((gang, None))
+        elif turn.answer.decision == "admitted":
             taken = turn.reservation
             room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
             admits.append(Admit(gang, turn.answer, taken, room))

@@ -13,6 +13,7 @@ from typing import Any
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
+from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
@@ -75,6 +76,8 @@ class Work:
     failed: bool = False
     skip: bool = False
     controller: str = ""
+    size_left: int = 0
+    """How many pods KAI shall start together from now on, 0 to leave what it was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         failed(item),
         workload.skip,
         workload.owner,
+        gang_size_left(item, kind),
     )
 
 

@@ -1,0 +1,128 @@
+"""What each scheduling system reads, and what it does by itself: one row of `FACTS` each.
+
+Whoever queues is one: where a system queues, Bayplan does not gate what it could start. Where it places,
+Bayplan does not pin against it. How a system's presence is known: its row of `SYSTEMS` in
+planner/manifests/schedulers.py. Each key is written down with the file in which it is read, at the version of
+the row, so that a key that a policy writes can be held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.model.pod import DEFAULT_SCHEDULER
+from planner.model.schedulers import KAI, KUEUE, RUNAI
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerFacts:
+    """One system. `name`: its usual schedulerName (Kueue's own name). `version`: what was read, and run where
+    `tried` is true. `reads`: label and annotation keys with the file that reads them and where they stand.
+    `queues`, `preempts`, `places`: it decides when a workload starts; it evicts others for one; it assigns
+    the nodes itself, before any scheduler binds. `leaves`: what Bayplan leaves to it."""
+
+    name: str
+    version: str
+    tried: bool
+    reads: Mapping[str, str] = field(default_factory=dict)
+    queues: bool = False
+    preempts: bool = False
+    places: bool = False
+    leaves: str = ""
+
+    def reads_key(self, key: str) -> bool:
+        """Whether the system reads a label or annotation of this name."""
+        return key in self.reads
+
+
+_GROUPER = "pkg/podgrouper/podgrouper/plugins"
+
+
+_TOP_OWNER = f"{_GROUPER}/defaultgrouper/default_grouper.go: the pods' top owner"
+
+
+_WORKERS = f"{_GROUPER}: kubeflow/pytorch/pytorch_grouper.go, leaderworkerset/lws_grouper.go: worker template"
+
+
+_KAI_READS = {
+    "kai.scheduler/topology": _TOP_OWNER,
+    "kai.scheduler/topology-required-placement": _TOP_OWNER,
+    "kai.scheduler/topology-preferred-placement": _TOP_OWNER,
+    "kai.scheduler/segment-size": _WORKERS,
+    "kai.scheduler/segment-topology-required-placement": _WORKERS,
+    "kai.scheduler/segment-topology-preferred-placement": _WORKERS,
+    "kai.scheduler/batch-min-member": (
+        f"{_GROUPER}/job/job_grouper.go, jobset/jobset_grouper.go: a Job, a JobSet and its job templates"
+    ),
+    "kai.scheduler/queue": f"{_TOP_OWNER}, else the pod (label)",
+    "project": f"{_TOP_OWNER}, else the pod (label)",
+    "kai.scheduler/node-pool": "pkg/podgrouper/pod_controller.go: the pod (label)",
+    "kai.scheduler/preemptibility": f"{_TOP_OWNER}, else the pod (label)",
+    "priorityClassName": f"{_TOP_OWNER}, else the pod (label)",
+    "kai.scheduler/subgroup-name": "pkg/podgrouper/pod_controller.go: the pod (label)",
+    "kai.scheduler/skip-podgrouper": "pkg/podgrouper/pod_controller.go: the pod or any owner",
+    "pod-group-name": "pkg/podgrouper/pod_controller.go: a pod without owner, or with skip-podgrouper",
+    "gpu-fraction": "pkg/common/constants/constants.go: the pod",
+    "gpu-memory": "pkg/common/constants/constants.go: the pod",
+    "gpu-fraction-num-devices": "pkg/common/constants/constants.go: the pod",
+}
+
+
+_TAS = "apis/kueue/v1beta2/topology_types.go: the pod template"
+
+
+_KUEUE_READS = {
+    "kueue.x-k8s.io/queue-name": "pkg/controller/constants/constants.go: the object (label)",
+    "kueue.x-k8s.io/podset-required-topology": _TAS,
+    "kueue.x-k8s.io/podset-preferred-topology": _TAS,
+    "kueue.x-k8s.io/podset-unconstrained-topology": _TAS,
+    "kueue.x-k8s.io/podset-slice-required-topology": _TAS,
+    "kueue.x-k8s.io/podset-slice-size": _TAS,
+    "kueue.x-k8s.io/podset-group-name": _TAS,
+    "kueue.x-k8s.io/pod-group-name": "pkg/controller/jobs/pod/constants/constants.go: the pod (label)",
+    "kueue.x-k8s.io/pod-group-total-count": "pkg/controller/jobs/pod/constants/constants.go: the pod",
+}
+
+
+FACTS = (
+    SchedulerFacts(
+        KAI,
+        "KAI-Scheduler d5bc503a (August 2026)",
+        tried=True,
+        reads=_KAI_READS,
+        queues=True,
+        preempts=True,
+        leaves="its PodGroups, reservation and scaling pods; the gate of gangs for which it evicts others",
+    ),
+    SchedulerFacts(
+        RUNAI,
+        "documents of Run:ai, on KAI-Scheduler d5bc503a",
+        tried=False,
+        reads={**_KAI_READS, "runai/queue": "Run:ai's documents: the object (label)"},
+        queues=True,
+        preempts=True,
+        leaves="as KAI; the preferred level of workloads that state none is the one that it takes",
+    ),
+    SchedulerFacts(
+        KUEUE,
+        "Kueue ff69552e (August 2026)",
+        tried=False,
+        reads=_KUEUE_READS,
+        queues=True,
+        preempts=True,
+        places=True,
+        leaves="what is suspended holds nothing; pods with the gate kueue.x-k8s.io/topology are not planned",
+    ),
+    SchedulerFacts(
+        DEFAULT_SCHEDULER,
+        "Kubernetes 1.36.3",
+        tried=True,
+        preempts=True,
+        leaves="binding: a required node affinity and a scheduling gate are all that it is told",
+    ),
+)
+
+
+FACTS_OF: Mapping[str, SchedulerFacts] = {row.name: row for row in FACTS}
+"""The rows by name."""

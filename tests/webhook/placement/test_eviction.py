@@ -1,0 +1,114 @@
+"""A gang for which KAI evicts others is let in without a place, ungated and unfenced, and told so.
+
+r1: a b, both in use by a gang of KAI's default class    r2: c d, held by a gang that has not started
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
+from planner.model.priority import PriorityClass, PriorityClasses
+from planner.model.schedulers import SchedulersSeen
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from tests.builders import amounts, cluster, gang
+from tests.policies.helpers import policies
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.placement.stamp import placement_annotation
+from webhook.wire.request import from_object
+
+KAIS = "kai.scheduler/topology-required-placement"
+CLASSES = {"train": 50, "build": 100}
+
+
+def full(*, kai: bool = True) -> Snapshot:
+    """Both racks taken, in a cluster with KAI and its classes."""
+    here = cluster("r1: a b\nr2: c d")
+    for name in ("running", "held"):
+        group = gang(2, name=f"team/Job/{name}", required="rack")
+        made = reservation_for(here, group, plan(here, group))
+        assert made is not None
+        here = here.with_reservation(made)
+        if name == "running":
+            for node in sorted(assigned.node for assigned in made.assignments):
+                here = here.with_pod(BoundPod(f"team/{node}", node, amounts(gpu=8, pods=1), made.id))
+    seen = SchedulersSeen({"kai-scheduler": "pod kai/scheduler"} if kai else {}, watched=True)
+    classes = PriorityClasses({name: PriorityClass(name, value) for name, value in CLASSES.items()})
+    return replace(here, base=replace(here.base, schedulers=seen, priorities=classes))
+
+
+def job(priority: str = "build", level: str = KAIS) -> Any:
+    """A gang of one rack for KAI, of this class."""
+    made: Any = o.annotated(o.JOB, {level: "rack"})
+    made["metadata"]["labels"] = {"priorityClassName": priority} if priority else {}
+    made["spec"]["parallelism"] = made["spec"]["completions"] = 2
+    spec = made["spec"]["template"]["spec"]
+    spec["schedulerName"] = "kai-scheduler"
+    spec["containers"][0]["resources"]["limits"][o.GPU] = 8
+    return made
+
+
+def ask(obj: Any, here: Snapshot | None = None) -> Decision:
+    """The decision on a new object."""
+    return decide(
+        from_object(obj, uid="uid"), policies("node-affinity"), here or full(), "mutate", Environment()
+    )
+
+
+def test_it_is_let_in_and_told_for_what() -> None:
+    """KAI alone would start it after seconds; behind a gate of ours it would never see it."""
+    decision = ask(job())
+    assert decision.response.allowed
+    assert decision.object is not None
+    note = placement_annotation(decision.object["metadata"]["annotations"])
+    assert (note.decision, note.in_queue, note.evicts) == ("queued", False, True)
+    words = "team/Job/demo is let in without a place, for KAI to evict gangs of lower priority: 2 pods"
+    assert any(warning.startswith(words) for warning in decision.response.warnings)
+
+
+def test_its_pods_are_fenced_off_what_has_not_started_alone() -> None:
+    """Of a rack in use KAI evicts the pods; one that was just promised stays promised."""
+    template = ask(job()).object
+    assert template is not None
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "demo", "uid": "u", "controller": True}
+    index = {"batch.kubernetes.io/job-completion-index": "0"}
+    pod: Any = {"apiVersion": "v1", "kind": "Pod", **template["spec"]["template"]}
+    pod["metadata"] = {
+        **pod["metadata"],
+        "name": "demo-0",
+        "namespace": "team",
+        "labels": index,
+        "ownerReferences": [owner],
+    }
+    stored = ask(pod).object
+    assert stored is not None
+    assert "schedulingGates" not in stored["spec"]
+    terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (term,) = terms["nodeSelectorTerms"]
+    assert [(row["operator"], row["values"]) for row in term["matchExpressions"]] == [("NotIn", ["c", "d"])]
+    assert any(row["key"] == "bayplan.dev/reserved" for row in stored["spec"]["tolerations"])
+
+
+@pytest.mark.parametrize(
+    ("priority", "level", "kai"),
+    [
+        ("train", KAIS, True),
+        ("", KAIS, True),
+        ("unknown", KAIS, True),
+        ("build", "bayplan.dev/required-level", True),
+        ("build", KAIS, False),
+    ],
+    ids=["default class", "no class", "unknown class", "a level that KAI does not read", "no KAI"],
+)
+def test_others_wait_at_the_gate(priority: str, level: str, kai: bool) -> None:
+    """Nobody evicts for them, or KAI would start them anywhere."""
+    decision = ask(job(priority, level), full(kai=kai))
+    assert decision.object is not None
+    assert placement_annotation(decision.object["metadata"]["annotations"]).in_queue

@@ -1,0 +1,149 @@
+"""Pods of one PodGroup that come one by one, each of its own kind: the gang grows and keeps what it has.
+
+r1: a b c (8 GPUs each)    r2: d e f
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
+from planner.model.reservation import Reservation
+from tests.builders import amounts, cluster
+from tests.policies.helpers import policies
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.admission.ledger_steps import Reserve
+from webhook.wire.request import from_object
+
+GANG = "team/PodGroup/serve"
+
+
+def group(*subgroups: Any, **spec: Any) -> Any:
+    """The PodGroup that the pods name."""
+    metadata = {"name": "serve", "namespace": "team"}
+    return {"kind": "PodGroup", "metadata": metadata, "spec": {"subGroups": list(subgroups), **spec}}
+
+
+def pod(name: str, role: str, gpus: int) -> Any:
+    """A pod that plays a role in the gang."""
+    made: Any = o.annotated(o.obj("v1", "Pod", o.pod_template(gpus)["spec"]), {"pod-group-name": "serve"})
+    made["metadata"] |= {"name": name, "labels": {"kai.scheduler/subgroup-name": role}}
+    return made
+
+
+def ask(here: Snapshot, of: Any, obj: Any) -> Decision:
+    """The decision on a pod that is created now."""
+    request = from_object(obj, uid="uid")
+    around = Environment(podgroups={("team", "serve"): of})
+    return decide(request, policies("node-affinity"), here, "mutate", around)
+
+
+def applied(here: Snapshot, of: Any, obj: Any, *, starts: bool = False) -> Snapshot:
+    """The cluster once the pod is stored, bound where it was sent if it `starts` at once."""
+    decision = ask(here, of, obj)
+    assert decision.response.allowed, decision.response.message
+    stored = decision.object
+    assert stored is not None
+    for step in decision.steps:
+        if isinstance(step, Reserve):
+            here = here.with_reservation(step.reservation)
+    if starts:
+        terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        node = terms["nodeSelectorTerms"][0]["matchExpressions"][-1]["values"][0]
+        limits = obj["spec"]["containers"][0]["resources"]["limits"]
+        gpus = int(limits.get(o.GPU, 0))
+        notes = stored["metadata"]["annotations"]
+        bound = BoundPod(
+            f"team/{obj['metadata']['name']}",
+            node,
+            amounts(gpu=gpus, pods=1),
+            notes["bayplan.dev/reservation"],
+        )
+        here = here.with_pod(bound)
+    return here
+
+
+def seats(here: Snapshot) -> Counter[tuple[str, str]]:
+    """How many seats the gang holds, by PodSet and node."""
+    held = here.holding(GANG)
+    return Counter({(a.pod_set, a.node): a.count for a in held.assignments}) if held else Counter()
+
+
+def hold(here: Snapshot) -> Reservation:
+    """What the gang holds."""
+    held = here.holding(GANG)
+    assert held is not None
+    return held
+
+
+RACKS = "r1: a b c\nr2: d e f"
+SERVING = (pod("p", "prefill", 4), pod("d", "decode", 4), pod("r", "router", 0))
+
+
+@pytest.mark.parametrize("starts", [False, True], ids=["waiting", "running"])
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_prefill_decode_and_router_share_a_host_in_whatever_order_they_come(
+    order: tuple[int, ...], starts: bool
+) -> None:
+    """Three pods of one PodGroup in one node: taken to be alike they would never fit, or take three hosts."""
+    here = cluster(RACKS)
+    of = group(minMember=3, topologyPolicy={"scope": "node"})
+    for place in order:
+        before = seats(here)
+        here = applied(here, of, SERVING[place], starts=starts)
+        assert seats(here) & before == before, "what was promised stays"
+    assert len({node for _, node in seats(here)}) == 1
+    assert sum(seats(here).values()) == 3
+
+
+def test_the_host_of_the_first_is_kept_for_the_others() -> None:
+    """No other gang comes between prefill and decode, though half of the host is free and unclaimed."""
+    here = applied(cluster("r1: a"), group(minMember=3, topologyPolicy={"scope": "node"}), SERVING[0])
+    other = ask(here, group(), o.annotated(o.obj("v1", "Pod", o.pod_template(4)["spec"]), {}))
+    assert other.plan is not None
+    assert other.plan.decision == "queued"
+
+
+def test_a_second_pod_of_a_gang_with_subgroups_leaves_every_seat() -> None:
+    """Prefill twice, decode and router: the reservation is as large after each pod as after the first."""
+    parts = (("prefill", 2, 8), ("decode", 1, 8), ("router", 1, 8))
+    of = group(*({"name": name, "minMember": count} for name, count, _ in parts))
+    here = cluster(RACKS)
+    for number, (name, gpus) in enumerate([("prefill", 8), ("decode", 4), ("router", 1), ("prefill", 8)]):
+        here = applied(here, of, pod(f"p{number}", name, gpus))
+        assert sum(seats(here).values()) == 4
+        assert {part for part, _ in seats(here)} == {"prefill", "decode", "router"}
+
+
+def test_each_pod_is_sent_to_a_seat_of_its_own_subgroup() -> None:
+    """Decode is not sent to the node that prefill holds, though it would fit there."""
+    of = group({"name": "prefill", "minMember": 1}, {"name": "decode", "minMember": 1})
+    of["metadata"]["annotations"] = {"bayplan.dev/reserve": "nodes"}
+    here = applied(cluster(RACKS), of, pod("p", "prefill", 8))
+    (own,) = (node for part, node in seats(here) if part == "decode")
+    stored = ask(here, of, pod("d", "decode", 6)).object
+    assert stored is not None
+    assert stored["metadata"]["annotations"]["bayplan.dev/pod-set"] == "decode"
+    terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert own in str(terms)
+
+
+def test_the_validating_call_of_a_pod_takes_no_further_seat() -> None:
+    """It carries the reservation that the mutating call gave it."""
+    of = group(minMember=3)
+    here = applied(cluster(RACKS), of, SERVING[0])
+    decision = ask(here, of, SERVING[1])
+    here = applied(here, of, SERVING[1])
+    before = hold(here)
+    assert decision.object is not None
+    again = ask(here, of, decision.object)
+    assert again.response.allowed
+    assert [step for step in again.steps if isinstance(step, Reserve)] == []
+    assert hold(here) == before

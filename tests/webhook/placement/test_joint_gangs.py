@@ -1,0 +1,65 @@
+"""The jobs of a JobSet with a rack each start together or wait together.
+
+r1: two free hosts    r2: two free hosts, or none
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.builders import cluster, gang
+from tests.webhook.kube.worlds import waiting
+from tests.webhook.workloads import objects as o
+from webhook.kube.controller.reconcile import Admit, WaitAction, queue
+from webhook.placement.workload_plan import plan_workload
+from webhook.workloads import read
+
+EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}
+ONE_FREE = cluster("r1: a b\nr2: c d used=8")
+BOTH_FREE = cluster("r1: a b\nr2: c d")
+
+
+def job_set(order: str = "AnyOrder") -> dict[str, Any]:
+    """Two jobs of two whole hosts, each in a rack of its own."""
+    template = o.pod_template(8)
+    spec = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": template}
+    jobs = [{"name": "train", "replicas": 2, "template": {"spec": spec}}]
+    startup = {"startupPolicyOrder": order}
+    obj = o.obj("jobset.x-k8s.io/v1alpha2", "JobSet", {"startupPolicy": startup, "replicatedJobs": jobs})
+    return o.annotated(obj, EXCLUSIVE)
+
+
+def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
+    """KAI starts none before all have room, so the rack that one of them could have is held for nobody."""
+    plan = plan_workload(ONE_FREE, read(job_set()))
+    assert plan.decision == "queued"
+    assert plan.reservations == ()
+    first, second = (gang_plan.answer for gang_plan in plan.placed)
+    assert (first.decision, first.reason, second.decision) == ("queued", "WaitsForAll", "queued")
+    assert first.message.startswith("1 of 2 gangs have room, and they start together or not at all: ")
+
+
+def test_with_racks_for_all_each_job_holds_its_own() -> None:
+    """Both racks, one each."""
+    plan = plan_workload(BOTH_FREE, read(job_set()))
+    assert [held.domain for held in plan.reservations] == [("r1",), ("r2",)]
+
+
+def test_jobs_that_start_in_order_need_not_wait_for_each_other() -> None:
+    """The first runs before the second is made."""
+    assert plan_workload(ONE_FREE, read(job_set("InOrder"))).decision == "admitted"
+
+
+def test_the_controller_lets_them_in_together() -> None:
+    """While one rack is free neither is let in; once both are, both."""
+    gangs = [waiting(group) for group in read(job_set()).gangs]
+    assert [type(action) for action in queue(ONE_FREE, gangs)] == [WaitAction, WaitAction]
+    assert [type(action) for action in queue(BOTH_FREE, gangs)] == [Admit, Admit]
+
+
+def test_others_behind_them_are_let_in() -> None:
+    """A gang of another object takes what they leave."""
+    small = waiting(gang(1, name="default/Job/small", gpu=1, reserve="nodes"), created=1.0)
+    here = cluster("r1: a b\nr2: c d used=8\nr3: e used=4")
+    acted = queue(here, [*(waiting(group) for group in read(job_set()).gangs), small])
+    assert [action.gang.name for action in acted if isinstance(action, Admit)] == ["default/Job/small"]

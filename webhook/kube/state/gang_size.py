@@ -1,0 +1,31 @@
+"""The gang size that KAI was told of a Job, lowered as its pods succeed. Pure.
+
+KAI counts living pods: told four, it starts no retry once one of four indexes has succeeded
+(KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/job/job_grouper.go `calcMinMember`). Its podgrouper
+reads the annotation again for every new pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.workloads.annotation_keys import POLICIES
+from webhook.workloads.layouts import BATCH_MIN_MEMBER
+
+WRITER = "kai-batch-min-member"
+"""The policy that writes the size; one that the user chose stays."""
+
+
+def gang_size_left(item: Mapping[str, Any], kind: str) -> int:
+    """How many pods KAI shall start together from now on, 0 to leave what the Job says."""
+    annotations = item["metadata"].get("annotations") or {}
+    stated = str(annotations.get(BATCH_MIN_MEMBER, ""))
+    written = WRITER in str(annotations.get(POLICIES, "")).partition("@")[0].split(",")
+    done = (item.get("status") or {}).get("succeeded") or 0
+    if kind != "Job" or not written or not stated.isdecimal() or not done:
+        return 0
+    parallelism = item["spec"].get("parallelism")
+    ones = [number for number in (parallelism, item["spec"].get("completions")) if number is not None]
+    left = max(1, min(ones, default=1) - done)
+    return left if left < int(stated) else 0
