@@ -7,6 +7,7 @@ when nothing is known of its shape. In the second table half of the racks have p
 many sizes of them as there are nodes, so that hardly two racks are equal.
 
 Beside the wall's time stands the thread's own (`cpu`): on a machine that others use the first is theirs too.
+`first` is the thread's own.
 """
 
 from __future__ import annotations
@@ -184,7 +185,7 @@ class Churn:
 
 @dataclass(slots=True)
 class Row:
-    """What was measured of one cluster, ms: by request the wall's times, the thread's, and the first."""
+    """What was measured of one cluster, ms: wall and thread times by request; the first is a thread time."""
 
     count: int
     wall: dict[str, list[float]] = field(default_factory=dict)
@@ -219,9 +220,9 @@ def measure(count: int, times: int, *, busy: bool) -> Row:
     gc.collect()
     gc.freeze()  # as `bayplan serve` does when it has read the cluster
     for name, group in REQUESTS.items():
-        start = time.perf_counter()
+        own = time.thread_time()
         plan(churn.moment, group)
-        row.first[name] = (time.perf_counter() - start) * 1e3
+        row.first[name] = (time.thread_time() - own) * 1e3
         row.wall[name], row.own[name] = [], []
         for _ in range(times):
             churn.event()
