@@ -58,7 +58,6 @@ _KAI_READS = {
     "kai.scheduler/queue": f"{_TOP_OWNER}, else the pod (label)",
     "project": f"{_TOP_OWNER}, else the pod (label)",
     "kai.scheduler/node-pool": "pkg/podgrouper/pod_controller.go: the pod (label)",
-    "kai.scheduler/preemptibility": f"{_TOP_OWNER}, else the pod (label)",
     "priorityClassName": f"{_TOP_OWNER}, else the pod (label)",
     "kai.scheduler/subgroup-name": "pkg/podgrouper/pod_controller.go: the pod (label)",
     "kai.scheduler/skip-podgrouper": "pkg/podgrouper/pod_controller.go: the pod or any owner",
