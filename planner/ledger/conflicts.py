@@ -11,7 +11,8 @@ A reservation conflicts with any other gang's live reservation that
 What a plan leaves free on its nodes is its `Headroom`. A node is missing there where amounts alone do not say
 whether pods fit (NUMA zones, parts of GPUs, claimed devices), and so is a resource that the node does not
 have: what came since is in the way then, and the gang is planned again. So are pods with anti-affinity, and
-beside such pods another request under a name that was counted.
+beside such pods another request under a name that was counted. Less than nothing is free where the plan
+relies on a place that others, who were counted too, have filled since it was proposed: they are in the way.
 
     node dgx-1 has 8 GPUs; ours was planned on revision 5 and takes 1, so it leaves {"nvidia.com/gpu": 7}
     since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, all live side by side
@@ -151,7 +152,7 @@ def _crowding(
     `beside`: other reservations, and whether they came after the plan. Older ones are looked at too: the plan
     may have counted another state of theirs, which was in flight then and never came into the book.
     """
-    guarded = _keeps_apart(wanted)
+    guarded, own = _keeps_apart(wanted), used_by(wanted)
     taken: dict[str, dict[str, int]] = {}
     users: dict[str, list[str]] = {}
     crowded: set[str] = set()
@@ -165,13 +166,14 @@ def _crowding(
             apart = guarded or _keeps_apart(other)
             known = room.counted.get(other.id, NOT_COUNTED) if room is not None else NOT_COUNTED
             uncounted = _beyond(amounts, known.uses)
-            if not uncounted and not (apart and other.fingerprint != known.fingerprint):
+            full = room is not None and any(room.free.get(resource, 0) < 0 for resource in own.get(node, ()))
+            if not uncounted and not full and not (apart and other.fingerprint != known.fingerprint):
                 continue
             users.setdefault(node, []).append(other.gang)
             total = taken.setdefault(node, {})
             for resource, amount in uncounted.items():
                 total[resource] = total.get(resource, 0) + amount
-            if room is None or apart or not _within(total, room.free):
+            if room is None or full or apart or not _within(total, room.free):
                 crowded.add(node)
     return [gang for node in crowded for gang in users[node]]
 

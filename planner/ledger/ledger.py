@@ -9,7 +9,7 @@ Invariants (tests/planner/ledger/test_ledger_machine.py tests them as a state ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -46,8 +46,12 @@ class Ledger(Protocol):
     All methods raise `LedgerUnavailable` if the book cannot be reached.
     """
 
-    async def book(self, now: float) -> Book:
-        """The live reservations at `now`; expired holds are left out."""
+    async def book(self, now: float, names: Iterable[str] = ()) -> Book:
+        """The live reservations at `now`; expired holds are left out.
+
+        A book that others write too may be some milliseconds old; the reservations with the ids `names` are
+        in it as they are. What was planned on an old book is a conflict only where it no longer fits.
+        """
         ...
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:

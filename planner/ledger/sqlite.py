@@ -12,7 +12,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,8 +73,8 @@ class SqliteLedger:
         self._run(lambda connection: None)
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
-    async def book(self, now: float) -> Book:
-        """The live reservations at `now` (seconds since the epoch), in the order of their ids."""
+    async def book(self, now: float, names: Iterable[str] = ()) -> Book:
+        """The live reservations at `now` (seconds since the epoch), in the order of their ids; never old."""
         return await self._call(lambda connection: self._book(connection, now))
 
     async def reserve(

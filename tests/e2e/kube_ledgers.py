@@ -12,7 +12,7 @@ from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from tests.e2e.kubectl import Kubectl
 from webhook.kube.api.client import Api, connect
-from webhook.kube.ledger import commits
+from webhook.kube.ledger import documents
 from webhook.kube.ledger.ledger import KubeLedger
 
 CRDS = Path(__file__).parents[2] / "manifests" / "20-crds.yaml"
@@ -73,15 +73,23 @@ async def ledgers(kubeconfig: Path, count: int = 1) -> AsyncIterator[list[KubeLe
 
 
 async def clear(api: Api) -> None:
-    """No reservation and no commit."""
-    for item in (await api.list(commits.RESERVATIONS))[0]:
-        await api.delete(f"{commits.RESERVATIONS}/{item['metadata']['name']}")
-    await api.delete(f"{commits.LEDGERS}/{commits.LEDGER}")
+    """No reservation."""
+    for item in (await api.list(documents.RESERVATIONS))[0]:
+        await api.delete(f"{documents.RESERVATIONS}/{item['metadata']['name']}")
 
 
 async def ready(ledger: KubeLedger) -> None:
     """Wait until it knows the book."""
     await until(lambda: not ledger.waiting())
+
+
+async def books(*ledgers: KubeLedger, now: float, count: int) -> list[tuple[Reservation, ...]]:
+    """What each holds, once its watch has told of so many reservations."""
+    result = []
+    for ledger in ledgers:
+        await until(lambda ledger=ledger: len(ledger.watched(now).reservations) == count)  # type: ignore[misc]
+        result.append((await ledger.book(now)).reservations)
+    return result
 
 
 async def until(done: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -77,6 +77,7 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
         await until(lambda: "n2" in getattr(watch.snapshot(), "nodes", ()), 30)
         await until(lambda: not watch.problem(), 30)
         print(f"\nthe picture was whole {time.monotonic() - back:.1f} s after the API server was back")
+        await until(lambda: not ledger.problem(), 30)
         assert (await ledger.book(NOW)).reservations == (held,)
         await ledger.reserve(rack("r2", "research/Job/after"), 0, NOW)
         gangs = {one.gang for one in (await ledger.book(NOW)).reservations}

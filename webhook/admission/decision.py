@@ -25,6 +25,7 @@ from webhook.admission.ledger_steps import (
     releasing,
     releasing_suspended,
     reserving,
+    sealed,
 )
 from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
@@ -246,7 +247,7 @@ def _patched(
     return Decision(
         with_changes(response, effects) if effects and refused is None else response,
         result if refused is None else original,
-        reserving(plan, before) if refused is None else (),
+        reserving(plan, sealed(before)) if refused is None else (),
         plan,
         mutated,
         effects,

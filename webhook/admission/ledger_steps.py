@@ -59,6 +59,13 @@ def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple
     )
 
 
+def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
+    """Those that nobody takes back. A hold may be the proposal of another call, which withdraws it where
+    something was in its way; so a mutating call that relies on it asks the ledger for it. Nothing is written
+    where it stands."""
+    return tuple(held for held in reservations if held.state == "claimed")
+
+
 def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
     """The object's own reservations. A pod of a larger gang claims nothing: the place is its workload's, and
     that of a gang without a workload belongs to the pod that came first."""

@@ -22,7 +22,7 @@ from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.cli.parsers import Subparsers, subcommand, verb
 from webhook.kube.api.client import ApiError, connect
-from webhook.kube.ledger.commits import RESERVATIONS
+from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.report import terminal
 

@@ -29,6 +29,7 @@ from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.certificates import SecretCertificates
+from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.runtime import ClusterRuntime
 from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
@@ -37,7 +38,7 @@ from webhook.server.disks import full_disks
 from webhook.server.garbage_collection import look_at_the_young_alone
 from webhook.server.http import DEADLINE, Webhook
 from webhook.server.listening import start
-from webhook.server.service import Service
+from webhook.server.service import TRY_SECONDS, Service
 
 RELOAD_SECONDS = 2.0
 """How often policy and cluster files are looked at."""
@@ -190,8 +191,8 @@ async def _serve(args: argparse.Namespace) -> int:
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
         book = args.ledger or default_ledger()
-        webhook = _webhook(args, Service(policies, SqliteLedger(book), cluster), book)
-        return await _until_stopped(args, webhook, files)
+        service = Service(policies, SqliteLedger(book), cluster, try_seconds=_of_deadline(args, TRY_SECONDS))
+        return await _until_stopped(args, _webhook(args, service, book), files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     side = await ClusterRuntime.connect(
@@ -202,13 +203,15 @@ async def _serve(args: argparse.Namespace) -> int:
         controls=not args.no_controller,
         taints=args.fence == "taint",
         settings=settings,
+        commit_seconds=_of_deadline(args, COMMIT_SECONDS),
     )
     try:
         if args.certificate_secret:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        service = Service(policies, side.ledger, side, side.api.now)
+        try_seconds = _of_deadline(args, TRY_SECONDS)
+        service = Service(policies, side.ledger, side, side.api.now, try_seconds=try_seconds)
         side.queue.in_force = service.settings
         webhook = _webhook(args, service)
         if side.recoveries is not None:
@@ -220,6 +223,11 @@ async def _serve(args: argparse.Namespace) -> int:
         return await _until_stopped(args, webhook, tls, side.follow)
     finally:
         await side.close()
+
+
+def _of_deadline(args: argparse.Namespace, seconds: float) -> float:
+    """What is so many seconds within the default deadline, within the one that was given."""
+    return float(args.deadline) * seconds / DEADLINE
 
 
 def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") -> Webhook:

@@ -28,7 +28,7 @@ from webhook.admission.settings import Settings, everywhere
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 from webhook.kube.controller.leader import LEASE, lease_path
-from webhook.kube.ledger.commits import RESERVATIONS
+from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.findings import CheckFinding, findings_of
@@ -42,7 +42,7 @@ from webhook.workloads.annotation_keys import PLACEMENT
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
 
 
-OUR_KINDS = ("reservations", "ledgers", "topologies")
+OUR_KINDS = ("reservations", "topologies")
 
 
 RENEWAL = timedelta(days=15)
@@ -272,9 +272,8 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     rows = [(group, resource, verb) for group, resource in [*reads, *workloads] for verb in ("list", "watch")]
     rows += [(row.group, row.resource, "patch") for row in NOTED]
     rows += [("", "pods", "get"), ("", "pods", "patch"), ("", "events", "create")]
-    verbs = ("get", "list", "watch", "create", "update", "patch", "delete")
+    verbs = ("get", "list", "watch", "create", "patch", "delete")
     rows += [("bayplan.dev", "reservations", verb) for verb in verbs]
-    rows += [("bayplan.dev", "ledgers", verb) for verb in ("get", "create", "update")]
     rows.append((GROUP, RESOURCE, "create"))
     resource_rights = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}

@@ -25,6 +25,7 @@ from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.leader import Leader
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.reports import ReportWriter
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
@@ -71,9 +72,11 @@ class ClusterRuntime:
         controls: bool = True,
         taints: bool = False,
         settings: Settings = DEFAULT_SETTINGS,
+        commit_seconds: float = COMMIT_SECONDS,
     ) -> ClusterRuntime:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
         `taints`: reserved domains are fenced by taint. `settings` serve where the cluster says nothing.
+        `commit_seconds`: for how long a reservation is tried.
 
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
@@ -82,7 +85,7 @@ class ClusterRuntime:
         watch = ClusterWatch(api)
         queue = QueueWatch(api, watch.news.set, watch.priorities)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
-        side = cls(api, watch, KubeLedger(api), queue, ParamsWatch(api), parameters, access)
+        side = cls(api, watch, KubeLedger(api, commit_seconds), queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings
         await side.watch.start()
         await side.parameters.start()

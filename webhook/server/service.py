@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,12 @@ from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
+from webhook.admission.ledger_steps import (
+    ReservationClaim,
+    ReservationRelease,
+    Reserve,
+    reservation_identity,
+)
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.admission.settings import Settings
 from webhook.placement.hold import hold_of
@@ -34,15 +40,25 @@ from webhook.server.parameters_store import ParametersStore
 from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
+from webhook.workloads.annotation_keys import RESERVATION
 
 TRY_SECONDS = 3.0
 """How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
-so that there is time to answer "apply again"."""
+so that there is time to answer "apply again". `bayplan serve --deadline` keeps the proportion."""
 
 
 RIVALS_BY_LOSS = 4
 """For how many rivals a place that was lost stands, beside the calls in flight here: it tells that other
 replicas have some as well."""
+
+
+MOST_NAMED = 32
+"""Reservations that an object names and that are read at most where they are not known. Anybody may write the
+annotation."""
+
+
+_ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
+"""What `planner.model.reservation.reservation_id` gives."""
 
 
 LOOKS, LOOK_PAUSE = 50, 0.02
@@ -105,6 +121,7 @@ class Service:
     """Whose turn it is at the workers."""
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
+    try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
     """What gives back the places of calls that ended before their answers."""
 
@@ -120,7 +137,7 @@ class Service:
         started = time.monotonic()
         holder, lost = "", 0
         call = CallTime(deadline - (deadline - started) * ANSWER_SHARE if deadline < math.inf else deadline)
-        while not holder or time.monotonic() - started < TRY_SECONDS:
+        while not holder or time.monotonic() - started < self.try_seconds:
             try:
                 decision = await self._try(request, phase, lost, call)
             except Conflict as conflict:
@@ -135,7 +152,7 @@ class Service:
                 return self._refused(request, 429, "TooManyRequests", message)
             return replace(decision, tries=lost + 1)
         message = (
-            f"the place was taken again and again for {TRY_SECONDS:g} s while it was being reserved, "
+            f"the place was taken again and again for {self.try_seconds:g} s while it was being reserved, "
             f"last by {holder}; apply again"
         )
         return replace(self._refused(request, 409, "Conflict", message), tries=lost)
@@ -166,7 +183,7 @@ class Service:
         workers = self.again if lost else self.workers
         while True:
             read = time.monotonic()
-            book = await self.ledger.book(self.clock())
+            book = await self.ledger.book(self.clock(), reservations_of(request))
             work = partial(self._decide, request, phase, book, read, lost, call)
             # A call whose place was taken has had its turn.
             draft = await self._drafted(
@@ -300,10 +317,18 @@ def _flow(request: AdmissionRequest) -> str:
 
 def _relied(decision: Decision, unread: InFlight) -> InFlight:
     """Those in flight that the decision took for its own gangs' places."""
-    new = {step.reservation.id for step in decision.steps if isinstance(step, Reserve)}
     held = decision.plan.reservations if decision.plan is not None else ()
-    replayed = {reservation.id for reservation in held} - new
-    return tuple(promise for promise in unread if promise.reservation.id in replayed)
+    replayed = [reservation_identity(reservation) for reservation in held]
+    return tuple(promise for promise in unread if reservation_identity(promise.reservation) in replayed)
+
+
+def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
+    """The ids of the reservations that the request's object names: another replica may have made them a
+    moment ago."""
+    metadata = (request.object or {}).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    named = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None
+    return tuple(_ID.findall(named)[:MOST_NAMED]) if isinstance(named, str) else ()
 
 
 def controller_of(request: AdmissionRequest) -> str:

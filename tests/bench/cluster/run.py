@@ -1,11 +1,14 @@
-"""Pods that hold what they use, created by 1, 8 and 32 clients at once, with one replica and with three.
+"""Pods and Jobs that hold what they use, created by 1, 8 and 32 clients, with one replica and with three.
 
 `make bench-cluster`, or `python -m tests.bench.cluster.run [PODS]`. It runs etcd and an API server of its
 own (as `make e2e`), with 64 nodes of 8 GPUs; nothing schedules the pods. In the same run it measures the
 API server alone and with a webhook that allows everything: only figures of one run can be compared.
 
-A table row: pods a second; decisions a pod (1 where no place was lost to another call); calls that failed;
-CPU milliseconds a pod of all replicas, of the API server, of etcd; writes a pod of our own objects.
+A table row: objects a second; decisions an object (1 where no place was lost to another call); calls that
+failed; CPU milliseconds an object of all replicas, of the API server, of etcd; writes an object of our own
+kinds; the share of an object's time in which none of these works for it; and what the replicas could do if
+each had a core, by their CPU. Deadlines are long, so that a machine that is busy with other things makes a
+run slow and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +39,11 @@ ROOT = Path(__file__).parents[3]
 PODS = "/api/v1/namespaces/research/pods"
 RACKS, HOSTS, GPUS = 8, 8, 8
 CLIENTS = (1, 8, 32)
+GANGS = 300
+SIZES = (1, 2, 1, 3, 1, 2)
+"""Pods of one GPU of the Jobs, in turn: 300 of them fill 500 GPUs."""
+TIMEOUT, DEADLINE = 30, 25
+"""Seconds that the API server waits for a replica, and that a replica gives itself."""
 REHEARSED = 60
 """Dry runs for the latency of a quiet call."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -50,6 +58,28 @@ def pod(name: str) -> Json:
         "metadata": {"name": name, "namespace": "research", "annotations": annotations},
         "spec": {"automountServiceAccountToken": False, "containers": [container]},
     }
+
+
+def job(name: str) -> Json:
+    """A gang of one to three pods of one GPU; it may be anywhere."""
+    single = pod(name)
+    size = SIZES[int(name[1:]) % len(SIZES)]
+    spec = {**single["spec"], "restartPolicy": "Never"}
+    run = {"completionMode": "Indexed", "completions": size, "parallelism": size}
+    return {"metadata": single["metadata"], "spec": {**run, "template": {"spec": spec}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is created: in which collection, and the object of a name."""
+
+    word: str
+    path: str
+    make: Callable[[str], Json]
+
+
+POD = Kind("pod", PODS, pod)
+JOB = Kind("job", "/apis/batch/v1/namespaces/research/jobs", job)
 
 
 @contextmanager
@@ -91,14 +121,14 @@ class Created:
     took: float
 
 
-def create(api: Api, bodies: Sequence[Json], clients: int, **query: str) -> Created:
+def create(api: Api, bodies: Sequence[Json], clients: int, path: str = PODS, **query: str) -> Created:
     """All of these, by so many clients, none of which tries twice."""
     failed: Counter[int] = Counter()
 
     def one(body: Json) -> float | None:
         began = time.perf_counter()
         try:
-            api.create(PODS, body, **query)
+            api.create(path, body, **query)
         except ApiError as error:
             failed[error.status] += 1
             return None
@@ -111,9 +141,10 @@ def create(api: Api, bodies: Sequence[Json], clients: int, **query: str) -> Crea
 
 
 def clear(api: Api) -> None:
-    """No pod, and nothing held."""
-    api.call("DELETE", PODS, {"gracePeriodSeconds": 0})
-    wait_until(lambda: not api.items(PODS), "the pods to go", 120)
+    """No pod, no Job, and nothing held."""
+    for path in (POD.path, JOB.path):
+        api.call("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        wait_until(lambda path=path: not api.items(path), "the objects to go", 120)  # type: ignore[misc]
     wait_until(lambda: not api.items(RESERVATIONS), "the reservations to go", 120)
 
 
@@ -124,12 +155,15 @@ def cpu(process: Process) -> float:
 
 
 def writes(api: Api) -> float:
-    """Writes of Reservations and of the Ledger that the API server has taken so far."""
+    """Writes of Reservations that the API server has taken so far."""
     pattern = r"^apiserver_request_total\{(.*)\} (\S+)$"
     total = 0.0
     for labels, value in re.findall(pattern, api.get("/metrics")["text"], re.MULTILINE):
-        ours = 'resource="reservations"' in labels or 'resource="ledgers"' in labels
-        if ours and 'code="2' in labels and re.search('verb="(POST|PUT|PATCH|DELETE)"', labels):
+        if (
+            'resource="reservations"' in labels
+            and 'code="2' in labels
+            and re.search('verb="(POST|PUT|PATCH|DELETE)"', labels)
+        ):
             total += float(value)
     return total
 
@@ -145,33 +179,35 @@ def tries(replicas: Replicas) -> Counter[str]:
     return Counter(calls=len(lines), tries=sum(int(line["tries"]) for line in lines))
 
 
-def load(plane: ControlPlane, replicas: Replicas, clients: int, count: int) -> str:
-    """Create so many pods, and say in a line how that went."""
+def load(plane: ControlPlane, replicas: Replicas, clients: int, count: int, kind: Kind = POD) -> str:
+    """Create so many objects, and say in a line how that went."""
     api = plane.api
     parts = {"replicas": replicas.processes, "api": [plane.running("kube-apiserver")]}
     parts["etcd"] = [plane.running("etcd")]
     before = {name: sum(map(cpu, found)) for name, found in parts.items()}
     written, tried = writes(api), tries(replicas)
-    made = create(api, [pod(f"p{number}") for number in range(count)], clients)
+    made = create(api, [kind.make(f"p{number}") for number in range(count)], clients, kind.path)
     used = {name: 1000 * (sum(map(cpu, found)) - before[name]) / count for name, found in parts.items()}
     held = len(reservations(api))
     writ = (writes(api) - written) / count
     tried = tries(replicas) - tried
     clear(api)
     error = f"{dict(made.failed)}" if made.failed else "none"
+    took = 1000 * statistics.fmean(made.seconds or (made.took,))
     return (
-        f"{len(replicas.processes):8} {clients:8} {len(made.seconds):6}/{count:<4} {held:6} "
+        f"{kind.word:4} {len(replicas.processes):8} {clients:8} {len(made.seconds):6}/{count:<4} {held:6} "
         f"{len(made.seconds) / made.took:8.1f} {tried['tries'] / max(tried['calls'], 1):10.2f} "
         f"{tried['tries'] - tried['calls']:10} {error:>16} "
         f"{percentiles(made.seconds):>16} {used['replicas']:9.1f} {used['api']:6.1f} {used['etcd']:6.1f} "
-        f"{writ:7.2f}"
+        f"{writ:7.2f} {1 - sum(used.values()) / took:6.0%} "
+        f"{1000 * len(replicas.processes) / used['replicas']:8.1f}"
     )
 
 
 HEAD = (
-    f"{'replicas':>8} {'clients':>8} {'created':>11} {'held':>6} {'pods/s':>8} {'decisions':>10} "
+    f"{'':4} {'replicas':>8} {'clients':>8} {'created':>11} {'held':>6} {'a second':>8} {'decisions':>10} "
     f"{'conflicts':>10} {'errors':>16} {'p50 / p99 ms':>16} "
-    f"{'CPU: ours':>9} {'API':>6} {'etcd':>6} {'writes':>7}"
+    f"{'CPU: ours':>9} {'API':>6} {'etcd':>6} {'writes':>7} {'waits':>6} {'by CPU':>8}"
 )
 
 
@@ -208,6 +244,16 @@ def with_empty_webhook(plane: ControlPlane, certs: Path, folder: Path) -> str:
         wait_until(lambda: not plane.api.items(f"{CONFIGURATIONS}/mutatingwebhookconfigurations"), "its end")
 
 
+def wait_longer(api: Api) -> None:
+    """The API server waits for the webhooks as long as it can."""
+    for kind in ("mutating", "validating"):
+        path = f"{CONFIGURATIONS}/{kind}webhookconfigurations/bayplan"
+        body = api.get(path)
+        for webhook in body["webhooks"]:
+            webhook["timeoutSeconds"] = TIMEOUT
+        api.call("PUT", path, body)
+
+
 def main(most: int) -> None:
     """All of it."""
     with tempfile.TemporaryDirectory() as name, control_plane(Path(name)) as (plane, kubectl):
@@ -216,19 +262,23 @@ def main(most: int) -> None:
         for count in (1, 3):
             place = folder / f"replicas-{count}"
             place.mkdir()
-            replicas = Replicas(api, kubectl.kubeconfig, place, count)
+            options = ("--deadline", str(DEADLINE))
+            replicas = Replicas(api, kubectl.kubeconfig, place, count, options=options)
             try:
                 replicas.start()
                 if count == 1:
                     quiet.append(with_empty_webhook(plane, replicas.certs, place))
                     time.sleep(2)
                 replicas.configure()
+                wait_longer(api)
                 quiet.append(rehearse(api, f"Bayplan, {count} of it"))
                 for clients in CLIENTS:
                     # A single client is given fewer: its rate needs no more to be seen.
                     number = most if clients == max(CLIENTS) else most // 8
                     rows.append(load(plane, replicas, clients, number))
                     print(rows[-1], file=sys.stderr, flush=True)
+                rows.append(load(plane, replicas, max(CLIENTS), min(GANGS, most), JOB))
+                print(rows[-1], file=sys.stderr, flush=True)
                 replicas.unconfigure()
             finally:
                 replicas.stop()

@@ -65,6 +65,16 @@ def test_a_node_of_which_the_plan_says_nothing_is_in_the_way():
     assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 1)), {}) == "b"
 
 
+def test_a_place_that_others_filled_first_is_not_relied_on():
+    """a was proposed where b and c had taken the last GPU: a plan that counts all three leaves less than
+    nothing."""
+    there = recorded(user("b", 4), user("c", 4), since=PLANNED_ON - 1)
+    assert in_the_way(user("a", 1), PLANNED_ON, there, room(-1, b=4, c=4)) == "b"
+    assert in_the_way(user("a", 1), PLANNED_ON, there, room(0, b=4, c=3)) == "c"
+    assert in_the_way(user("a", 1), PLANNED_ON, there, room(0, b=4, c=4)) is None
+    assert in_the_way(user("a", 1), PLANNED_ON, [], room(-1, b=4, c=4)) is None
+
+
 def test_what_the_plan_has_counted_is_not_counted_twice():
     """The same replica was about to reserve 7 GPUs for b, so the plan of a left nothing, and b came since."""
     full = room(0, cpu=0, b=7)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,11 +55,11 @@ def stored(decision: Decision) -> Json:
 
 
 def holding(decision: Decision) -> Snapshot:
-    """The cluster in which what a decision reserves is reserved."""
+    """The cluster in which what a decision reserves is reserved, and claimed: the object is stored."""
     snapshot = HALL
     for step in decision.steps:
         if isinstance(step, Reserve):
-            snapshot = snapshot.with_reservation(step.reservation)
+            snapshot = snapshot.with_reservation(replace(step.reservation, state="claimed", expires=None))
     return snapshot
 
 
@@ -265,6 +266,17 @@ def pod_of_job(**metadata: Any) -> Json:
         **template,
     }
     return with_metadata(owned(pod, "batch/v1", "Job", "demo"), **metadata)
+
+
+def test_a_call_that_relies_on_a_hold_of_its_gang_asks_the_ledger_for_it() -> None:
+    """Another call may have proposed it and withdraw it yet; once it is claimed, nothing is asked."""
+    job = asked(o.JOB)
+    (step,) = (step for step in job.steps if isinstance(step, Reserve))
+    on = HALL.with_reservation(step.reservation)
+    assert [again.reservation for again in asked(o.JOB, on=on).steps if isinstance(again, Reserve)] == [
+        step.reservation
+    ]
+    assert asked(o.JOB, on=holding(job)).steps == ()
 
 
 def test_the_pods_of_an_owned_gang_take_the_place_that_it_holds() -> None:

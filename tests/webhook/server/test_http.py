@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ async def test_a_call_that_takes_too_long_is_given_up_inside_the_webhooks_timeou
     """504 and one line; the API server then follows its failurePolicy."""
 
     class Slow(SqliteLedger):
-        async def book(self, now: float) -> Book:
+        async def book(self, now: float, names: Iterable[str] = ()) -> Book:
             await asyncio.sleep(5)
             return await super().book(now)
 
@@ -205,7 +205,7 @@ async def test_a_stop_finishes_what_is_in_flight_and_readiness_says_no(serve: Se
     entered = asyncio.Event()
 
     class WaitingGang(SqliteLedger):
-        async def book(self, now: float) -> Book:
+        async def book(self, now: float, names: Iterable[str] = ()) -> Book:
             entered.set()
             await asyncio.sleep(0.3)
             return await super().book(now)
@@ -257,7 +257,7 @@ async def test_readiness_tells_that_nothing_can_be_reserved(serve: Serve, tmp_pa
     """The server stays ready, so that it can say so to who applies something."""
 
     class Locked(SqliteLedger):
-        async def book(self, now: float) -> Book:
+        async def book(self, now: float, names: Iterable[str] = ()) -> Book:
             raise LedgerUnavailable("bayplan.db: locked by another process")
 
     async with serve("superpod-32", ledger=Locked(tmp_path / "locked.db")) as asked:

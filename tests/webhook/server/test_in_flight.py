@@ -6,7 +6,7 @@ import asyncio
 import copy
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,7 @@ async def test_a_call_that_is_given_up_leaves_what_another_call_holds(serve: Ser
         book = await ledger.book(late.now[0])
         stale = asyncio.Event()
 
-        async def as_before(now: float) -> Book:
+        async def as_before(now: float, names: Iterable[str] = ()) -> Book:
             return book if not stale.is_set() else await SqliteLedger.book(ledger, now)
 
         ledger.book = as_before  # type: ignore[method-assign]

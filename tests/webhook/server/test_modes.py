@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ async def test_what_was_held_in_enforce_is_released_when_it_is_deleted_in_audit(
 class NoBook(SqliteLedger):
     """A ledger that cannot be reached."""
 
-    async def book(self, now: float) -> Book:
+    async def book(self, now: float, names: Iterable[str] = ()) -> Book:
         """Never."""
         raise LedgerUnavailable("gone")
 

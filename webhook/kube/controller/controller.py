@@ -44,10 +44,6 @@ IDLE_SECONDS = 5.0
 """Between two looks where nothing seems to change: time passes, and holds expire."""
 
 
-ORPHAN_SECONDS = 30.0
-"""How long a Reservation that no commit filled was seen when it is taken for a dead writer's."""
-
-
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
 back a moment before the watch tells of it."""
@@ -102,8 +98,6 @@ class Controller:
         self._pace = PositionPace()
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
-        self._uncommitted: dict[str, float] = {}
-        """Since when each object that no commit has filled has been seen, by UID."""
 
     async def lead(self) -> None:
         """Look at workloads and waiting pods, and keep everything as it should be."""
@@ -134,7 +128,7 @@ class Controller:
         began = time.monotonic()
         try:
             now = self._clock()
-            await self._ledger.sweep(now, self._orphans(now))
+            await self._ledger.sweep(now)
             world = await self._world(now)
             actions = await asyncio.to_thread(rules.reconcile, world)
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
@@ -177,12 +171,6 @@ class Controller:
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         return replace(world, missing=long)
-
-    def _orphans(self, now: float) -> list[str]:
-        """Those seen for so long. By when they were made a clock that was set would tell: of a writer that
-        works they would be swept between its two writes."""
-        self._uncommitted = {uid: self._uncommitted.get(uid, now) for uid in self._ledger.uncommitted()}
-        return [uid for uid, since in self._uncommitted.items() if now - since > ORPHAN_SECONDS]
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:

@@ -1,10 +1,11 @@
 """The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
-Invariants 1, 3, 4 and 7 rest on one object (`commits.LEDGER`), see docs/decisions/0030:
-- A commit is one conditional PUT of it. Of two writers on the same version exactly one succeeds, and the
-  other looks at the book anew. So commits are in one order, and each was judged against all before it.
-- Before a writer commits it applies the last commit, if its writer has not: a crash loses nothing.
-- What a crash leaves besides is an uncommitted Reservation, which counts for nothing and is swept.
+Invariants 1, 3, 4 and 7 rest on the order in which etcd stores objects, see docs/decisions/0103:
+- A place is one write of the gang's own object. It is held where nothing that was written before it and still
+  is there stands in its way; who wrote it judges that when its watch has shown all that came before.
+- So of two proposals that exclude each other the later one is withdrawn, whoever judges it, and gangs that
+  share nothing wait for nobody.
+- What a crash leaves is a hold that nobody claims: it keeps others out until it expires.
 """
 
 from __future__ import annotations
@@ -12,42 +13,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 from planner.ledger.conflicts import NO_HEADROOM, Headroom, Wish
 from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
-from webhook.kube.ledger import commits
+from webhook.kube.ledger import documents
+from webhook.kube.ledger.proposals import COMMIT_SECONDS, Proposals
 from webhook.kube.ledger.view import Again, BookView, lives, path
-from webhook.kube.ledger.writer import Writer
+
+UNDO_SECONDS = 2.0
+"""How long a replica that stops waits for what is being withdrawn; what stays expires."""
 
 
 class KubeLedger:
-    """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after."""
+    """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after.
+    `seconds`: for how long a reservation is tried."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, seconds: float = COMMIT_SECONDS) -> None:
         self._api = api
         self._view = BookView(api)
-        self._writer = Writer(self._view)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._proposals = Proposals(self._view, seconds)
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to watch and to write."""
-        self._tasks = [
-            asyncio.create_task(self._view.reflector.run()),
-            asyncio.create_task(self._writer.run()),
-        ]
+        """Begin to watch."""
+        self._watching = asyncio.create_task(self._view.reflector.run())
 
     async def close(self) -> None:
-        """Stop. What waits raises `LedgerUnavailable`; a commit under way is finished by whoever is next."""
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
+        """Stop, when what is being withdrawn is gone."""
+        if self._proposals.undoing:
+            await asyncio.wait(self._proposals.undoing, timeout=UNDO_SECONDS)
+        if self._watching is not None:
+            self._watching.cancel()
             with suppress(asyncio.CancelledError):
-                await task
-        self._writer.stop()
+                await self._watching
 
     def waiting(self) -> str:
         """Why the book is not known yet; "" once it is."""
@@ -57,16 +58,23 @@ class KubeLedger:
         """What is wrong with the watch now, "" where all is well."""
         return self._view.reflector.problem
 
-    async def book(self, now: float) -> Book:
-        """The live reservations at `now`: every commit that was finished before the call is in it."""
+    async def book(self, now: float, names: Iterable[str] = ()) -> Book:
+        """The live reservations at `now`, as the watch has told and as this replica wrote them; those with
+        these ids are read where they are not among them.
+
+        It may be older than the API server's: what is planned on it is judged by what there is when it is
+        reserved. Raises `LedgerUnavailable` where nothing tells of changes now.
+        """
         async with _reachable():
-            turn = await self._view.caught_up()
-        return replace(self.watched(now), revision=turn.seq)
+            self._view.check()
+            known = {reservation.id for reservation in self._view.live(now)}
+            await asyncio.gather(*(self._view.look(name) for name in names if name not in known))
+        return self.watched(now)
 
     def watched(self, now: float) -> Book:
-        """The live reservations as the watch tells them: to look at, not to reserve by."""
-        live = (kept.reservation for kept in self._view.kept() if lives(kept.reservation, now))
-        return Book(0, tuple(sorted(live, key=lambda reservation: reservation.id)))
+        """The same, whether the watch is open or not: to look at, not to reserve by."""
+        live = sorted(self._view.live(now), key=lambda reservation: reservation.id)
+        return Book(self._view.objects.shown, tuple(live))
 
     @property
     def reflector(self) -> Reflector:
@@ -81,7 +89,7 @@ class KubeLedger:
         return taken.reservations[0]
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take all of these in one commit, or none and raise `Conflict`; `planner.ledger.conflicts` has the
+        """Take all of these, or none and raise `Conflict`; `planner.ledger.conflicts` has the
         rules.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
@@ -90,7 +98,7 @@ class KubeLedger:
             if wish.reservation.mode == "none":
                 raise ValueError(f"reservation {wish.reservation.id}: mode none reserves nothing")
         async with _reachable():
-            return await self._writer.ask(wishes, now)
+            return await self._proposals.take(wishes, now)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""
@@ -102,8 +110,10 @@ class KubeLedger:
                     return False
                 if held.state == "claimed" and held.owner_uid == owner_uid:
                     return True
+                if not entry.since and not await self._proposals.hold(entry):
+                    return False
                 try:
-                    patch = commits.claimed(entry.version, owner_uid)
+                    patch = documents.claimed(entry, owner_uid)
                     self._view.objects.stored(await self._api.merge(path(reservation_id), patch))
                 except ApiError as error:
                     if error.status not in (404, 409):
@@ -132,28 +142,18 @@ class KubeLedger:
                 return await self._view.delete(entry)
         return False
 
-    async def sweep(self, now: float, stale: Iterable[str] = ()) -> tuple[Reservation, ...]:
-        """Delete the holds that expired, and of the uncommitted objects those whose UIDs are `stale`.
-
-        Gives the holds that it deleted. Of several replicas that sweep at once each hold is given by one.
-        """
+    async def sweep(self, now: float) -> tuple[Reservation, ...]:
+        """Delete the holds that expired, and give them. Of several replicas that sweep at once each hold is
+        given by one."""
         swept: list[Reservation] = []
-        stale = frozenset(stale)
         async with _reachable():
-            turn = await self._view.caught_up()
-            pointed = {intent.uid for intent in turn.intents}
-            for entry in list(self._view.objects.entries.values()):
-                held = entry.kept.reservation if entry.kept else None
-                gone = held is not None and not lives(held, now)
-                if gone or (not entry.since and entry.uid in stale and entry.uid not in pointed):
-                    with suppress(Again):
-                        if await self._view.delete(entry) and held is not None:
-                            swept.append(held)
+            self._view.check()
+            for entry in self._view.expired(now):
+                with suppress(Again):
+                    if await self._view.delete(entry) and not documents.is_next(entry.name):
+                        assert entry.reservation is not None, "what expires is a reservation"
+                        swept.append(entry.reservation)
         return tuple(swept)
-
-    def uncommitted(self) -> list[str]:
-        """The UIDs of the objects that no commit has filled."""
-        return [entry.uid for entry in self._view.objects.entries.values() if not entry.since]
 
 
 @asynccontextmanager

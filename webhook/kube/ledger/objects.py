@@ -1,7 +1,8 @@
 """The Reservation objects as they are known here: by the watch, by lists, by reads and writes of single ones.
 
-Only the watch and lists tell up to which commit the book is known: they show the objects in the order of
-their changes, or all of them. A read of a single object shows that alone; commits before it may be unseen.
+Only the watch and lists tell up to which resource version the book is known: they show the objects in the
+order of their changes, or all of them. A read or write of a single object shows that alone; what was written
+before it may be unseen.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from planner.model.reservation import Reservation
 from webhook.kube.api.client import Event, Json
-from webhook.kube.ledger import commits
-from webhook.kube.ledger.commits import Entry, LedgerTurn
+from webhook.kube.ledger import documents
+from webhook.kube.ledger.documents import Entry
 
 DEAD = 10_000
 """UIDs of deleted objects that are remembered: more than are deleted while an answer is on its way."""
@@ -29,42 +31,49 @@ class Objects:
     entries: dict[str, Entry] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and replaced by a fresh one, with every change."""
-    logged_versions: dict[str, str] = field(default_factory=dict)
-    newest: int = 0
-    """The last commit of which the watch or a list has shown something."""
-    of_newest: set[str] = field(default_factory=set)
-    """The names of its reservations that were shown applied, whatever became of them since."""
+    shown: int = 0
+    """The resource version up to which the watch or a list has shown every change."""
+    logged_versions: dict[str, int] = field(default_factory=dict)
     dead: dict[str, None] = field(default_factory=dict)
     """The UIDs of objects that were deleted, the oldest first. A state of one that comes later is not taken:
     a watch that lags, or an answer that was overtaken, would bring it back."""
+    by_node: dict[str, set[str]] = field(default_factory=dict)
+    """The names of those that touch a node: a small pod is compared with its neighbours, not with all."""
+    whole: set[str] = field(default_factory=set)
+    """The names of those that hold domains."""
 
-    def read(self, item: Json) -> Json:
-        """All of it: the last commit is compared with it."""
-        return item
+    def read(self, item: Json) -> Entry:
+        """What is kept of a listed object."""
+        return self._entry(item)
 
-    def replaced(self, items: Iterable[Json], version: int) -> None:
+    def replaced(self, items: Iterable[Entry], version: int) -> None:
         """These were all objects at a resource version; what we wrote later stays."""
-        later = {name: entry for name, entry in self.entries.items() if int(entry.version) > version}
-        listed = [self._entry(item) for item in items]
-        self.entries = {entry.name: entry for entry in listed if entry.uid not in self.dead} | later
-        for entry in listed:
-            self._note(entry)
+        later = {name: entry for name, entry in self.entries.items() if entry.version > version}
+        for name in list(self.entries):
+            self._drop(name)
+        for entry in items:
+            if entry.uid not in self.dead:
+                self._put(entry)
+        for entry in later.values():
+            self._put(entry)
+        self.shown = version
         self._wake()
 
     def changed(self, event: Event) -> None:
         """What the watch tells of one object."""
+        metadata = event.object["metadata"]
         if event.type == "DELETED":
-            metadata = event.object["metadata"]
             self.gone(metadata["name"], metadata["uid"])
         else:
-            self._note(self.stored(event.object))
+            self.stored(event.object)
+        self.shown = max(self.shown, int(metadata["resourceVersion"]))
 
     def stored(self, document: Json) -> Entry:
         """One object as it was read or written, unless a newer state of it is known."""
         entry = self._entry(document)
         known = self.entries.get(entry.name)
-        if entry.uid not in self.dead and (known is None or int(known.version) < int(entry.version)):
-            self.entries[entry.name] = entry
+        if entry.uid not in self.dead and (known is None or known.version < entry.version):
+            self._put(entry)
         self._wake()
         return entry
 
@@ -75,23 +84,37 @@ class Objects:
             del self.dead[next(iter(self.dead))]
         known = self.entries.get(name)
         if known is not None and known.uid == uid:
-            del self.entries[name]
+            self._drop(name)
         self._wake()
 
-    def has_seen(self, turn: LedgerTurn) -> bool:
-        """Whether a commit was shown applied, whole. Objects change in the order of commits, so all before it
-        were shown too."""
-        names = {intent.name for intent in turn.intents}
-        return self.newest > turn.seq or (self.newest == turn.seq > 0 and names <= self.of_newest)
+    def near(self, reservation: Reservation) -> list[Entry]:
+        """Those that may be in the way of a reservation: for what holds no domain, those that do and those on
+        its nodes."""
+        if reservation.mode != "nodes":
+            return list(self.entries.values())
+        names = self.whole.union(*(self.by_node.get(node, ()) for node in reservation.touched))
+        return [self.entries[name] for name in sorted({*names, reservation.id} & self.entries.keys())]
 
-    def _note(self, entry: Entry) -> None:
-        if entry.since > self.newest:
-            self.newest, self.of_newest = entry.since, set()
-        if entry.since == self.newest:
-            self.of_newest.add(entry.name)
+    def _put(self, entry: Entry) -> None:
+        self._drop(entry.name)
+        self.entries[entry.name] = entry
+        if entry.reservation is not None:
+            for node in entry.reservation.touched:
+                self.by_node.setdefault(node, set()).add(entry.name)
+            if entry.reservation.mode == "domain":
+                self.whole.add(entry.name)
+
+    def _drop(self, name: str) -> None:
+        known = self.entries.pop(name, None)
+        if known is not None and known.reservation is not None:
+            for node in known.reservation.touched:
+                self.by_node[node].discard(name)
+                if not self.by_node[node]:
+                    del self.by_node[node]
+        self.whole.discard(name)
 
     def _entry(self, document: Json) -> Entry:
-        entry, problem = commits.entry_from(document)
+        entry, problem = documents.entry_from(document)
         if problem and self.logged_versions.get(entry.name) != entry.version:
             self.logged_versions[entry.name] = entry.version
             log.warning("reservation left out: %s", problem)

@@ -1,7 +1,7 @@
-"""The book as one replica knows it: the watch's picture of the objects, and reads that are never too old.
+"""The book as one replica knows it: the watch's picture of the objects, and reads and changes of single ones.
 
-Nothing is believed that is older than the last commit. A commit that its writer has not applied is applied
-by whoever comes across it.
+The picture may be old. What is reserved is judged after it has reached the resource version of the proposal:
+then nothing that was written before is unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector
-from webhook.kube.ledger import commits
-from webhook.kube.ledger.commits import Entry, Intent, LedgerTurn
+from webhook.kube.ledger import documents
+from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.objects import Objects
 
-CATCH_UP_SECONDS = 0.3
-"""How long the watch may take to tell of the last commit before the book is listed instead."""
+CATCH_UP_SECONDS = 1.0
+"""How long the watch may take to tell of our own write before the book is listed instead. It takes a
+millisecond or two; a list beside many others makes a busy machine slower still."""
 
 
 class Again(Exception):  # noqa: N818 - an outcome, not a fault
@@ -33,11 +34,8 @@ class BookView:
     def __init__(self, api: Api) -> None:
         self.api = api
         self.objects = Objects()
-        self.reflector = Reflector(api, commits.RESERVATIONS, self.objects)
-        self._complete = -1
-        """The commit up to which the book is known by a list, or by our own commit on top of a known book."""
-        self._reading = asyncio.Lock()
-        self._next: asyncio.Task[LedgerTurn] | None = None
+        self.reflector = Reflector(api, documents.RESERVATIONS, self.objects)
+        self._listing = asyncio.Lock()
 
     def waiting(self) -> str:
         """Why the book is not known yet; "" once it is."""
@@ -45,86 +43,54 @@ class BookView:
             return ""
         return self.reflector.problem or "reservations: not read yet"
 
-    def kept(self) -> list[RecordedReservation]:
-        """The reservations of the book, expired ones among them."""
-        return [entry.kept for entry in self.objects.entries.values() if entry.kept]
+    def check(self) -> None:
+        """Raises `LedgerUnavailable` where the book is not known, or nothing tells of its changes."""
+        if problem := self.waiting() or self.reflector.problem:
+            raise LedgerUnavailable(problem)
+
+    def live(self, now: float) -> Iterator[Reservation]:
+        """The reservations of the gangs, without those that expired."""
+        for entry in self.objects.entries.values():
+            held = entry.reservation
+            if held is not None and lives(held, now) and not documents.is_next(entry.name):
+                yield held
 
     def expired(self, now: float) -> Iterator[Entry]:
         """The holds that nobody claimed in time."""
         for entry in list(self.objects.entries.values()):
-            if entry.kept and not lives(entry.kept.reservation, now):
+            if entry.reservation is not None and not lives(entry.reservation, now):
                 yield entry
 
-    async def caught_up(self) -> LedgerTurn:
-        """The last commit, applied, and our picture of the book at least as new."""
-        if not self.reflector.synced.is_set():
-            raise LedgerUnavailable(self.waiting())
-        turn = await self._shared_turn()
-        if self._seen(turn):
-            return turn
+    def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
+        """What may be in the way of a reservation: all that is known, or what was written `before` it."""
+        own = {reservation.id, documents.next_name(reservation.id)}
+        return [
+            kept
+            for entry in self.objects.near(reservation)
+            if (kept := entry.kept) is not None
+            and (before is None or (kept.since < before and entry.name not in own))
+        ]
+
+    async def reach(self, version: int) -> None:
+        """Until the picture shows all that was written up to a resource version."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
-                while not self._seen(turn):
+                while self.objects.shown < version:
                     await self.objects.news.wait()
-                return turn
-        # The watch lags, or the writer died between commit and application.
-        await asyncio.gather(*(self._finish(intent) for intent in turn.intents))
-        await self.relist(turn)
-        return turn
-
-    async def _shared_turn(self) -> LedgerTurn:
-        """The Ledger read after this call began. One read serves all that asked before it was sent."""
-        if self._next is None:
-            self._next = asyncio.create_task(self._read_next())
-            self._next.add_done_callback(_looked_at)
-        return await asyncio.shield(self._next)
-
-    async def _read_next(self) -> LedgerTurn:
-        async with self._reading:
-            self._next = None  # who asks from now on is served by the read after this one
-            return await self._turn()
-
-    def _seen(self, turn: LedgerTurn) -> bool:
-        return self._complete >= turn.seq or self.objects.has_seen(turn)
-
-    async def _finish(self, intent: Intent) -> None:
-        current = await self.look(intent.name)
-        if current is not None and current["metadata"]["uid"] == intent.uid:
-            status = current.get("status") or {}
-            if (status.get("since") or 0) < intent.status["since"]:
-                await self.apply(intent, current["metadata"]["resourceVersion"])
-
-    async def _turn(self) -> LedgerTurn:
-        try:
-            return commits.turn_from(await self.api.get(ledger_path()))
-        except ApiError as error:
-            if error.status != 404:
-                raise
-        # The first commit ever, or somebody deleted the object: then numbers go on after what was seen.
-        await self.reflector.relist()
-        last = self.objects.newest + 1 if self.objects.newest else 0
-        with suppress(ApiError):
-            await self.api.create(commits.LEDGERS, commits.ledger_object(last, "", ()))
-        return commits.turn_from(await self.api.get(ledger_path()))
-
-    async def relist(self, turn: LedgerTurn) -> None:
-        """List the book, which then is known at least as of this commit."""
-        await self.reflector.relist()
-        self.complete(turn.seq)
-
-    def complete(self, seq: int) -> None:
-        """The book is known as of this commit: all before it are, and what it holds was read or written."""
-        self._complete = max(self._complete, seq)
+        async with self._listing:
+            if self.objects.shown < version:
+                await self.reflector.relist()
 
     async def find(self, name: str) -> Entry | None:
-        """The committed entry of a name, None where there is none."""
+        """The reservation of a name, None where there is none."""
+        if self.kept(name) is None:
+            await self.look(name)
+        return self.kept(name)
+
+    def kept(self, name: str) -> Entry | None:
+        """The reservation of a name as far as it is known."""
         entry = self.objects.entries.get(name)
-        if entry is None or entry.kept is None:
-            await self.caught_up()
-            if self.objects.entries.get(name) is None or not self.objects.entries[name].since:
-                await self.look(name)
-            entry = self.objects.entries.get(name)
-        return entry if entry is not None and entry.kept is not None else None
+        return entry if entry is not None and entry.reservation is not None else None
 
     async def look(self, name: str) -> Json | None:
         """The object as it is, None where there is none; the picture takes it up."""
@@ -143,7 +109,7 @@ class BookView:
     async def delete(self, entry: Entry) -> bool:
         """Delete exactly this version; False where it was gone. Raises `Again` where it changed."""
         try:
-            done = await self.api.delete(path(entry.name), version=entry.version, uid=entry.uid)
+            done = await self.api.delete(path(entry.name), version=str(entry.version), uid=entry.uid)
         except ApiError as error:
             if error.status != 409:
                 raise
@@ -152,32 +118,15 @@ class BookView:
         self.objects.gone(entry.name, entry.uid)
         return done
 
-    async def apply(self, intent: Intent, version: str) -> bool:
-        """Write what was committed into its object, over `version` of it.
-
-        False where that was deleted; done already is as good.
-        """
-        current: Json | None = None
-        while True:
-            try:
-                written = commits.applied(intent, version, current)
-                self.objects.stored(await self.api.replace(path(intent.name), written))
-                return True
-            except ApiError as error:
-                if error.status not in (404, 409):
-                    raise
-            current = await self.look(intent.name)
-            if current is None or current["metadata"]["uid"] != intent.uid:
-                return False
-            if ((current.get("status") or {}).get("since") or 0) >= intent.status["since"]:
-                return True
-            version = current["metadata"]["resourceVersion"]
-
-
-def _looked_at(task: asyncio.Task[LedgerTurn]) -> None:
-    """Its callers may all have given up; what it failed with is then nobody's."""
-    if not task.cancelled():
-        task.exception()
+    async def merge(self, name: str, patch: Json) -> Entry:
+        """Change the object in the version that the patch names. Raises `Again` where that is not there."""
+        try:
+            return self.objects.stored(await self.api.merge(path(name), patch))
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            await self.look(name)
+            raise Again from None
 
 
 def lives(reservation: Reservation, now: float) -> bool:
@@ -187,9 +136,4 @@ def lives(reservation: Reservation, now: float) -> bool:
 
 def path(name: str) -> str:
     """Where a Reservation is."""
-    return f"{commits.RESERVATIONS}/{name}"
-
-
-def ledger_path() -> str:
-    """Where the Ledger is."""
-    return f"{commits.LEDGERS}/{commits.LEDGER}"
+    return f"{documents.RESERVATIONS}/{name}"

@@ -7,7 +7,6 @@ import threading
 from planner.model.errors import InputError
 from webhook.kube.api.client import Event
 from webhook.kube.api.store import Store
-from webhook.kube.ledger import commits
 from webhook.kube.ledger.objects import Objects
 
 
@@ -88,11 +87,11 @@ def test_a_list_that_was_overtaken_hides_nothing_newer():
     known = Objects()
     known.stored(reservation("new", 12, since=3))
     known.stored(reservation("moved", 11, since=2))
-    known.replaced([reservation("moved", 5), reservation("old", 4)], 10)
+    known.replaced(map(known.read, (reservation("moved", 5), reservation("old", 4))), 10)
     assert {name: entry.version for name, entry in known.entries.items()} == {
-        "new": "12",
-        "moved": "11",
-        "old": "4",
+        "new": 12,
+        "moved": 11,
+        "old": 4,
     }
 
 
@@ -112,31 +111,22 @@ def test_an_older_word_never_replaces_a_newer_one():
     assert known.entries["a"].since == 2
 
 
-def test_a_commit_is_seen_when_all_of_it_was_even_if_it_went_since():
-    """Of a commit of two both must have been applied; a release afterwards does not unsee them."""
+def test_the_watch_and_lists_tell_up_to_where_the_book_is_known():
+    """Deletions as well."""
     known = Objects()
-    intents = tuple(commits.Intent(name, f"uid-{name}", {}, {}) for name in ("a", "b"))
-    turn = commits.LedgerTurn(4, "99", intents)
-    known.changed(Event("MODIFIED", reservation("a", 5, since=4)))
-    assert not known.has_seen(turn)
-    known.changed(Event("MODIFIED", reservation("b", 6, since=4)))
-    known.changed(Event("DELETED", reservation("a", 8, since=4)))
-    assert known.has_seen(turn)
+    known.changed(Event("ADDED", reservation("a", 5)))
+    assert known.shown == 5
+    known.changed(Event("DELETED", reservation("a", 8)))
+    assert known.shown == 8
+    known.replaced([], 10)
+    assert known.shown == 10
 
 
-def test_a_later_commit_shows_that_the_earlier_ones_were_applied():
-    """No writer commits before the last commit is applied."""
-    known = Objects()
-    known.changed(Event("MODIFIED", reservation("c", 9, since=5)))
-    assert known.has_seen(commits.LedgerTurn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
-
-
-def test_a_read_of_one_object_shows_no_commit():
-    """The watch lags: what else was committed before is not known yet."""
+def test_a_read_of_one_object_shows_nothing_of_what_came_before_it():
+    """The watch lags: what else was written before is not known yet."""
     known = Objects()
     known.stored(reservation("c", 9, since=5))
-    assert not known.has_seen(commits.LedgerTurn(5, "1", (commits.Intent("c", "uid-c", {}, {}),)))
-    assert not known.has_seen(commits.LedgerTurn(4, "1", (commits.Intent("a", "uid-a", {}, {}),)))
+    assert known.shown == 0
 
 
 def test_an_object_that_was_deleted_does_not_come_back():
@@ -146,7 +136,7 @@ def test_an_object_that_was_deleted_does_not_come_back():
     known.gone("a", reservation("a", 7)["metadata"]["uid"])
     known.changed(Event("MODIFIED", reservation("a", 6, since=1)))
     known.stored(reservation("a", 7, since=2))
-    known.replaced([reservation("a", 7, since=2)], 7)
+    known.replaced([known.read(reservation("a", 7, since=2))], 7)
     assert known.entries == {}
 
 

@@ -24,7 +24,7 @@ from tests.webhook.kube.worlds import pod, work
 from webhook.admission.settings import Settings, default_settings, everywhere
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
-from webhook.kube.ledger.commits import RESERVATIONS, placeholder
+from webhook.kube.ledger.documents import RESERVATIONS, proposed
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.gangs import Unbound, Work
 
@@ -201,11 +201,12 @@ async def test_a_pool_that_the_parameter_says_may_grow_opens_the_gates_of_who_wa
         assert calls[0] == first
 
 
-async def test_what_a_writer_is_about_to_commit_is_not_swept_by_a_clock_that_was_set() -> None:
+async def test_what_a_replica_has_proposed_is_not_swept_by_a_clock_that_was_set() -> None:
     """The object was made an hour ago by the API server's clock, and seen for a moment: it stays."""
     cluster = racks(1, 1)
     async with leading(cluster) as (client, ledger, _):
-        made = placeholder(claimed(cluster, part("a")))
+        hold = replace(claimed(cluster, part("a")), state="held", owner_uid="", expires=NOW + 30)
+        made = proposed(hold)
         made["metadata"]["creationTimestamp"] = datetime.fromtimestamp(NOW - 3600, UTC).isoformat()
         await client.create(RESERVATIONS, made)
         deleted: list[str] = []
@@ -218,7 +219,7 @@ async def test_what_a_writer_is_about_to_commit_is_not_swept_by_a_clock_that_was
 
         async def ended() -> bool:
             await asyncio.sleep(0.5)
-            return bool(ledger.uncommitted())
+            return bool((await ledger.book(NOW)).reservations)
 
         await one_round(client, ended)
-        assert (deleted, len(ledger.uncommitted())) == ([], 1)
+        assert (deleted, (await ledger.book(NOW)).reservations) == ([], (hold,))

@@ -17,7 +17,7 @@ from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.test_ledger_machine import GANGS, place, wanted
 from tests.webhook.kube.ledger.api_server import ApiServer, VirtualTime
 from tests.webhook.kube.ledger.replicas import started
-from webhook.kube.ledger import commits
+from webhook.kube.ledger import documents
 
 REPLICAS = st.sampled_from([0, 1])
 LIVES = st.sampled_from([None, 3.0, 8.0])
@@ -39,12 +39,8 @@ class Machine(RuleBasedStateMachine):
         return self.runner.run(call)
 
     def stored(self) -> dict[str, Reservation]:
-        """The live reservations that the server has stored and committed."""
-        items = [
-            item
-            for path, item in self.server.objects.items()
-            if path.startswith(commits.RESERVATIONS) and (item.get("status") or {}).get("since")
-        ]
+        """The live reservations that the server has stored."""
+        items = [item for path, item in self.server.objects.items() if documents.RESERVATIONS in path]
         held = [reservation_from(item, Where()) for item in items]
         return {one.id: one for one in held if one.expires is None or one.expires > self.now}
 
@@ -77,10 +73,13 @@ class Machine(RuleBasedStateMachine):
                 *(self.taken(n, self.of(gangs[n], wants[n], lives), 0) for n in (0, 1))
             )
 
+        former = list(self.stored().values())
         granted = self.do(at_once())
         if gangs[0] != gangs[1]:
-            for want, held in zip(wants, granted, strict=True):
+            for gang, want, held in zip(gangs, wants, granted, strict=True):
                 assert held is None or place(self.stored()[held.id]) == place(want)
+                told = self.stored().get(reservation_id(gang))
+                assert held is not None or told is None or told in former
 
     @rule(replica=REPLICAS, gang=GANGS)
     def claim(self, replica, gang):
@@ -109,13 +108,29 @@ class Machine(RuleBasedStateMachine):
         self.do(asyncio.sleep(seconds))
 
     @invariant()
-    def no_replica_misses_what_is_stored(self):
-        """Each book has at least that: also what was released a moment ago, and without what was claimed just
-        before it would have expired, which the ledger finds out when it is to be replaced."""
+    def what_is_asked_for_by_name_is_as_it_is_stored(self):
+        """Each book has what is stored, if it is asked for it: also what was released a moment ago, and
+        without what was claimed just before it would have expired, which the ledger finds out when it is to
+        be replaced."""
         held = {name: one for name, one in self.stored().items() if one.state == "held"}
         for ledger in self.ledgers:
-            book = {one.id: one for one in self.do(ledger.book(self.now)).reservations}
-            assert {name: book.get(name) for name in held} == held
+            book = {one.id: one for one in self.do(ledger.book(self.now, held)).reservations}
+            assert book.keys() >= held.keys()
+
+    @invariant()
+    def a_watch_that_has_told_all_shows_the_book(self):
+        """Nothing is kept of what was withdrawn, moved or released."""
+        for ledger, client in zip(self.ledgers, self.clients, strict=True):
+            if client.shown >= self.server.version:
+                client.wake()
+                self.do(asyncio.sleep(0.001))
+                book = {one.id: one for one in self.do(ledger.book(self.now)).reservations}
+                assert book == self.stored()
+
+    @invariant()
+    def no_proposal_is_left(self):
+        """What lost was withdrawn: each object is what a gang holds."""
+        assert not any(documents.is_next(name) for name in self.stored())
 
     @invariant()
     def a_held_domain_has_one_holder(self):

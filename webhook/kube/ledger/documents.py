@@ -1,0 +1,127 @@
+"""What a `Reservation` object says, and what is written into one. Pure.
+
+The book is the order in which etcd stored the places of gangs (docs/decisions/0103). A place that was written
+is a proposal: it is in the way of every later one from then on, and it is held if nothing earlier was in its
+way. `Entry.order` is the resource version with which the place was written: that of the object until it is
+written to again, and `status.since` from its claim on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.ledger.conflicts import RecordedReservation
+from planner.manifests.reservation import API_VERSION, reservation_from, reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.model.reservation import Reservation
+
+Json = dict[str, Any]
+
+
+RESERVATIONS = f"/apis/{API_VERSION}/reservations"
+
+
+_NEXT = "-next"
+"""Ends the name of the object in which a gang that has a place proposes another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A Reservation object as it is stored. `since` 0: nothing was written to it since its place was;
+    `reservation` None: it says of no state, or cannot be read, and counts for nothing."""
+
+    name: str
+    uid: str
+    version: int
+    since: int
+    reservation: Reservation | None
+
+    @property
+    def order(self) -> int:
+        """The resource version with which its place was written."""
+        return self.since or self.version
+
+    @property
+    def kept(self) -> RecordedReservation | None:
+        """The reservation with its order, None where this is none."""
+        return RecordedReservation(self.reservation, self.order) if self.reservation is not None else None
+
+
+def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
+    """The entry that an object stands for, and why it cannot be read ("" where it can)."""
+    metadata = document["metadata"]
+    status = document.get("status") or {}
+    since = status.get("since")
+    problem, reservation = "", None
+    if status.get("state"):
+        try:
+            reservation = reservation_from(document, Where(object=f"Reservation {metadata['name']}"))
+        except InputError as error:
+            problem = str(error)
+    entry = Entry(
+        metadata["name"],
+        metadata.get("uid", ""),
+        int(metadata.get("resourceVersion") or 0),
+        since if isinstance(since, int) else 0,
+        reservation,
+    )
+    return entry, problem
+
+
+def proposed(reservation: Reservation) -> Json:
+    """The object that proposes a place."""
+    manifest: Json = reservation_manifest(reservation)
+    return {**manifest, "status": {**manifest["status"], **_summary(reservation)}}
+
+
+def as_next(reservation: Reservation, expires: float) -> Reservation:
+    """The proposal of another place for a gang that has one: an object of its own, which expires. The gang's
+    own object keeps the former place until the new one is known to be held."""
+    return replace(reservation, id=next_name(reservation.id), state="held", expires=expires, owner_uid="")
+
+
+def next_name(name: str) -> str:
+    """The object in which the gang of an object proposes another place."""
+    return name + _NEXT
+
+
+def is_next(name: str) -> bool:
+    """Whether an object is no gang's own."""
+    return name.endswith(_NEXT)
+
+
+def moved(reservation: Reservation, order: int, former: Entry) -> Json:
+    """The merge patch that gives the gang's own object the place that was proposed with `order`, on the
+    condition that nothing changed since."""
+    document = proposed(reservation)
+    return {
+        "metadata": {"uid": former.uid, "resourceVersion": str(former.version)},
+        "spec": document["spec"],
+        "status": {**document["status"], "since": order},
+    }
+
+
+def claimed(entry: Entry, owner_uid: str) -> Json:
+    """The merge patch of a claim, on the condition that nothing changed since."""
+    return {
+        "metadata": {"resourceVersion": str(entry.version)},
+        "status": {"state": "claimed", "expires": None, "ownerUID": owner_uid, "since": entry.order},
+    }
+
+
+def _summary(reservation: Reservation) -> Json:
+    """What the printer columns show besides: the domain in one word, nodes used, GPUs."""
+    requests = dict(reservation.requests)
+    gpus = sum(
+        amount * assignment.count
+        for assignment in reservation.assignments
+        for name, amount in requests.get(assignment.pod_set, {}).items()
+        if name.endswith("/gpu") or name.startswith(("gpu.intel.com/", "habana.ai/"))
+    )
+    return {
+        "where": "/".join(reservation.domain),
+        "nodes": len({assignment.node for assignment in reservation.assignments}),
+        "gpus": gpus,
+    }

@@ -1,0 +1,297 @@
+"""How places are taken: proposed, judged against all that was proposed before, kept or withdrawn.
+
+One write each, and no order but that in which etcd stored them (docs/decisions/0103):
+
+    replica 1: POST a, stored as 41   the watch shows 41   nothing before 41 is in the way: a is held
+    replica 2: POST b, stored as 42   the watch shows 42   a is in the way: b is withdrawn, and planned again
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, moved
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
+from planner.model.reservation import Reservation, reservation_id
+from webhook.kube.api.client import ApiError, Unreachable
+from webhook.kube.ledger import documents
+from webhook.kube.ledger.documents import Entry
+from webhook.kube.ledger.view import Again, BookView
+
+COMMIT_SECONDS = 3.5
+"""How long a call is tried for; inside the webhook's own deadline (`http.DEADLINE`). Where
+`bayplan serve --deadline` sets another, in proportion to it."""
+
+
+NEXT_SECONDS = 30.0
+"""Time to live of the proposal of another place, which is away in milliseconds unless its writer dies."""
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
+"""Seconds between tries where somebody else was faster, or the API server does not answer; doubling."""
+
+
+_NEWEST = 2**62
+"""Later than every object: what the call itself takes."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call for its wishes, all or none. `wanted`: what it is about to take, as other calls of this replica
+    see it; `written`: what it has proposed, by the name of the object; `settled`: it is over."""
+
+    wishes: tuple[Wish, ...]
+    now: float
+    wanted: tuple[Reservation, ...] = ()
+    written: dict[str, Reservation] = field(default_factory=dict)
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a wish comes to: an object that has the place already, or the reservation that is to be made."""
+
+    wish: Wish
+    entry: Entry | None
+    reservation: Reservation
+
+
+class Proposals:
+    """Takes places, for any number of calls at once."""
+
+    def __init__(self, view: BookView, seconds: float) -> None:
+        self._view = view
+        self._seconds = seconds
+        self._open: dict[_Call, None] = {}
+        """Calls that are about to take something, or to withdraw it, the oldest first. What they are in the
+        way of waits for their end: with many calls for one rack, one of each replica is written."""
+        self._looking: dict[str, asyncio.Task[None]] = {}
+        self.undoing: set[asyncio.Task[None]] = set()
+        """What withdraws the proposals of calls that ended without an answer."""
+
+    async def take(self, wishes: Sequence[Wish], now: float) -> Taken:
+        """Take them all, or raise `Conflict` or `LedgerUnavailable` and leave nothing."""
+        call = _Call(tuple(wishes), now)
+        pause, why = FIRST_PAUSE, "the API server is too slow; retry"
+        try:
+            async with asyncio.timeout(self._seconds):
+                while True:
+                    try:
+                        return await self._attempt(call)
+                    except Again:
+                        why = "other replicas were faster for too long; retry"
+                    except Unreachable as error:  # what was written may stand or not: it is looked at
+                        why = str(error)
+                        await self._look_again(call)
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, LONGEST_PAUSE)
+        except BaseException as error:
+            if call.written:
+                undoing = asyncio.create_task(self._undo(call))
+                self.undoing.add(undoing)
+                undoing.add_done_callback(self.undoing.discard)
+            else:
+                self._settle(call)
+            if isinstance(error, TimeoutError):
+                raise LedgerUnavailable(why) from None
+            raise
+
+    async def hold(self, entry: Entry) -> bool:
+        """Whether nothing that excludes a reservation was written before it."""
+        assert entry.reservation is not None, "an entry that is claimed has a reservation"
+        try:
+            await self._judge_proposal(_Place(Wish(entry.reservation, entry.order), entry, entry.reservation))
+        except Conflict:
+            return False
+        return True
+
+    async def _attempt(self, call: _Call) -> Taken:
+        self._view.check()
+        for entry in self._view.expired(call.now):
+            await self._view.delete(entry)  # on the condition that nobody claimed it meanwhile
+        places = await self._judged(call)
+        call.wanted = tuple(place.reservation for place in places if place.entry is None)
+        self._open[call] = None
+        new = {place.reservation.id for place in places if self._is_new(call, place)}
+        try:
+            written = await self._written(call, places)
+            own = frozenset(call.written)
+            for place in written:
+                await self._judge_proposal(place, own)
+            held = [await self._settled(place) for place in written]
+        except (Conflict, Again):
+            await self._withdraw(call)
+            self._settle(call)
+            raise
+        self._settle(call)
+        return Taken(tuple(held), frozenset(new))
+
+    def _settle(self, call: _Call) -> None:
+        """Whoever waits for the call's end looks again."""
+        self._open.pop(call, None)
+        call.settled.set()
+        call.settled = asyncio.Event()
+
+    def _is_new(self, call: _Call, place: _Place) -> bool:
+        """Whether the book did not have it before. A write whose answer was lost is the call's own."""
+        if place.entry is None:
+            return self._view.kept(place.reservation.id) is None
+        return call.written.get(place.reservation.id) == place.reservation
+
+    async def _judged(self, call: _Call) -> list[_Place]:
+        """What the call can have, as far as is known here; raises `Conflict`. Who is in the way, and what
+        would be kept, is looked up: the watch may not have told yet that it was released."""
+        looked_at: set[str] = set()
+        while True:
+            places, holder = self._judged_here(call)
+            if before := self._before(call, holder):
+                await before.settled.wait()
+                continue
+            doubtful = {place.reservation.gang for place in places if place.entry is not None}
+            doubtful = (doubtful | ({holder} if holder else set())) - looked_at
+            if not doubtful:
+                if holder:
+                    raise Conflict(holder)
+                return places
+            await asyncio.gather(*map(self._look_up, doubtful))
+            looked_at |= doubtful
+
+    def _before(self, call: _Call, holder: str) -> _Call | None:
+        """A call of this replica that is about to take what `call` asks for, or asks for the same gang."""
+        if call in self._open:  # it was written already: two that wait for each other would never end
+            return None
+        gangs = {holder, *(wish.reservation.gang for wish in call.wishes)}
+        return next((other for other in self._open if any(r.gang in gangs for r in other.wanted)), None)
+
+    def _judged_here(self, call: _Call) -> tuple[list[_Place], str]:
+        """The places of a call, each seeing those before it, and who is in the way of one ("" for nobody)."""
+        places: list[_Place] = []
+        taken = {
+            wanted.id: RecordedReservation(wanted, _NEWEST)
+            for other in self._open
+            if other is not call
+            for wanted in other.wanted
+        }
+        for wish in call.wishes:
+            around = {kept.reservation.id: kept for kept in self._view.near(wish.reservation)} | taken
+            verdict = judge(wish.reservation, wish.planned_on, around.values(), wish.headroom)
+            if isinstance(verdict, Blocked):
+                return places, verdict.holder
+            if isinstance(verdict, RecordedReservation):
+                entry = self._view.kept(verdict.reservation.id)
+                places.append(_Place(wish, entry, verdict.reservation))
+            else:
+                taken[verdict.id] = RecordedReservation(verdict, _NEWEST)
+                places.append(_Place(wish, None, verdict))
+        return places, ""
+
+    async def _look_up(self, gang: str) -> None:
+        """Read the objects of a gang; the view takes them up. One read serves all who wait for it."""
+        looking = self._looking.get(gang)
+        if looking is None:
+            looking = self._looking[gang] = asyncio.create_task(self._read(gang))
+            looking.add_done_callback(lambda _: self._looking.pop(gang))
+        await asyncio.shield(looking)
+
+    async def _read(self, gang: str) -> None:
+        name = reservation_id(gang)
+        await self._view.look(name)
+        if self._view.kept(documents.next_name(name)) is not None:
+            await self._view.look(documents.next_name(name))
+
+    async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
+        """The places with the objects that propose them. Where one cannot be written, all others were."""
+        results = await asyncio.gather(
+            *(self._propose(call, place) for place in places), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [
+            _Place(place.wish, entry, place.reservation)
+            for place, entry in zip(places, results, strict=True)
+            if not isinstance(entry, BaseException)
+        ]
+
+    async def _propose(self, call: _Call, place: _Place) -> Entry:
+        """The object that has the place: a new one, unless the gang has it already."""
+        if place.entry is not None:
+            return place.entry
+        wanted, view = place.reservation, self._view
+        known = view.objects.entries.get(wanted.id)
+        if known is not None and known.reservation is not None:
+            wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
+        call.written[wanted.id] = wanted
+        if known is not None and known.reservation is None:  # it says nothing that counts
+            return await view.merge(wanted.id, documents.moved(wanted, 0, known))
+        try:
+            document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            del call.written[wanted.id]
+            await view.look(wanted.id)
+            raise Again from None
+        return view.objects.stored(document)
+
+    async def _judge_proposal(self, place: _Place, own: frozenset[str] = frozenset()) -> None:
+        """Raises `Conflict` where something that was written before the proposal is in its way."""
+        entry, wish = place.entry, place.wish
+        assert entry is not None, "what is judged was written"
+        if entry.since:
+            return  # it was claimed, or moved, and judged before
+        await self._view.reach(entry.order)
+        looked_at: set[str] = set()
+        while True:
+            earlier = self._view.near(place.reservation, entry.order)
+            others = [kept for kept in earlier if kept.reservation.id not in own]
+            holder = in_the_way(place.reservation, wish.planned_on, others, wish.headroom)
+            if holder is None:
+                return
+            if holder in looked_at:
+                raise Conflict(holder)
+            await self._look_up(holder)
+            looked_at.add(holder)
+
+    async def _settled(self, place: _Place) -> Reservation:
+        """The reservation as the book has it; a gang that proposed another place leaves its former one."""
+        entry, wanted = place.entry, place.reservation
+        assert entry is not None, "what is settled was written"
+        while documents.is_next(entry.name):
+            former = self._view.kept(wanted.id)
+            if former is None or former.reservation is None:
+                raise Again  # released meanwhile
+            wanted = moved(former.reservation, place.wish.reservation)
+            with suppress(Again):  # else claimed meanwhile, which it stays
+                await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
+                with suppress(ApiError, Again):
+                    await self._view.delete(entry)
+                break
+        return wanted
+
+    async def _withdraw(self, call: _Call) -> None:
+        """Delete what the call has proposed, unless somebody made it his meanwhile."""
+        for name, content in list(call.written.items()):
+            entry = await self._view.find(name)
+            if entry is not None and entry.reservation == content and not entry.since:
+                with suppress(Again):
+                    await self._view.delete(entry)
+            del call.written[name]
+
+    async def _undo(self, call: _Call) -> None:
+        """The same for a call that nobody waits for any more. What cannot be reached now expires."""
+        try:
+            with suppress(ApiError):
+                await self._look_again(call)
+                await self._withdraw(call)
+        finally:
+            self._settle(call)
+
+    async def _look_again(self, call: _Call) -> None:
+        """Read what the call has written, where no answer told whether it was stored."""
+        with suppress(Unreachable):
+            for name in call.written:
+                await self._view.look(name)
