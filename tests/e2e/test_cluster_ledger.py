@@ -179,7 +179,7 @@ class Dying(Api):
     """A client whose process dies at a given write: what was not sent is never sent."""
 
     def __init__(self, api: Api, write: int) -> None:
-        self._client = api._client
+        self.__dict__ |= vars(api)
         self.writes_left = write
 
     async def _call(self, method: str, path: str, *rest: object, **named: object) -> Json:
