@@ -36,6 +36,7 @@ INSTALLED = (
     "10-namespace.yaml",
     "20-crds.yaml",
     "30-rbac.yaml",
+    "31-least-power.yaml",
     "35-certificates.yaml",
     "36-history.yaml",
     "38-parameters.yaml",

@@ -29,6 +29,7 @@ from webhook.cli.main import parser
 from webhook.kube.state.cluster_watch import EXTRAS
 from webhook.server.listening import STOP_SECONDS
 from webhook.workloads import KINDS
+from webhook.workloads.left_alone import NAMESPACES
 from webhook.workloads.options import MODE
 
 CRD = "CustomResourceDefinition"
@@ -511,3 +512,30 @@ def test_the_pods_of_a_daemon_set_are_not_asked_about() -> None:
     for kind, asked in (("DaemonSet", False), ("Job", True)):
         pod = {**o.POD, "metadata": {**o.POD["metadata"], "ownerReferences": [{**owner, "kind": kind}]}}
         assert holds(hook_of(pod), pod) is asked
+
+
+def test_the_account_may_write_little_of_whatever_it_may_patch() -> None:
+    """Each kind that the rights name with patch is bounded by the policy, in all but system namespaces."""
+    (role,) = (one for one in EVERY if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "bayplan")
+    rules = OBJECTS["ValidatingAdmissionPolicy"]["spec"]["matchConstraints"]["resourceRules"]
+    bounded = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
+    patched = {
+        (group, name)
+        for rule in role["rules"]
+        if "patch" in rule["verbs"] and "bayplan.dev" not in rule["apiGroups"]
+        for group in rule["apiGroups"]
+        for name in rule["resources"]
+    }
+    assert bounded == patched
+    spaces = OBJECTS["ValidatingAdmissionPolicy"]["spec"]["validations"][0]["expression"]
+    assert set(spaces.split('"')[1::2]) == set(NAMESPACES)
+
+
+def test_no_right_is_a_wildcard_or_reads_all_secrets() -> None:
+    """Secrets are named, and of the namespace of Bayplan alone."""
+    roles = [one for one in EVERY if one["kind"] in ("Role", "ClusterRole")]
+    rules = [(one["kind"], rule) for one in roles for rule in one["rules"]]
+    for kind, rule in rules:
+        assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+        if "secrets" in rule["resources"]:
+            assert (kind, rule["resourceNames"]) == ("Role", ["bayplan-tls"])
