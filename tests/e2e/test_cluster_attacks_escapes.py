@@ -1,0 +1,110 @@
+"""Ways past the plan are a permission: an editor of a namespace has none of them, its administrator has.
+
+Decided by the API server alone (manifests/32-escapes.yaml), with no webhook there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT
+from tests.e2e.kubectl import Said
+from tests.e2e.processes import wait_until
+from tests.e2e.stage import Cluster
+
+SPACE, FREE = "escapes", "escapes-free"
+FILES = ("20-crds.yaml", "32-escapes.yaml")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(cluster: Cluster) -> Iterator[None]:
+    """The policy; an enforced namespace and one without the label; ann who edits and bob who administers."""
+    for name in FILES:
+        assert cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name)).status == 0
+    for space in (SPACE, FREE):
+        cluster.kubectl("create", "namespace", space)
+        cluster.kubectl("create", "rolebinding", "ann", "--clusterrole=edit", "--user=ann", "-n", space)
+        cluster.kubectl("create", "rolebinding", "bob", "--clusterrole=admin", "--user=bob", "-n", space)
+        account = f"--serviceaccount={SPACE}:tenant"
+        cluster.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", account, "-n", space)
+    cluster.kubectl("label", "namespace", SPACE, "bayplan.dev/mode=enforce")
+    wait_until(lambda: "bayplan-escapes" in apply(cluster, "ann", ESCAPES["skip"]).err, "the policy", 60)
+    wait_until(lambda: apply(cluster, "bob", ESCAPES["skip"]).status == 0, "the role to be aggregated", 60)
+    yield
+    for space in (SPACE, FREE):
+        cluster.kubectl("delete", "namespace", space, "--wait=false")
+    cluster.kubectl("delete", "-f", str(ROOT / "manifests" / FILES[1]), "--ignore-not-found")
+
+
+def pod(**spec: Any) -> Json:
+    """A pod for a GPU."""
+    container = {"name": "main", "image": "busybox:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "escapes"}}
+    return {**body, "spec": {"containers": [container], **spec}}
+
+
+def job(**annotations: str) -> Json:
+    """A Job whose template has these annotations."""
+    template = {"metadata": {"annotations": annotations}, "spec": {**pod()["spec"], "restartPolicy": "Never"}}
+    head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "escapes"}}
+    return {**head, "spec": {"template": template}}
+
+
+def owned() -> Json:
+    """A pod that says that a Job of its author's made it."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "mine", "uid": "u", "controller": True}
+    return {**pod(), "metadata": {"name": "escapes", "ownerReferences": [owner]}}
+
+
+ESCAPES: dict[str, Json] = {
+    "skip": {**pod(), "metadata": {"name": "escapes", "annotations": {"bayplan.dev/skip": "true"}}},
+    "skip-in-a-template": job(**{"bayplan.dev/skip": "true"}),
+    "reserve-domain": job(**{"bayplan.dev/reserve": "domain"}),
+    "bind": pod(nodeName="r1-n1"),
+    "adopt": owned(),
+}
+
+
+def apply(cluster: Cluster, user: str, body: Json, space: str = SPACE) -> Said:
+    """`kubectl create --dry-run=server` as this user."""
+    arguments = ("create", "--dry-run=server", "-n", space, f"--as={user}", "-f", "-")
+    return cluster.kubectl(*arguments, text=json.dumps(body))
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_an_editor_may_not(cluster: Cluster, escape: str) -> None:
+    """The message names the verb, the resource and the role."""
+    said = apply(cluster, "ann", ESCAPES[escape])
+    assert said.status != 0
+    verb = "skip" if escape.startswith("skip") else escape
+    assert f"needs the verb {verb} on reservations.bayplan.dev" in said.err
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_an_administrator_of_the_namespace_may(cluster: Cluster, escape: str) -> None:
+    """The verbs are added to the ClusterRole admin."""
+    assert apply(cluster, "bob", ESCAPES[escape]).status == 0
+
+
+def test_a_tenants_service_account_is_nobodys_controller(cluster: Cluster) -> None:
+    """It is asked as a person is, though it names a controller: that of another namespace is not."""
+    tenant = f"system:serviceaccount:{SPACE}:tenant"
+    assert "needs the verb adopt" in apply(cluster, tenant, ESCAPES["adopt"]).err
+    assert apply(cluster, tenant, ESCAPES["adopt"], FREE).status == 0
+
+
+@pytest.mark.parametrize("body", [pod(), job(), job(**{"bayplan.dev/reserve": "auto"})], ids=str)
+def test_who_escapes_nothing_needs_nothing(cluster: Cluster, body: Json) -> None:
+    """Pods and Jobs as ever."""
+    assert apply(cluster, "ann", body).status == 0
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_where_nothing_is_enforced_nothing_is_asked(cluster: Cluster, escape: str) -> None:
+    """Without the label Bayplan only audits."""
+    assert apply(cluster, "ann", ESCAPES[escape], FREE).status == 0
