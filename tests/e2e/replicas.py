@@ -247,9 +247,9 @@ def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: An
 
 
 def reservations(api: Api) -> dict[str, Json]:
-    """The committed reservations by gang."""
+    """The places of gangs, by gang: those that are held or claimed."""
     items = api.items(RESERVATIONS)
-    return {item["spec"]["gang"]: item for item in items if (item.get("status") or {}).get("since")}
+    return {item["spec"]["gang"]: item for item in items if (item.get("status") or {}).get("state")}
 
 
 def events(api: Api, kind: str, name: str) -> list[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -40,6 +40,10 @@ def decided(
     obj: dict[str, Any], late: Callable[[], bool], snapshot: Snapshot, phase: Phase = "mutate"
 ) -> Decision:
     return decide(from_object(obj), POLICIES, snapshot, phase, replace(ENVIRONMENT, late=late))
+
+
+MOST_CALLS = 200_000
+"""Calls of Python functions between two looks at the time."""
 
 
 class Late:
@@ -88,18 +92,27 @@ def test_a_decision_that_was_ended_leaves_no_trace() -> None:
 
 @pytest.mark.parametrize("name", AT_THE_BOUNDS)
 def test_the_time_is_asked_for_often_enough(name: str) -> None:
-    """Between two looks a thread works at most 100 ms (by its own CPU time; three times that on a busy
-    machine, whose caches others fill)."""
-    seconds: list[float] = []
-    began = time.thread_time()
+    """Between two looks a thread makes at most so many calls of functions: of them a quiet core does some two
+    million a second, so that it is free within 100 ms. Work is counted, for time depends on the machine."""
+    calls, looks = 0, [0]
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
 
     def late() -> bool:
-        seconds.append(time.thread_time())
-        return seconds[-1] - began > 1.5
+        looks.append(calls)
+        return calls > MOST_CALLS * 10
 
-    decided(AT_THE_BOUNDS[name](), late, racks(3, 8))
-    looks = [began, *seconds, time.thread_time()]
-    assert max(after - before for before, after in pairwise(looks)) < 0.3
+    obj = AT_THE_BOUNDS[name]()
+    former = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        decided(obj, late, racks(3, 8))
+    finally:
+        sys.setprofile(former)
+    gap = max(after - before for before, after in pairwise([*looks, calls]))
+    assert gap < MOST_CALLS, f"{gap} calls"
 
 
 def test_other_threads_have_their_own_deadline() -> None:

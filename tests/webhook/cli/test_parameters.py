@@ -92,7 +92,7 @@ def test_a_command_follows_the_config_map_among_the_clusters_files(
 
     def output(**data: str) -> str:
         cluster = written(tmp_path, config_map(SYSTEM, **data))
-        main([command, "-f", manifest, "-c", NODES, cluster])
+        main([command, "-f", manifest, "-c", NODES, cluster, *(["--all"] if command == "report" else [])])
         return capsys.readouterr().out
 
     assert "cpu" in output()

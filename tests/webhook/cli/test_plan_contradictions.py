@@ -116,11 +116,6 @@ def answered(tmp_path: Path, obj: Json) -> int:
             "SlicesDoNotDivide",
             "3 pods or 6 pods",
         ),
-        (
-            changed(JOB, (OWN, {SEGMENT: "3", "kai.scheduler/segment-topology-required-placement": "rack"})),
-            "SlicesDoNotDivide",
-            "3 pods or 6 pods",
-        ),
         (changed(JOB, (OWN, {"bayplan.dev/gang-min": "9"})), "MinimumAboveMaximum", "a minimum of 4 or less"),
         (
             changed(JOB, (OWN, {REQUIRED: "shelf"})),

@@ -6,7 +6,7 @@ call: the hall is full in it, and of the gang's place it knows nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +29,8 @@ class Behind(SqliteLedger):
 
     seen: Book | None = None
 
-    async def book(self, now: float) -> Book:
-        return self.seen or await super().book(now)
+    async def book(self, now: float, names: Iterable[str] = ()) -> Book:
+        return self.seen or await super().book(now, names)
 
 
 @dataclass
