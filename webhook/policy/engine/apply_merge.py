@@ -7,7 +7,7 @@ A kind without a schema here (a CRD) has no known list keys: its lists are refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from webhook.cel.values.schema import SchemaNode
@@ -55,10 +55,14 @@ def _merge_list(node: SchemaNode | None, current: Any, patch: list[Any], path: P
         return base + [item for item in patch if item not in base]
     if node.list_type != "map":
         raise _atomic(path, "list")
+    places: dict[tuple[Any, ...], int] = {}  # once, or the work would grow with the square of the list
+    for index, row in enumerate(base):
+        places.setdefault(_hashable(_keys(node, row)), index)
     for index, item in enumerate(patch):
-        identity = _identity(node, item, (*path, index))
-        place = next((i for i, row in enumerate(base) if _keys(node, row) == identity), None)
+        identity = _hashable(_identity(node, item, (*path, index)))
+        place = places.get(identity)
         if place is None:
+            places[identity] = len(base)
             base.append(merge(node.items, None, item, (*path, index)))
         else:
             base[place] = merge(node.items, base[place], item, (*path, place))
@@ -81,6 +85,11 @@ def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
         )
         for name in node.list_map_keys
     )
+
+
+def _hashable(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The keys of a row, as a key of a dict: an object may have anything where a name is due."""
+    return tuple(value if isinstance(value, Hashable) else repr(value) for value in keys)
 
 
 def _atomic(path: Path, kind: str) -> MergeError:
