@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,15 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.annotation_keys import POD_GANGS, kind_of
+from webhook.workloads.annotation_keys import POD_GANGS, RESERVATION, kind_of
+
+MOST_NAMED = 32
+"""Reservations that an object names and that are read at most where they are not known. Anybody may write the
+annotation."""
+
+
+_ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
+"""What `planner.model.reservation.reservation_id` gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,15 @@ def releasing_suspended(
     """A workload that is suspended gives back what it claimed: its pods go, and may never come again."""
     owner_uid = _uid(obj)
     return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)
+
+
+def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
+    """The ids of the reservations that the request's object names: another replica may have made them a
+    moment ago."""
+    metadata = (request.object or {}).get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    named = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None
+    return tuple(_ID.findall(named)[:MOST_NAMED]) if isinstance(named, str) else ()
 
 
 def _uid(obj: Mapping[str, Any] | None) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +27,7 @@ from webhook.admission.ledger_steps import (
     ReservationRelease,
     Reserve,
     reservation_identity,
+    reservations_of,
 )
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.admission.settings import Settings
@@ -40,7 +40,6 @@ from webhook.server.parameters_store import ParametersStore
 from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
-from webhook.workloads.annotation_keys import RESERVATION
 
 TRY_SECONDS = 3.0
 """How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
@@ -50,15 +49,6 @@ so that there is time to answer "apply again". `bayplan serve --deadline` keeps 
 RIVALS_BY_LOSS = 4
 """For how many rivals a place that was lost stands, beside the calls in flight here: it tells that other
 replicas have some as well."""
-
-
-MOST_NAMED = 32
-"""Reservations that an object names and that are read at most where they are not known. Anybody may write the
-annotation."""
-
-
-_ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
-"""What `planner.model.reservation.reservation_id` gives."""
 
 
 LOOKS, LOOK_PAUSE = 50, 0.02
@@ -320,15 +310,6 @@ def _relied(decision: Decision, unread: InFlight) -> InFlight:
     held = decision.plan.reservations if decision.plan is not None else ()
     replayed = [reservation_identity(reservation) for reservation in held]
     return tuple(promise for promise in unread if reservation_identity(promise.reservation) in replayed)
-
-
-def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
-    """The ids of the reservations that the request's object names: another replica may have made them a
-    moment ago."""
-    metadata = (request.object or {}).get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    named = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None
-    return tuple(_ID.findall(named)[:MOST_NAMED]) if isinstance(named, str) else ()
 
 
 def controller_of(request: AdmissionRequest) -> str:
