@@ -35,7 +35,7 @@ DIRECTIVES: dict[str, Json] = {
             }
         }
     },
-    "all that Kueue writes": {
+    "all that Kueue writes for a flavor without a topology": {
         "metadata": {
             "labels": {"kueue.x-k8s.io/podset": "main"},
             "annotations": {"kueue.x-k8s.io/workload": "job-resumed"},
@@ -43,7 +43,6 @@ DIRECTIVES: dict[str, Json] = {
         "spec": {
             "nodeSelector": {RACK: "r2"},
             "tolerations": [{"key": "flavor", "operator": "Exists", "effect": "NoSchedule"}],
-            "schedulingGates": [{"name": GATE}],
         },
     },
 }
@@ -93,15 +92,29 @@ def test_a_job_that_is_resumed_with_a_selector_gets_its_place_there(
     assert template["spec"] | directives["spec"] == template["spec"], "nothing of it was changed"
     for name, keys in directives.get("metadata", {}).items():
         assert keys.items() <= template["metadata"][name].items()
-    if gates := directives["spec"].get("schedulingGates"):
-        wait_until(lambda: len(pods(serving, "resumed")) == 2, "its pods")
-        assert all(pod["spec"]["schedulingGates"] == gates for pod in pods(serving, "resumed"))
-        for pod in pods(serving, "resumed"):
-            serving.api.merge(f"{PODS}/{pod['metadata']['name']}", {"spec": {"schedulingGates": None}})
     assert racks_of(running(serving, "resumed", 2)) == {"r2"}
     (held,) = reservations(serving.api).values()
     assert held["spec"]["gang"] == "research/Job/resumed"
     assert {pod["spec"]["nodeName"] for pod in pods(serving, "resumed")} == {"r2-n1", "r2-n2"}
+
+
+@pytest.mark.usefixtures("gone")
+def test_a_job_whose_nodes_kueue_assigns_is_left_to_kueue(serving: Replicas) -> None:
+    """Its Topology-Aware Scheduling gates each pod, and writes its node when it opens the gate: nothing is
+    planned or held beside that, and the next gang goes where room is left."""
+    serving.api.create(JOBS, suspended("resumed"))
+    template = {"spec": {"nodeSelector": {RACK: "r2"}, "schedulingGates": [{"name": GATE}]}}
+    resumed = serving.api.merge(f"{JOBS}/resumed", {"spec": {"suspend": False, "template": template}})
+    assert "bayplan.dev/placement" not in resumed["metadata"]["annotations"]
+    wait_until(lambda: len(pods(serving, "resumed")) == 2, "its pods")
+    for pod, node in zip(pods(serving, "resumed"), ("r2-n1", "r2-n2"), strict=True):
+        assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
+        assigned = {"nodeSelector": {RACK: "r2", "kubernetes.io/hostname": node}, "schedulingGates": None}
+        serving.api.merge(f"{PODS}/{pod['metadata']['name']}", {"spec": assigned})
+    running(serving, "resumed", 2)
+    assert reservations(serving.api) == {}
+    after = serving.api.create(JOBS, job("after", 2))
+    assert (placement(after)["decision"], placement(after)["domain"]) == ("admitted", ["r1"])
 
 
 @pytest.mark.usefixtures("gone")
