@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,13 +77,13 @@ class LateCluster(NoCluster):
         return len(self.looks) > 2
 
 
-def test_a_pod_waits_until_its_owner_was_seen(tmp_path: Any) -> None:
+async def test_a_pod_waits_until_its_owner_was_seen(tmp_path: Any) -> None:
     """The Job controller may be quicker than our watch; a pod without a controller waits for nobody."""
     cluster = LateCluster()
     service = Service(policy_store(()), SqliteLedger(tmp_path / "ledger.db"), cluster)
     for pod in (made_by(o.POD, o.JOB), o.POD):
         request = from_object(pod, uid="uid", namespace="team")
-        assert asyncio.run(service.answer(request, "mutate")).response.allowed
+        assert (await service.answer(request, "mutate")).response.allowed
     assert cluster.looks == ["team/Job/demo"] * 3
 
 
