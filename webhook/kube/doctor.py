@@ -301,7 +301,8 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     watch = ClusterWatch(patient.api)
     await watch.start()
     try:
-        await asyncio.wait_for(watch.synced(), 30)
+        async with asyncio.timeout(30):
+            await watch.synced()
         snapshot = watch.snapshot()
         left_out = watch.left_out()
     except TimeoutError:

@@ -118,7 +118,8 @@ class Controller:
         await self._round()
         took = time.monotonic() - began
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._watch.news.wait(), IDLE_SECONDS)
+            async with asyncio.timeout(IDLE_SECONDS):  # `wait_for` of Python 3.11 loses a cancellation
+                await self._watch.news.wait()
         # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
         await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
 

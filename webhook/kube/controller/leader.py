@@ -83,7 +83,8 @@ class Leader:
     async def _look(self) -> None:
         started = time.monotonic()
         try:
-            holds = await asyncio.wait_for(self._hold(started), RENEW_WITHIN - PAUSE)
+            async with asyncio.timeout(RENEW_WITHIN - PAUSE):  # see `Controller._look`
+                holds = await self._hold(started)
             self.problem = ""
         except (ApiError, TimeoutError) as error:
             holds = self.leads and started - self._renewed < RENEW_WITHIN - PAUSE

@@ -223,3 +223,15 @@ async def test_what_a_replica_has_proposed_is_not_swept_by_a_clock_that_was_set(
 
         await one_round(client, ended)
         assert (deleted, (await ledger.book(NOW)).reservations) == ([], (hold,))
+
+
+async def test_a_controller_that_is_stopped_in_the_moment_of_news_stops() -> None:
+    """Else it would go on beside the leader that comes after it."""
+    news = asyncio.Event()
+    async with leading(racks(1, 1), news=news) as (client, _, _):
+        task = asyncio.create_task(client.lead())  # type: ignore[attr-defined]
+        await asyncio.sleep(0.3)  # a round of nothing, and it waits for news
+        news.set()
+        task.cancel()
+        ended, _ = await asyncio.wait([task], timeout=5)
+        assert ended == {task}
