@@ -48,9 +48,13 @@ def results(cluster: Cluster, name: str) -> list[Json]:
     return [one for one in found if "{kind}/{name}".format(**one["resources"][0]) == name]
 
 
-def told(cluster: Cluster, name: str) -> list[Json]:
-    """The same, as soon as there is something."""
-    wait_until(lambda: bool(results(cluster, name)), f"the report to tell of {name}", WRITTEN)
+def told(cluster: Cluster, name: str, policy: str = "plan") -> list[Json]:
+    """The same, as soon as a result of the policy is there: the replica that decided of a pod may write first."""
+
+    def there() -> bool:
+        return policy in {result["policy"] for result in results(cluster, name)}
+
+    wait_until(there, f"the report to tell what {policy} says of {name}", WRITTEN)
     return results(cluster, name)
 
 
@@ -149,7 +153,7 @@ def test_a_dry_run_leaves_no_trace(cluster: Cluster, serving: Replicas) -> None:
 def test_pods_speak_for_what_was_there_before(cluster: Cluster, serving: Replicas) -> None:
     """Its Deployment is scaled: the new pod is mended, and the Report says so under the Deployment's name."""
     cluster.api.merge(f"{DEPLOYMENTS}/old", {"spec": {"replicas": 2}})
-    found = told(cluster, "Deployment/old")
+    found = told(cluster, "Deployment/old", "guaranteed-qos")
     assert {one["properties"]["told-by"] for one in found} == {"its pods"}
     assert "guaranteed-qos" in {one["policy"] for one in found}
 

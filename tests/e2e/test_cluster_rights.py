@@ -186,6 +186,13 @@ def done(audit: Path) -> tuple[set[Right], list[str]]:
     return used, refused
 
 
+def reports(rollout: Rollout) -> set[str]:
+    """The kinds of the objects that the namespace's Report tells of."""
+    path = "/apis/openreports.io/v1alpha1/namespaces/research/reports"
+    documents = rollout.api.items(path)
+    return {result["resources"][0]["kind"] for document in documents for result in document["results"]}
+
+
 def fail(rollout: Rollout) -> None:
     """A Job ends badly, and the leader keeps it in the history of its leaf."""
     body = job("fails", 1)
@@ -210,6 +217,7 @@ def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple
     for name in ("busy-1", "busy-2"):
         rollout.api.create("/apis/batch/v1/namespaces/research/jobs", job(name, 1, gpus=64))
     wait_until(lambda: len(reservations(rollout.api)) == 2, "both nodes to be taken")
+    wait_until(lambda: bool(reports(rollout)), "the Report to be made, so that what follows updates it", 60)
     for row in NOTED:
         asked = {"bayplan.dev/reserve": "nodes", "bayplan.dev/gang": row.name.lower()}
         metadata = {"name": row.name.lower(), "namespace": "research", "annotations": asked}
@@ -222,6 +230,7 @@ def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple
         rollout.api.delete(f"/apis/batch/v1/namespaces/research/jobs/{name}")
     for row in NOTED:
         wait_until(lambda row=row: "admitted" in note(rollout, row), f"the {row.name} to be let in", 60)  # type: ignore[misc]
+    wait_until(lambda: set(shapes) <= reports(rollout), "the Report to tell of every kind", 60)
     for row in NOTED:
         rollout.api.delete(f"{folder_of(row)}/{row.name.lower()}")
     wait_until(lambda: not reservations(rollout.api), "all places to be free", 60)

@@ -14,6 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Generic, Protocol, TypeVar
 
 from prometheus_client import Counter
@@ -103,15 +104,19 @@ class ReportWriter(Generic[AnyNews]):
     """Those that were not there at the last look."""
 
     def put(self, news: AnyNews) -> None:
-        """Have it written some time. Never waits; nothing is kept where nothing can be written."""
-        if self.path:
-            self._queue.append(news)
-            self._make_room()
+        """Have it written some time. Never waits.
+
+        Also while the kind is not known to be there: replicas look for it at different times, and what one of
+        them decides after it was installed and before its own look is told too.
+        """
+        self._queue.append(news)
+        self._make_room()
 
     def _make_room(self) -> None:
         while len(self._queue) > QUEUED:
             self._queue.popleft()
-            self.dropped.inc()
+            if self.path:
+                self.dropped.inc()
 
     async def start(self) -> None:
         """Begin to write."""
@@ -125,7 +130,8 @@ class ReportWriter(Generic[AnyNews]):
                 await self._task
         with suppress(ApiError, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                await self._write_all()
+                if self.path or await self._find():
+                    await self._write_all()
 
     async def _run(self) -> None:
         last_problem = ""
@@ -149,9 +155,15 @@ class ReportWriter(Generic[AnyNews]):
             await asyncio.sleep(BATCH_SECONDS)
 
     async def _find(self) -> bool:
-        """Look for the kind, and what former replicas wrote."""
+        """Look for the kind, and what former replicas wrote.
+
+        What was decided before a look that does not find the kind had nowhere to be written, and is left out.
+        """
+        decided = len(self._queue)
         path = await served_path(self.api, GROUP, RESOURCE)
-        if path:
+        if not path:
+            self._queue = deque(islice(self._queue, decided, None))
+        else:
             query = {"fieldSelector": f"metadata.name={self.form.name}"}
             for namespace, objects in (await self.api.list(path, self._listed, **query))[0]:
                 self._objects[namespace] = objects

@@ -204,16 +204,32 @@ async def test_what_two_looks_do_not_find_is_left_out() -> None:
         assert store.names() == ["bound", "stays"]
 
 
-async def test_nothing_is_kept_while_the_kind_is_not_installed() -> None:
-    """What is decided then is told by metrics and the audit log; later news are written."""
+async def test_of_what_was_decided_while_the_kind_was_missing_only_what_follows_the_last_look_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is decided before a look is told by metrics and the audit log; after it, the kind may be there."""
     store = Store()
     store.installed = False
+    looks = 0
+
+    async def look(path: str, **query: str) -> Json:
+        nonlocal looks
+        looks += path == "/apis/openreports.io"
+        return await Store.get(store, path, **query)
+
+    monkeypatch.setattr(store, "get", look)
     async with writing(store) as writer:
         writer.put(news("early"))
+        before = looks
+        await until(lambda: looks > before)
+        monkeypatch.setattr(reports, "ABSENT_SECONDS", 0.5)
+        before = looks
+        await until(lambda: looks > before)
         store.installed = True
-        await until(lambda: bool(writer.path))
-        writer.put(news("later"))
-        await until(lambda: store.names() == ["later"])
+        writer.put(news("between"))
+        assert not writer.path
+        await until(lambda: store.names() == ["between"])
+        assert unreported(writer) == 0
 
 
 async def test_a_replica_that_stops_writes_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
