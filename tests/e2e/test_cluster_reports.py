@@ -49,7 +49,7 @@ def results(cluster: Cluster, name: str) -> list[Json]:
 
 
 def told(cluster: Cluster, name: str, policy: str = "plan") -> list[Json]:
-    """The same, as soon as a result of the policy is there: the replica that decided of a pod may write first."""
+    """The same, as soon as the policy has a result: the replica that decided of a pod may write first."""
 
     def there() -> bool:
         return policy in {result["policy"] for result in results(cluster, name)}
