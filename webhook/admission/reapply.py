@@ -3,12 +3,14 @@
 kubectl and server-side clients replace whole lists of kinds without a schema (a JSON merge patch of a
 JobSet's `replicatedJobs`), so what admission wrote there is missing from the update. An update that asks for
 the same as before gets the same templates as before. It asks for the same where our own annotation
-`bayplan.dev/applied` or kubectl's `last-applied-configuration` says so, or else where the object, mutated as
-if it were new, gets these very templates. The annotations serve also where it would get others by now: its
-gang was queued at first or has moved since, or policies or parameters have changed.
+`bayplan.dev/applied` says so, or else where the object, mutated as if it were new, gets these very templates.
+The annotation serves also where it would get others by now: its gang was queued at first or has moved since,
+or policies or parameters have changed.
 
 `bayplan.dev/applied` has two digests: of the templates as they came, and of what admission made of them. The
-second tells whether anybody has changed them since; if so, the first says nothing any more.
+second tells whether anybody has changed them since; if so, the first says nothing any more. kubectl's note of
+what was last applied is not asked: `kubectl edit` leaves it as it was, and the manifest that is applied again
+to take the edit back would count as what is stored.
 """
 
 from __future__ import annotations
@@ -36,10 +38,6 @@ _DIGEST_LENGTH = 16
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
 """What admission writes on the object itself; an update that asks for the same keeps it too."""
-
-
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-"""Where kubectl keeps the manifest that it was given."""
 
 
 def with_former_templates(
@@ -93,8 +91,6 @@ def _asks_for_the_same(
         return False
     if before and before == _digest(obj, fields):
         return True
-    if all(_applied_again(obj, old, field) for field in fields):
-        return True
     mutated = as_created()
     return mutated is not None and all(_value(mutated, field) == _value(old, field) for field in fields)
 
@@ -102,20 +98,6 @@ def _asks_for_the_same(
 def _digest(obj: Json, fields: Iterable[_Field]) -> str:
     values = [(field, _value(obj, field)) for field in fields]
     return hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()[:_DIGEST_LENGTH]
-
-
-def _applied_again(obj: Json, old: Json, field: _Field) -> bool:
-    """Whether a field of the update is what `kubectl apply` was given, now as the last time."""
-    now, before = _value(_last_applied(obj), field), _value(_last_applied(old), field)
-    return now is not None and now == before == _value(obj, field)
-
-
-def _last_applied(obj: Json) -> Json:
-    try:
-        manifest = orjson.loads(str(_annotations(obj).get(LAST_APPLIED, "{}")))
-    except (orjson.JSONDecodeError, AttributeError):
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def _annotations(obj: Json) -> Json:

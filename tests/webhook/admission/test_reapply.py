@@ -9,25 +9,35 @@ from typing import Any
 import pytest
 
 from tests.webhook.workloads.objects import JOB_SET
-from webhook.admission.reapply import LAST_APPLIED, with_former_templates
+from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.workloads import read
+from webhook.workloads.annotation_keys import APPLIED
 
 GATE = [{"name": "bayplan.dev/queued"}]
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def applied(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest as kubectl sends it, with its own note of it."""
-    noted = copy.deepcopy(manifest)
-    noted["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(manifest)}
-    return noted
+def with_image(manifest: dict[str, Any], image: str) -> dict[str, Any]:
+    """A copy whose workers have another image."""
+    changed = copy.deepcopy(manifest)
+    pod = changed["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]
+    pod["spec"]["containers"][0]["image"] = image
+    return changed
+
+
+def noted(manifest: dict[str, Any], obj: dict[str, Any]) -> dict[str, Any]:
+    """The object with kubectl's own note that the manifest is what it last applied."""
+    copied = copy.deepcopy(obj)
+    copied["metadata"].setdefault("annotations", {})[LAST_APPLIED] = json.dumps(manifest)
+    return copied
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
     """What admission made of it when its gang was queued."""
-    gated = applied(manifest)
+    gated = copy.deepcopy(manifest)
     for replicated in gated["spec"]["replicatedJobs"]:
         replicated["template"]["spec"]["template"]["spec"]["schedulingGates"] = GATE
-    return gated
+    return dict(with_applied(gated, manifest, read(manifest)))
 
 
 def never() -> dict[str, Any]:
@@ -38,7 +48,7 @@ def never() -> dict[str, Any]:
 def test_what_was_applied_before_gets_what_it_got_before() -> None:
     """The gate stays although the gang would not be queued now: the templates can never change."""
     old = stored(JOB_SET)
-    after = with_former_templates(applied(JOB_SET), old, read(JOB_SET), never)
+    after = with_former_templates(JOB_SET, old, read(JOB_SET), never)
     assert after["spec"] == old["spec"]
 
 
@@ -46,27 +56,37 @@ def test_a_changed_manifest_is_taken_as_it_is() -> None:
     """Somebody wants fewer pods."""
     changed = copy.deepcopy(JOB_SET)
     changed["spec"]["replicatedJobs"][1]["template"]["spec"]["parallelism"] = 1
-    update = applied(changed)
-    assert with_former_templates(update, stored(JOB_SET), read(changed), never) is update
+    assert with_former_templates(changed, stored(JOB_SET), read(changed), never) is changed
 
 
 def test_an_edit_is_taken_as_it_is() -> None:
-    """`kubectl edit` leaves the note alone, and what it changes is not what was applied."""
+    """`kubectl edit` takes the gate away, and what it sends is not what was applied."""
     update = stored(JOB_SET)
     update["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]["schedulingGates"] = []
     assert with_former_templates(update, stored(JOB_SET), read(JOB_SET), never) is update
 
 
-@pytest.mark.parametrize("note", ["", "{", "[]", "null", "3"])
-def test_a_note_that_does_not_read_tells_nothing(note: str) -> None:
+@pytest.mark.parametrize("mended", [True, False], ids=["mended", "left as it came"])
+def test_the_manifest_applied_again_takes_back_an_edit(mended: bool) -> None:
+    """Of what admission left as it came, in `audit` or before Bayplan, it has nothing to keep; and kubectl's
+    note of what was last applied is the same before and after, for `kubectl edit` leaves it alone."""
+    edited = with_image(JOB_SET, "trainer:2")
+    old = noted(JOB_SET, stored(edited) if mended else edited)
+    again = noted(JOB_SET, JOB_SET)
+    assert with_former_templates(again, old, read(again), never) is again
+
+
+@pytest.mark.parametrize("digests", ["", "/", "{", "null", "a/b/c", "0123456789abcdef/"])
+def test_digests_that_do_not_read_tell_nothing(digests: str) -> None:
     """Anybody can write an annotation."""
-    update = applied(JOB_SET)
-    update["metadata"]["annotations"][LAST_APPLIED] = note
-    assert with_former_templates(update, stored(JOB_SET), read(JOB_SET), never) is update
-
-
-def test_without_a_note_the_same_plan_again_is_the_same_object() -> None:
-    """Server-side apply keeps none: what would be made of it now tells."""
     old = stored(JOB_SET)
+    old["metadata"]["annotations"][APPLIED] = digests
+    assert with_former_templates(JOB_SET, old, read(JOB_SET), never) is JOB_SET
+
+
+def test_without_digests_the_same_plan_again_is_the_same_object() -> None:
+    """They are gone where a client replaced all annotations: what would be made of it now tells."""
+    old = stored(JOB_SET)
+    del old["metadata"]["annotations"][APPLIED]
     update = copy.deepcopy(JOB_SET)
     assert with_former_templates(update, old, read(update), lambda: old)["spec"] == old["spec"]
