@@ -8,7 +8,6 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-import orjson
 from rich.text import Text
 
 from webhook.admission.environment import NAMESPACE
@@ -17,6 +16,7 @@ from webhook.kube.api.client import connect
 from webhook.kube.doctor import Patient, examine
 from webhook.kube.state.findings import CheckFinding
 from webhook.report import terminal
+from webhook.report.documents import indented
 
 EPILOG = """examples:
   bayplan doctor
@@ -52,10 +52,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, and print a line for each thing. Raises `InputError` for a kubeconfig that is none."""
     findings = asyncio.run(_examine(args))
     if args.output == "json":
-        sys.stdout.write(
-            orjson.dumps([asdict(finding) for finding in findings], option=orjson.OPT_INDENT_2).decode()
-        )
-        sys.stdout.write("\n")
+        sys.stdout.write(indented([asdict(finding) for finding in findings]))
     else:
         terminal.console().print(terminal.table(("", "CHECK", "FOUND", "MEND"), map(_row, findings)))
     return 1 if any(finding.grade == "fail" for finding in findings) else 0

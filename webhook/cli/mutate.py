@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-import yaml
-
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from webhook.admission.decision import Decision, decide
@@ -22,6 +19,7 @@ from webhook.files.reader import Document
 from webhook.placement.group_members import GroupMember, members
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import skipped_notice
+from webhook.report.documents import as_list, as_yaml, indented
 from webhook.variables.gang_and_plan import pod_specs
 from webhook.wire.request import from_object
 from webhook.workloads import read
@@ -176,19 +174,19 @@ def _name(namespace: str, obj: dict[str, Any]) -> str:
 
 
 def _yaml(outcomes: Sequence[MutationResult]) -> str:
-    return "---\n".join(_dump(outcome.decision.object) for outcome in outcomes)
+    return "---\n".join(as_yaml(outcome.decision.object) for outcome in outcomes)
 
 
 def _json(outcomes: Sequence[MutationResult]) -> str:
     objects = [outcome.decision.object for outcome in outcomes]
-    value = objects[0] if len(objects) == 1 else {"apiVersion": "v1", "kind": "List", "items": objects}
-    return _pretty(value) if objects else ""
+    value = objects[0] if len(objects) == 1 else as_list(objects)
+    return indented(value) if objects else ""
 
 
 def _patch(outcomes: Sequence[MutationResult]) -> str:
     """One object's list of operations; for several objects a list of such lists, in their order."""
     patches = [list(outcome.decision.response.patch) for outcome in outcomes]
-    return _pretty(patches[0] if len(patches) == 1 else patches) if patches else ""
+    return indented(patches[0] if len(patches) == 1 else patches) if patches else ""
 
 
 def _diff(outcomes: Sequence[MutationResult]) -> str:
@@ -196,20 +194,12 @@ def _diff(outcomes: Sequence[MutationResult]) -> str:
         line
         for outcome in outcomes
         for line in difflib.unified_diff(
-            _dump(outcome.document.value).splitlines(keepends=True),
-            _dump(outcome.decision.object).splitlines(keepends=True),
+            as_yaml(outcome.document.value).splitlines(keepends=True),
+            as_yaml(outcome.decision.object).splitlines(keepends=True),
             f"{outcome.document.file} {outcome.name}",
             f"{outcome.document.file} {outcome.name} (as it would be stored)",
         )
     )
-
-
-def _dump(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
-
-
-def _pretty(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 _FORMATS = {"yaml": _yaml, "json": _json, "patch": _patch, "diff": _diff}

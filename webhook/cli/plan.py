@@ -7,9 +7,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-import orjson
-import yaml
-
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
@@ -21,6 +18,7 @@ from webhook.cli.plan_output import PlannedGang, show
 from webhook.files.reader import Document
 from webhook.placement.workload_plan import plan_workload
 from webhook.policy.engine.model import PolicySet
+from webhook.report.documents import document
 from webhook.workloads import Workload, joined, read
 from webhook.workloads.options import RESERVE_MODES
 
@@ -76,12 +74,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output == "table":
         show(planned_gangs, explain=args.explain)
     else:
-        document = {"gangs": [planned.to_json() for planned in planned_gangs]}
-        sys.stdout.write(
-            orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
-            if args.output == "json"
-            else yaml.safe_dump(document, sort_keys=False)
-        )
+        entries = [planned.to_json() for planned in planned_gangs]
+        sys.stdout.write(document(args.output, {"gangs": entries}))
     return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
 
 

@@ -6,7 +6,6 @@ import argparse
 import sys
 from dataclasses import replace
 
-import yaml
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +19,7 @@ from webhook.cli.parsers import Subparsers, subcommand, verb
 from webhook.policy.engine.match import MatchResources, ResourceRule
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet
 from webhook.policy.testing.coverage import expressions_of
+from webhook.report.documents import as_yaml
 from webhook.server.cluster_files import read_environment
 
 WIDE = 400
@@ -166,8 +166,7 @@ def _show(policies: PolicySet, name: str | None) -> int:
         known = ", ".join(policy.name for policy in policies.policies)
         inputs.note(f"bayplan: no policy {name!r}; known: {known}")
         return 2
-    documents = [_described(policy) for policy in chosen]
-    sys.stdout.write(yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=110))
+    sys.stdout.write("---\n".join(as_yaml(_described(policy)) for policy in chosen))
     return 0
 
 

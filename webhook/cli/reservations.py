@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import orjson
-import yaml
 from rich.text import Text
 
 from planner.ledger.ledger import Ledger
@@ -25,6 +23,7 @@ from webhook.kube.api.client import ApiError, connect
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.report import terminal
+from webhook.report.documents import as_list, document
 
 LEDGER_VARIABLE = "BAYPLAN_LEDGER"
 
@@ -165,16 +164,8 @@ def _print(args: argparse.Namespace, reservations: Sequence[Reservation]) -> int
         _table(reservations)
         return 0
     manifests = [reservation_manifest(reservation) for reservation in reservations]
-    document = (
-        manifests[0]
-        if args.verb == "show" and len(manifests) == 1
-        else {"apiVersion": "v1", "kind": "List", "items": manifests}
-    )
-    sys.stdout.write(
-        orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
-        if args.output == "json"
-        else yaml.safe_dump(document, sort_keys=False)
-    )
+    alone = args.verb == "show" and len(manifests) == 1
+    sys.stdout.write(document(args.output, manifests[0] if alone else as_list(manifests)))
     return 0
 
 

@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-import orjson
-import yaml
-
 from planner.model.words import listed
 from webhook.admission.environment import NAMESPACE
 from webhook.cli import inputs
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, standing_of
 from webhook.report import terminal
+from webhook.report.documents import as_list, document
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
@@ -61,12 +59,7 @@ async def _look(args: argparse.Namespace, show: Show) -> int:
 
 def print_document(output: str, items: Sequence[object]) -> int:
     """A list as JSON or YAML."""
-    document = {"apiVersion": "v1", "kind": "List", "items": list(items)}
-    sys.stdout.write(
-        orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
-        if output == "json"
-        else yaml.safe_dump(document, sort_keys=False)
-    )
+    sys.stdout.write(document(output, as_list(items)))
     return 0
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-import orjson
-import yaml
 from rich.text import Text
 from rich.tree import Tree
 
@@ -18,6 +16,7 @@ from planner.model.topology import HOSTNAME, Topology
 from planner.model.words import listed
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
+from webhook.report.documents import as_yaml, indented
 from webhook.report.terminal import console
 
 EPILOG = """examples:
@@ -68,7 +67,7 @@ def run_propose(args: argparse.Namespace) -> int:
     for proposal in proposals:
         notes = [f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes]
         manifest = topology_manifest(proposal.topology, args.kind)
-        parts.append("".join(f"# {note}\n" for note in notes) + yaml.safe_dump(manifest, sort_keys=False))
+        parts.append("".join(f"# {note}\n" for note in notes) + as_yaml(manifest))
     sys.stdout.write("---\n".join(parts))
     return 0
 
@@ -81,7 +80,7 @@ def run_show(args: argparse.Namespace) -> int:
     counts = {topology.name: census(snapshot, topology.name) for topology in chosen}
     if args.output == "json":
         document = {"topologies": [_json(topology, counts[topology.name], args.nodes) for topology in chosen]}
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(indented(document))
         return 0
     out = console()
     for topology in chosen:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
-import orjson
-
+from webhook.report.documents import indented
 from webhook.report.model import Report, Result
 
 
@@ -17,7 +16,7 @@ def write(report: Report, out: TextIO) -> None:
     if report.generated is not None:
         document["generated"] = report.generated
     document["results"] = [_result(result) for result in report.results]
-    out.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+    out.write(indented(document))
 
 
 def _result(result: Result) -> dict[str, Any]:

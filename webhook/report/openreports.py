@@ -10,8 +10,7 @@ import re
 from datetime import datetime
 from typing import Any, TextIO
 
-import yaml
-
+from webhook.report.documents import as_yaml
 from webhook.report.model import Report, Result
 
 API_VERSION = "openreports.io/v1alpha1"
@@ -21,7 +20,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 def write(report: Report, out: TextIO) -> None:
     """Write the report as one YAML document."""
-    yaml.safe_dump(document(report), out, sort_keys=False, allow_unicode=True, width=110)
+    out.write(as_yaml(document(report)))
 
 
 def document(report: Report) -> dict[str, Any]:

@@ -12,8 +12,7 @@ from pathlib import PurePath
 from typing import Any, TextIO
 from urllib.parse import quote
 
-import orjson
-
+from webhook.report.documents import indented
 from webhook.report.model import Report, Result
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -24,7 +23,7 @@ _SCORE = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info
 
 def write(report: Report, out: TextIO) -> None:
     """Write the report as one indented JSON object."""
-    out.write(orjson.dumps(document(report), option=orjson.OPT_INDENT_2).decode() + "\n")
+    out.write(indented(document(report)))
 
 
 def document(report: Report) -> dict[str, Any]:

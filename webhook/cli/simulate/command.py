@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
-import orjson
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
@@ -21,6 +20,7 @@ from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, Po
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.simulate.plot import PlotScene, plot
+from webhook.report.documents import indented
 from webhook.report.terminal import console, table
 
 EPILOG = """examples:
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         _write(args.plot, plot(scenes))
     if args.output == "json":
         document = {"seeds": list(dict.fromkeys(args.seed)), "loads": documents}
-        sys.stdout.write(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n")
+        sys.stdout.write(indented(document))
     return 0
 
 
