@@ -24,11 +24,12 @@ from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import ApiError
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller.leader import lease_path
+from webhook.kube.controller.world import world_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
-from webhook.kube.state.gangs import WATCHED, Gang, gangs_of
+from webhook.kube.state.gangs import Gang, gangs_of
 from webhook.policy.engine.model import PolicySet
-from webhook.workloads.annotation_keys import SKIP, namespace_of
+from webhook.workloads.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
 """`running`: all of its pods are on nodes. `starting`: it holds a place, and pods are still to be bound.
@@ -114,14 +115,9 @@ class Lookout:
         assert picture is not None, "all was read, or is done without"
         in_force = runtime.environment().beside(PolicySet())
         runtime.queue.in_force = lambda: in_force.settings
-        snapshot = in_force.settings("").of(picture).with_book(runtime.ledger.watched(now))
-        works, pods = runtime.queue.works(), runtime.queue.unbound()
-        spaces = {namespace_of(name) for name in gangs_of(works, pods)}
-        kinds = frozenset(row.name for row in WATCHED)
-        observed = in_force.observed(spaces)
-        world = rules.World(snapshot, works, pods, kinds, frozenset(), now, observed=observed)
+        world = world_of(picture, runtime.ledger.watched(now), runtime.queue, now, observed=in_force.observed)
         gangs = await asyncio.to_thread(standings, world)
-        return ClusterStanding(snapshot, gangs, await self._leader(), self.unread, now)
+        return ClusterStanding(world.snapshot, gangs, await self._leader(), self.unread, now)
 
     async def news(self) -> None:
         """Wait until something in the cluster has changed."""

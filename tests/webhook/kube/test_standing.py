@@ -9,9 +9,12 @@ from dataclasses import replace
 
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
-from planner.model.reservation import reservation_id
+from planner.model.reservation import Book, reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
-from tests.webhook.kube.worlds import booked, pod, work, world
+from tests.webhook.kube.state.test_workload_watch import watch_of
+from tests.webhook.kube.worlds import NOW, booked, pod, work, world
+from webhook.kube.controller.controller import no_namespace
+from webhook.kube.controller.world import world_of
 from webhook.kube.standing import GangStanding, standings
 
 
@@ -74,6 +77,15 @@ def test_a_gang_for_which_there_is_room_is_let_in_now() -> None:
     snapshot = booked(racks(2, 2), job("a"))
     gangs = standings(world(snapshot, works=(work(job("a")), work(job("b"), queued=True))))
     assert told(gangs) == [("a", "starting", 0), ("b", "admitted", 0)]
+
+
+def test_a_place_in_a_namespace_that_is_not_enforced_any_more_is_not_told() -> None:
+    """Its Job is still starting and no pod is there: the reservation alone names the namespace."""
+    book = Book(1, booked(racks(2, 2), job("a")).reservations)
+    enforced = world_of(racks(2, 2), book, watch_of(), NOW, observed=no_namespace)
+    assert told(standings(enforced)) == [("a", "starting", 0)]
+    in_audit = world_of(racks(2, 2), book, watch_of(), NOW, observed=frozenset)
+    assert standings(in_audit) == ()
 
 
 def test_what_its_gang_needs_no_more_is_not_told() -> None:

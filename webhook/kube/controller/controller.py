@@ -23,9 +23,10 @@ from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import PositionPace
 from webhook.kube.controller.recovery_metrics import recovery_histogram
+from webhook.kube.controller.world import world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
-from webhook.kube.state.gangs import WATCHED, Gang, Ref, Unbound, gangs_of
+from webhook.kube.state.gangs import Gang, Ref, Unbound, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
 from webhook.placement.pod_affinity import host_of
@@ -33,7 +34,7 @@ from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -158,17 +159,8 @@ class Controller:
     async def _world(self, now: float) -> rules.World:
         picture = self._watch.snapshot()
         assert picture is not None, "the watch is synced"
-        kinds = frozenset(row.name for row in WATCHED)
         book = await self._ledger.book(now)
-        picture = self._queue.in_force()("").of(picture)
-        works, pods = self._queue.works(), self._queue.unbound()
-        spaces = (
-            *(work.ref.namespace for work in works),
-            *(pod.ref.namespace for pod in pods),
-            *(namespace_of(held.gang) for held in book.reservations),
-        )
-        observed = self._observed(spaces)
-        world = rules.World(picture.with_book(book), works, pods, kinds, self._seen, now, observed=observed)
+        world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         return replace(world, missing=long)
