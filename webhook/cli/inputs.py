@@ -10,7 +10,9 @@ from pathlib import Path
 from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import CLAIM_KINDS
 from planner.model.errors import InputError, Where
+from planner.model.topology import Topology
 from planner.model.volumes import VOLUME_KINDS
+from planner.model.words import listed
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import read_parameters
 from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
@@ -38,6 +40,21 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
     """`-p POLICIES…`."""
     shown = "policy files or folders (default: the policies that ship with Bayplan)"
     _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
+
+
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """`-t NAME`, for `topologies`."""
+    parser.add_argument("-t", "--topology", metavar="NAME", help="only this one")
+
+
+def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
+    """All of a cluster, or the one that `--topology` names. Raises `InputError` where there is none."""
+    chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
+    if not chosen:
+        titles = listed([topology.title for topology in snapshot.topologies]) or "none"
+        asked = "no topology" if name is None else f"no topology {name!r}"
+        raise InputError(f"{asked}; the cluster has {titles}", Where("--topology"))
+    return chosen
 
 
 def add_mode(parser: argparse.ArgumentParser) -> None:

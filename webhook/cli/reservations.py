@@ -19,6 +19,7 @@ from planner.manifests.reservation import reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.cli.parsers import Subparsers, subcommand, verb
+from webhook.cli.standing_words import held_nodes, holding
 from webhook.kube.api.client import ApiError, connect
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
@@ -140,7 +141,7 @@ async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
         return max(_print(args, chosen), 1 if missing else 0)
     for reservation in chosen:
         await ledger.release(reservation.id)
-        sys.stdout.write(f"released {_holding(reservation)}, held by {reservation.gang}\n")
+        sys.stdout.write(f"released {holding(reservation)}, held by {reservation.gang}\n")
     return 1 if missing else 0
 
 
@@ -174,9 +175,9 @@ def _table(reservations: Sequence[Reservation]) -> None:
     rows = [
         (
             reservation.gang,
-            _holding(reservation),
+            holding(reservation),
             str(sum(assignment.count for assignment in reservation.assignments)),
-            str(len({assignment.node for assignment in reservation.assignments})),
+            str(len(held_nodes(reservation))),
             Text(reservation.state, "green" if reservation.state == "claimed" else "yellow"),
             _left(reservation, now),
             reservation.id,
@@ -185,14 +186,6 @@ def _table(reservations: Sequence[Reservation]) -> None:
     ]
     columns = ("gang", "holds", "pods", "nodes", "state", "expires", "id")
     terminal.console().print(terminal.table(columns, rows) if rows else "no reservation")
-
-
-def _holding(reservation: Reservation) -> str:
-    """What is held, in words: whole domains as paths, or how many nodes are shared."""
-    if reservation.mode == "domain":
-        return ", ".join("/".join(part for part in domain if part) for domain in reservation.domains)
-    used = sorted({assignment.node for assignment in reservation.assignments})
-    return f"a part of {used[0]}" if len(used) == 1 else f"parts of {len(used)} nodes"
 
 
 def _left(reservation: Reservation, now: float) -> str:

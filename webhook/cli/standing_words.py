@@ -1,4 +1,4 @@
-"""Gangs that hold or wait, in words, rows and JSON: what `queue`, `why` and `top` print."""
+"""Gangs that hold or wait, in words, rows and JSON: what `queue`, `why`, `top` and `reservations` print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from planner.model.words import listed
+from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
 from webhook.cli import inputs
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, standing_of
@@ -78,8 +78,12 @@ def to_json(gang: GangStanding) -> dict[str, object]:
     }
     if held is not None:
         domains = [list(domain) for domain in held.domains]
-        nodes = sorted({part.node for part in held.assignments})
-        entry["holds"] = {"mode": held.mode, "domains": domains, "nodes": nodes, "id": held.id}
+        entry["holds"] = {
+            "mode": held.mode,
+            "domains": domains,
+            "nodes": held_nodes(held),
+            "id": held.id,
+        }
     if answer is not None:
         attempts = [
             {"level": attempt.level or None, "fits": attempt.fits, "wanted": attempt.wanted}
@@ -90,14 +94,17 @@ def to_json(gang: GangStanding) -> dict[str, object]:
     return entry
 
 
-def holding(gang: GangStanding) -> str:
-    """What a gang holds, in words."""
-    held = gang.reservation
-    if held is None:
-        return "nothing"
+def holding(held: Reservation) -> str:
+    """What is held, in words: whole domains as paths, or how many nodes are shared."""
     if held.mode == "domain":
-        return f"{', '.join('/'.join(filter(None, domain)) for domain in held.domains)}, whole"
-    return f"what it uses on {listed(sorted({part.node for part in held.assignments}), 4)}"
+        return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
+    nodes = held_nodes(held)
+    return f"a part of {nodes[0]}" if len(nodes) == 1 else f"parts of {len(nodes)} nodes"
+
+
+def held_nodes(held: Reservation) -> list[str]:
+    """The nodes that its pods are to be on, by name."""
+    return sorted({part.node for part in held.assignments})
 
 
 def age(since: float, now: float) -> str:

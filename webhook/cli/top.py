@@ -45,7 +45,7 @@ def add_parser(subparsers: Subparsers) -> None:
         epilog=EPILOG,
     )
     inputs.add_cluster(parser, required=False)
-    parser.add_argument("-t", "--topology", metavar="NAME", help="only this one")
+    inputs.add_topology(parser)
     parser.add_argument("--level", metavar="KEY", help="the label of the level (default: what gangs reserve)")
     add_options(parser)
     parser.set_defaults(run=run)
@@ -65,13 +65,9 @@ def _show_seen(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> i
 
 
 def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
-    chosen = [topology for topology in snapshot.topologies if args.topology in (None, topology.name)]
-    if not chosen:
-        known = listed([topology.title for topology in snapshot.topologies]) or "none"
-        raise InputError(f"no topology {args.topology!r}; the cluster has {known}", Where("--topology"))
     rows = [
         (topology, count)
-        for topology in chosen
+        for topology in inputs.topologies(snapshot, args.topology)
         for count in _of_level(census(snapshot, topology.name), _level(topology, args.level))
     ]
     if args.output in ("json", "yaml"):

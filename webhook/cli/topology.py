@@ -9,9 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from planner.cluster.census import Count, census
-from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
-from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Topology
 from planner.model.words import listed
 from webhook.cli import inputs
@@ -49,7 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
     proposing.set_defaults(run=run_propose)
     showing = actions.add_parser("show", help="draw the tree with nodes, GPUs and holders")
     inputs.add_cluster(showing, required=True)
-    showing.add_argument("-t", "--topology", metavar="NAME", help="only this one")
+    inputs.add_topology(showing)
     showing.add_argument("--nodes", action="store_true", help="draw the nodes too")
     showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
     showing.set_defaults(run=run_show)
@@ -76,7 +74,7 @@ def run_show(args: argparse.Namespace) -> int:
     """Print the trees. Raises `InputError` for an unknown name."""
     snapshot = inputs.cluster(args.cluster)
     assert snapshot is not None, "argparse demands -c"
-    chosen = _chosen(snapshot, args.topology)
+    chosen = inputs.topologies(snapshot, args.topology)
     counts = {topology.name: census(snapshot, topology.name) for topology in chosen}
     if args.output == "json":
         document = {"topologies": [_json(topology, counts[topology.name], args.nodes) for topology in chosen]}
@@ -86,14 +84,6 @@ def run_show(args: argparse.Namespace) -> int:
     for topology in chosen:
         out.print(_drawn(topology, counts[topology.name], args.nodes))
     return 0
-
-
-def _chosen(snapshot: Snapshot, name: str | None) -> list[Topology]:
-    chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
-    if not chosen:
-        known = ", ".join(topology.title for topology in snapshot.topologies)
-        raise InputError(f"no topology {name!r}; the cluster has {known}", Where("--topology"))
-    return chosen
 
 
 def _json(topology: Topology, count: Count, nodes: bool) -> dict[str, object]:

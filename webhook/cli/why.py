@@ -7,8 +7,9 @@ from functools import partial
 
 from rich.console import Console
 
+from planner.model.words import listed
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.standing_words import add_options, age, holding, look, print_document, to_json
+from webhook.cli.standing_words import add_options, age, held_nodes, holding, look, print_document, to_json
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
 from webhook.report import terminal
 
@@ -69,7 +70,9 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding) -> None:
         case "stuck":
             out.print(f"{gang.name} lost its place, and has no other now ({asked})")
         case _:
-            out.print(f"{gang.name} holds {holding(gang)}{since} ({asked})")
+            assert gang.reservation is not None, "whoever does not wait holds a place"
+            out.print(f"{gang.name} holds {holding(gang.reservation)}{since} ({asked})")
+            out.print(f"  for its pods: {listed(held_nodes(gang.reservation), 4)}")
             gated = f", {gang.gated} at the gate" if gang.gated else ""
             out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{gated}")
     if gang.answer is not None and gang.state != "admitted":
