@@ -18,24 +18,19 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, gathered
+from planner.manifests.bound_pod import pod_from
 from planner.manifests.devices import (
     claim_from,
     class_from,
     domain_template,
-    extended_claim,
     slice_from,
-    uses_from,
 )
-from planner.manifests.fields import mapping, maps, once, sequence, text, texts
-from planner.manifests.gpu_sharing import shared_by
+from planner.manifests.fields import mapping, once, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
-from planner.manifests.host_ports import host_ports
 from planner.manifests.node import node_from
-from planner.manifests.numa import alignment_of, numa_from
-from planner.manifests.pod import effective_request
-from planner.manifests.pod_affinity import terms_of
+from planner.manifests.numa import numa_from
 from planner.manifests.reservation import reservation_from
-from planner.manifests.schedulers import SchedulerSigns, is_sign, schedulers_of, witnesses
+from planner.manifests.schedulers import SchedulerSigns, is_sign, witnesses
 from planner.manifests.settings import (
     KNOWN,
     bounds_from,
@@ -49,18 +44,14 @@ from planner.manifests.topologies.objects import links_of, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
 from planner.model.growth import AutoscalerGroup, GrowingPool
-from planner.model.host_ports import port_labels
 from planner.model.node import Node
-from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm, VolumeClaim
+from planner.model.pod import BoundPod, VolumeClaim
 from planner.model.priority import PriorityClass, PriorityClasses
 from planner.model.reservation import Reservation
 from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
 from planner.model.topology import Link, Topology
 from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.node.topology_manager import NumaNode
-
-RESERVATION_KEY = "bayplan.dev/reservation"
-
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
 """Of two Topologies with one name, the kind that keeps it; requests by name mean that one."""
@@ -197,52 +188,6 @@ def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where
     if pod.name in objects.pods:
         raise InputError("two pods have this name", where.at_path("metadata.name"))
     objects.pods[pod.name] = pod
-
-
-def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
-    """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
-    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
-    spec = mapping(item.get("spec"), where.at_path("spec"))
-    status = mapping(item.get("status"), where.at_path("status"))
-    node = text(spec.get("nodeName"), where.at_path("spec.nodeName"))
-    if not node or status.get("phase") in ("Succeeded", "Failed"):
-        return None
-    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
-    annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
-    owners = maps(metadata.get("ownerReferences"), where.at_path("metadata.ownerReferences"))
-    labels = texts(metadata.get("labels"), where.at_path("metadata.labels"))
-    requests = effective_request(spec, where.at_path("spec"))
-    joined = mapping(spec.get("schedulingGroup"), where.at_path("spec.schedulingGroup"))
-    ports = host_ports(spec, where.at_path("spec"))
-    group = text(joined.get("podGroupName"), where.at_path("spec.schedulingGroup.podGroupName"))
-    return BoundPod(
-        name=f"{namespace}/{metadata['name']}",
-        node=node,
-        requests=requests,
-        reservation=annotations.get(RESERVATION_KEY, ""),
-        labels={**labels, **port_labels(ports)} if ports else labels,
-        daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
-        alignment=alignment_of(spec, where.at_path("spec")),
-        terms=_guards(spec, labels, where),
-        gpu_groups=shared_by(requests, namespace, labels, annotations),
-        claims=uses_from(spec, status, where.at_path("spec")),
-        extended_claim=extended_claim(status, where),
-        scheduling_group=group,
-        scheduler=(text(spec.get("schedulerName"), where.at_path("spec.schedulerName")) or DEFAULT_SCHEDULER)
-        if group
-        else "",
-        shows=schedulers_of(spec, labels, where),
-    )
-
-
-def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
-    affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
-    if not affinity.get("podAntiAffinity"):
-        return ()
-    return tuple(
-        term for term in terms_of(affinity, labels, where.at_path("spec.affinity")) if not term.attracts
-    )
 
 
 def _read_topology(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:

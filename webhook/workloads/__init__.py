@@ -9,8 +9,9 @@
 - `topology_keys`: topology requests in every dialect; `options`: Bayplan's own annotations, by the names of
   `annotation_keys`; `implied_labels`: labels that a controller adds to its pods
 - `pod_groups`: pods of a wider gang; `subgroups`: their parts
-- `reader`, `gangs`: all of it put together; `templates`: a template as a Pod and back; `read_templates`:
-  templates read once; `fields`: a value with the path that leads to it
+- `workload`: what is read of an object; `reader`, `gangs`: all of it put together
+- `templates`: a template as a Pod and back; `read_templates`: templates read
+  once; `fields`: a value with the path that leads to it
 - `known_keys`: every key that is read or written; `misspelt_keys`: what is nearly one; `left_alone`: whose
   objects are not looked at
 - `node_affinity`: terms added to what a pod requires or prefers
@@ -22,9 +23,10 @@ Begin with `kinds`, then `reader.read`.
 from webhook.workloads.gangs import asks_for_gpus
 from webhook.workloads.kinds import KINDS, WorkloadKind
 from webhook.workloads.merge import joined
-from webhook.workloads.reader import Template, Workload, pod_templates, read, wants_plan
+from webhook.workloads.reader import pod_templates, read, wants_plan
 from webhook.workloads.templates import pod_of, write_pod
 from webhook.workloads.topology_keys import KEYS, Key
+from webhook.workloads.workload import Template, Workload
 
 __all__ = [
     "KEYS",

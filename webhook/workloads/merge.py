@@ -13,7 +13,7 @@ from dataclasses import replace
 from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from webhook.workloads.pod_groups import OTHERS
-from webhook.workloads.reader import Workload
+from webhook.workloads.workload import Workload
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from planner.model.errors import InputError, Where
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
@@ -40,6 +40,7 @@ from webhook.workloads.topology_keys import (
     request_of_pod_group,
     request_of_scope,
 )
+from webhook.workloads.workload import Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
@@ -59,62 +60,6 @@ _FOLLOWS = (
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
 """The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A pod template: `path` leads to it (`()` is a Pod itself), `count` pods of it start with the gang(s).
-
-    `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
-    template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
-    without a leader template).
-    """
-
-    path: Path
-    pod_set: str
-    count: int
-    metadata_path: Path
-    spec_path: Path
-
-    @property
-    def is_pod_template(self) -> bool:
-        """Whether `metadata` and `spec` lie directly under `path`."""
-        return self.spec_path == (*self.path, "spec") and self.metadata_path == (*self.path, "metadata")
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """What an object asks for. `kind` is "" for one that the table does not have, `name` NAMESPACE/KIND/NAME.
-
-    `templates` are PodTemplateSpecs; `inlined` are pods written in another way (Grove's cliques have a
-    podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
-    `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
-    object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
-    the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
-    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none;
-    `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
-    knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
-    `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
-    resumed, and holds nothing till then. `kueue`: Kueue suspends it, where Kueue runs.
-    """
-
-    kind: str = ""
-    name: str = ""
-    templates: tuple[Template, ...] = ()
-    inlined: tuple[Template, ...] = ()
-    gangs: tuple[PodGroup, ...] = ()
-    left: tuple[PodSet, ...] = ()
-    per_pod: bool = False
-    skip: bool = False
-    holds: bool = False
-    template_immutable: bool = False
-    owner: str = ""
-    owner_has_templates: bool = False
-    asks: bool = False
-    claims: bool = False
-    queue: str = ""
-    suspended: bool = False
-    kueue: bool = False
 
 
 def read(
@@ -211,7 +156,6 @@ class _Reader:
         per_pod = loose or (row.each_pod and not together)
         within = gang.subgroups.within if gang else ()
         sets = _of_subgroups(self._shapes(layout, known), gang)
-        parts = list(sets.values())
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
         # A pod that is bound has its place.
@@ -226,21 +170,26 @@ class _Reader:
             templates=tuple(template for template in templates if template.is_pod_template),
             inlined=tuple(template for template in templates if not template.is_pod_template),
             gangs=() if child else self._following(layout, gangs(layout, name, chosen, top, sets, within)),
-            left=() if child or layout.gangs else tuple(part.pod_set for part in parts),
+            left=() if child or layout.gangs else tuple(part.pod_set for part in sets.values()),
             per_pod=per_pod,
-            skip=chosen.skip
-            or is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
-            or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
-            or any(map(_is_placed_by_kueue, layout.members)),
+            skip=chosen.skip or self._is_left_alone(owner, layout),
             holds=(row.holds or together) and not (child or loose or suspended),
             suspended=suspended,
             kueue=bool(row.suspend) and bool(self.metadata.get("labels", KUEUE_QUEUE).text()),
             template_immutable=row.template_immutable,
             owner=owner,
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
-            asks=chosen.stated or top.stated or any(part.request.stated for part in parts),
-            claims=any(part.claims for part in parts),
+            asks=chosen.stated or top.stated or any(part.request.stated for part in sets.values()),
+            claims=any(part.claims for part in sets.values()),
             queue=joined_by.group.get("spec", "queue").text() if joined_by and joined_by.group else "",
+        )
+
+    def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
+        """Whether the pods are planned by nobody here: a system's own, placeholders, or placed by Kueue."""
+        return (
+            is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
+            or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
+            or any(map(_is_placed_by_kueue, layout.members))
         )
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.jsontools.path import Path, replaced
-from webhook.workloads.reader import Template
+from webhook.workloads.workload import Template
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from functools import partial
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.cluster import pod_from
+from planner.manifests.bound_pod import pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
 from planner.manifests.node import node_from

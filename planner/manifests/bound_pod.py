@@ -1,0 +1,65 @@
+"""A pod on a node: what it uses there, and whom it keeps away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.manifests.devices import extended_claim, uses_from
+from planner.manifests.fields import mapping, maps, text, texts
+from planner.manifests.gpu_sharing import shared_by
+from planner.manifests.host_ports import host_ports
+from planner.manifests.numa import alignment_of
+from planner.manifests.pod import effective_request
+from planner.manifests.pod_affinity import terms_of
+from planner.manifests.schedulers import schedulers_of
+from planner.model.errors import Where
+from planner.model.host_ports import port_labels
+from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
+
+RESERVATION_KEY = "bayplan.dev/reservation"
+
+
+def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
+    """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
+    metadata = mapping(item.get("metadata"), where.at_path("metadata"))
+    spec = mapping(item.get("spec"), where.at_path("spec"))
+    status = mapping(item.get("status"), where.at_path("status"))
+    node = text(spec.get("nodeName"), where.at_path("spec.nodeName"))
+    if not node or status.get("phase") in ("Succeeded", "Failed"):
+        return None
+    namespace = text(metadata.get("namespace"), where.at_path("metadata.namespace")) or "default"
+    annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
+    owners = maps(metadata.get("ownerReferences"), where.at_path("metadata.ownerReferences"))
+    labels = texts(metadata.get("labels"), where.at_path("metadata.labels"))
+    requests = effective_request(spec, where.at_path("spec"))
+    joined = mapping(spec.get("schedulingGroup"), where.at_path("spec.schedulingGroup"))
+    ports = host_ports(spec, where.at_path("spec"))
+    group = text(joined.get("podGroupName"), where.at_path("spec.schedulingGroup.podGroupName"))
+    return BoundPod(
+        name=f"{namespace}/{metadata['name']}",
+        node=node,
+        requests=requests,
+        reservation=annotations.get(RESERVATION_KEY, ""),
+        labels={**labels, **port_labels(ports)} if ports else labels,
+        daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
+        alignment=alignment_of(spec, where.at_path("spec")),
+        terms=_guards(spec, labels, where),
+        gpu_groups=shared_by(requests, namespace, labels, annotations),
+        claims=uses_from(spec, status, where.at_path("spec")),
+        extended_claim=extended_claim(status, where),
+        scheduling_group=group,
+        scheduler=(text(spec.get("schedulerName"), where.at_path("spec.schedulerName")) or DEFAULT_SCHEDULER)
+        if group
+        else "",
+        shows=schedulers_of(spec, labels, where),
+    )
+
+
+def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
+    """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
+    affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
+    if not affinity.get("podAntiAffinity"):
+        return ()
+    return tuple(
+        term for term in terms_of(affinity, labels, where.at_path("spec.affinity")) if not term.attracts
+    )

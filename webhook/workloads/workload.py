@@ -1,0 +1,64 @@
+"""What is read of an object: its pod templates and its gangs. Frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.model.podgroup import PodGroup, PodSet
+from webhook.jsontools.path import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod template: `path` leads to it (`()` is a Pod itself), `count` pods of it start with the gang(s).
+
+    `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
+    template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
+    without a leader template).
+    """
+
+    path: Path
+    pod_set: str
+    count: int
+    metadata_path: Path
+    spec_path: Path
+
+    @property
+    def is_pod_template(self) -> bool:
+        """Whether `metadata` and `spec` lie directly under `path`."""
+        return self.spec_path == (*self.path, "spec") and self.metadata_path == (*self.path, "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What an object asks for. `kind` is "" for one that the table does not have, `name` NAMESPACE/KIND/NAME.
+
+    `templates` are PodTemplateSpecs; `inlined` are pods written in another way (Grove's cliques have a
+    podSpec and keep labels beside it), which only `pod_of` and `write_pod` know to show and put back.
+    `gangs`: each starts wholly or not at all. `per_pod`: each pod is a gang of its own. `holds`: applying the
+    object reserves its gangs; otherwise another object will (the Job of a CronJob, the pods of a Deployment,
+    the owner of a child object). A bound pod has no gang: it has its place. `left`: the pods whose gangs are
+    another system's to plan (Grove's). `owner`: NAMESPACE/KIND/NAME of the controller, "" for none;
+    `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
+    knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
+    `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
+    resumed, and holds nothing till then. `kueue`: Kueue suspends it, where Kueue runs.
+    """
+
+    kind: str = ""
+    name: str = ""
+    templates: tuple[Template, ...] = ()
+    inlined: tuple[Template, ...] = ()
+    gangs: tuple[PodGroup, ...] = ()
+    left: tuple[PodSet, ...] = ()
+    per_pod: bool = False
+    skip: bool = False
+    holds: bool = False
+    template_immutable: bool = False
+    owner: str = ""
+    owner_has_templates: bool = False
+    asks: bool = False
+    claims: bool = False
+    queue: str = ""
+    suspended: bool = False
+    kueue: bool = False
