@@ -35,7 +35,13 @@ from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.jsontools.diff import patch_between
 from webhook.jsontools.path import find
-from webhook.placement.stamp import PlacementAnnotation, annotate, placement_annotation, policies_note
+from webhook.placement.stamp import (
+    PlacementAnnotation,
+    annotate,
+    calls_pods_a_gang,
+    placement_annotation,
+    policies_note,
+)
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.model import PolicySet
@@ -217,11 +223,13 @@ def _apply_plan(
 ) -> tuple[Json, tuple[Effect, ...]]:
     """The object that carries its plan, and all effects, the plan's own the last of them."""
     obj, plan, may = mutated.object, evaluation.plan, evaluation.mendable
+    workload = replace(evaluation.workload(obj), templates=(*may.templates, *may.noted))
     if plan is not None:
         changed_by = (effect.policy for effect in mutated.effects)
         note = policies_note(obj, changed_by, context.policies.revision)
-        workload = replace(evaluation.workload(obj), templates=(*may.templates, *may.noted))
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
+    elif context.snapshot is not None:
+        obj = calls_pods_a_gang(obj, workload)
     obj = evaluation.kept_off_reserved(obj)
     # Policies alone, without a cluster, write nothing of Bayplan's own.
     if context.snapshot is not None and (may.templates or may.inlined):

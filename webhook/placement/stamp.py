@@ -18,7 +18,7 @@ from planner.model.topology import HOSTNAME, Domain
 from webhook.placement.stated_amounts import StatedAmounts, raised_in
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
-from webhook.workloads import KINDS, Template, Workload
+from webhook.workloads import KINDS, Template, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
 from webhook.workloads.pod_groups import MAIN
 
@@ -35,6 +35,11 @@ EVICTION = "eviction"
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
 """Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
+
+
+SCALED = ONE_GANG | {"LeaderWorkerSet"}
+"""Kinds whose replicas are changed by a subresource too (`kubectl scale`, autoscalers), which says nothing of
+their pods, so that webhooks are not asked about it."""
 
 
 def annotate(
@@ -72,6 +77,20 @@ def annotate(
             and any(reservation.mode == "domain" for reservation in plan.reservations)
         ):
             pod["spec"]["tolerations"] = with_tolerations(pod["spec"].get("tolerations"), plan.reservations)
+    return stamped
+
+
+def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
+    """The object, of which the templates say that their pods start together where it makes none of them yet.
+
+    When it is scaled its pods are the first that admission hears of: they wait for one another at the gate.
+    """
+    asks = workload.asks or workload.claims or any(asks_for_gpus(part.shape) for part in workload.left)
+    if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
+        return obj
+    stamped: Json = copy.deepcopy(dict(obj))
+    for template in workload.templates:
+        _annotate(_template_of(stamped, template), {GANG_OF: workload.name})
     return stamped
 
 

@@ -234,9 +234,6 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
     """
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
-    stamped = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
-    if stamped.startswith(f"{namespace}/"):
-        return stamped
     for kind, name_label, index_label in REPLICAS:
         name = str(labels.get(name_label, ""))
         index = str(labels.get(index_label, ""))
@@ -245,7 +242,8 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
             index = index if stem == name else ""
         if name and index.isdecimal():
             return f"{namespace}/{kind}/{name}/{index}"
-    return ""
+    stamped = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    return stamped if stamped.startswith(f"{namespace}/") else ""
 
 
 def held_for(

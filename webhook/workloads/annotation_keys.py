@@ -23,7 +23,8 @@ POD_SET = "bayplan.dev/pod-set"
 
 
 GANG_OF = "bayplan.dev/gang-of"
-"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name."""
+"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name. On that of a
+LeaderWorkerSet it says that it had no replica when it was made, and that those that come are gangs."""
 
 
 QUEUED_GATE = "bayplan.dev/queued"

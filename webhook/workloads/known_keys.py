@@ -181,7 +181,7 @@ _OWN = (
     KnownKey(POLICIES, "annotation", "workloads", "written", "the policies that ran, and their revision"),
     KnownKey(APPLIED, "annotation", "workloads", "read and written", "digests of the templates"),
     KnownKey(POD_SET, "annotation", "pod templates", "read and written", "which PodSet its pods are"),
-    KnownKey(GANG_OF, "annotation", "pod templates", "read and written", "the gang of a Deployment's pods"),
+    KnownKey(GANG_OF, "annotation", "pod templates", "read and written", "the gang of a set's pods"),
     KnownKey("bayplan.dev/revision", "annotation", "Reports", "written", "the policies' revision"),
     KnownKey(
         "bayplan.dev/templates", "annotation", "policies", "read",

@@ -14,6 +14,7 @@ from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
+from webhook.jsontools.path import find
 from webhook.wire.request import from_object
 from webhook.workloads import read, wants_plan
 from webhook.workloads.annotation_keys import PLACEMENT, RESERVATION
@@ -115,6 +116,46 @@ def test_a_gang_that_is_scaled_from_none_is_planned() -> None:
     old = stored(asked(o.changed(o.LWS, ("spec", "replicas"), 0)))
     decision = asked(o.changed(old, ("spec", "replicas"), 1), old)
     assert reserved(decision) == ["team/LeaderWorkerSet/demo/0"]
+
+
+def _at_scale(replicas: int, obj: Any, **annotations: str) -> Any:
+    return o.changed(o.annotated(obj, annotations), ("spec", "replicas"), replicas)
+
+
+@pytest.mark.parametrize(
+    ("obj", "path"),
+    [
+        (_at_scale(0, o.STATEFUL_SET, **{"bayplan.dev/gang": "demo"}), ("spec", "template")),
+        (_at_scale(0, o.DEPLOYMENT, **{"bayplan.dev/gang": "demo"}), ("spec", "template")),
+        (_at_scale(0, o.LWS), ("spec", "leaderWorkerTemplate", "workerTemplate")),
+    ],
+    ids=["StatefulSet", "Deployment", "LeaderWorkerSet"],
+)
+def test_pods_of_a_gang_that_is_scaled_from_none_by_its_subresource_wait_for_one_another(
+    obj: Any, path: tuple[str, ...]
+) -> None:
+    """`kubectl scale` and autoscalers ask no webhook: its pods are the first that is heard of it."""
+    template = find(stored(asked(obj)), path)
+    labels = {"leaderworkerset.sigs.k8s.io/name": "demo", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    metadata = {**template["metadata"], "name": "demo-0", "namespace": "team"}
+    metadata |= {"labels": labels} if obj["kind"] == "LeaderWorkerSet" else {}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "demo", "uid": "1", "controller": True}
+    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**metadata, "ownerReferences": [owner]}}
+    decision = asked(pod)
+    assert decision.plan is not None
+    assert decision.plan.gated
+    assert decision.plan.first.group.name.startswith(f"team/{obj['kind']}/demo")
+    assert reserved(decision) == []
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [_at_scale(0, o.STATEFUL_SET), _at_scale(0, o.LWS, **{"bayplan.dev/skip": "true"})],
+    ids=["pods each for themselves", "skips"],
+)
+def test_nothing_is_said_to_pods_that_start_each_by_itself(obj: Any) -> None:
+    """They are planned as they come, or not at all."""
+    assert "bayplan.dev/gang-of" not in str(stored(asked(obj)))
 
 
 def test_a_bag_of_pods_is_let_in_where_some_fit() -> None:

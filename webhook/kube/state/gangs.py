@@ -18,7 +18,7 @@ from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
-from webhook.workloads.annotation_keys import POD_SET, QUEUED_GATE, RESERVATION
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
 from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
@@ -82,7 +82,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names.
+    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names, or is
+    by itself; None for a pod that never starts alone.
 
     `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise.
     """
@@ -123,14 +124,17 @@ class Gang:
 
 
 def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | None:
-    """A stored workload. Raises `InputError`; None for one that asks for no plan, and does not refuse one."""
+    """A stored workload. Raises `InputError`; None for one that asks for no plan, and does not refuse one.
+
+    One whose template calls its pods a gang is kept too: it may have been a gang once, and be none any more.
+    """
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where)
     annotations = item["metadata"].get("annotations") or {}
     ref = _ref(item, api_version, kind)
     note = placement_annotation(annotations)
     own = as_noted(workload.gangs, note.stated) if workload.holds and wants_plan(workload) else ()
-    if not own and not workload.owner and not workload.skip:
+    if not own and not workload.owner and not workload.skip and not _calls_pods_a_gang(item, workload):
         return None
     return Work(
         ref,
@@ -159,8 +163,10 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
-    # Such a pod is never a gang by itself, not even when its Job is gone and it is about to go too.
-    alone = not replica and not is_of_gang(item, workload.owner)
+    # Pods of a gang by its kind are never let in alone, not even when its Job is gone and they are about to
+    # go too. A set that was annotated as one may be none any more (`_gang_of`).
+    of_replica = replica not in ("", annotations.get(GANG_OF))
+    alone = not of_replica and not is_of_gang(item, workload.owner)
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),
@@ -235,14 +241,17 @@ def seconds(time: str) -> float:
 
 
 def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> str:
-    """The name of a pod's gang: its workload's, climbing owners; else its own."""
+    """The name of a pod's gang: its workload's, climbing owners; else its own, "" for none.
+
+    What its template calls its gang is none where all owners are known and none of them is a gang.
+    """
     owner, steps = pod.owner, 0
     while owner in works and steps < 8:
         work = works[owner]
         if work.gangs:
             return work.gangs[0].name
         owner, steps = work.owner, steps + 1
-    return pod.group.name if pod.group is not None else ""
+    return pod.group.name if pod.group is not None and not (pod.replica and owner) else ""
 
 
 def _of_pods(fellows: list[Unbound]) -> Gang:
@@ -262,6 +271,11 @@ def _owner(item: Json) -> str:
     """The UID of the controller, "" for none."""
     owners = item["metadata"].get("ownerReferences") or []
     return str(next((owner.get("uid", "") for owner in owners if owner.get("controller")), ""))
+
+
+def _calls_pods_a_gang(item: Json, workload: Workload) -> bool:
+    places = (template.metadata_path for template in workload.templates)
+    return any(GANG_OF in ((value_at(item, place) or {}).get("annotations") or {}) for place in places)
 
 
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
