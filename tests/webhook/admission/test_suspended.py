@@ -140,7 +140,12 @@ def test_pods_of_a_gang_that_is_scaled_from_none_by_its_subresource_wait_for_one
     metadata = {**template["metadata"], "name": "demo-0", "namespace": "team"}
     metadata |= {"labels": labels} if obj["kind"] == "LeaderWorkerSet" else {}
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "demo", "uid": "1", "controller": True}
-    pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {**metadata, "ownerReferences": [owner]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **template,
+        "metadata": {**metadata, "ownerReferences": [owner]},
+    }
     decision = asked(pod)
     assert decision.plan is not None
     assert decision.plan.gated
