@@ -82,8 +82,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names, or is
-    by itself; None for a pod that never starts alone.
+    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names, or
+    is by itself; None for a pod that never starts alone.
 
     `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise.
     """
