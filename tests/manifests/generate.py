@@ -1,4 +1,5 @@
-"""Write manifests/70-webhooks.yaml from the table of kinds: `python -m tests.manifests.generate`.
+"""Write manifests/70-webhooks.yaml from the table of kinds, and the chart from the manifests:
+`python -m tests.manifests.generate`.
 
 One webhook for each way of writing a pod template, because its match condition has to look into it: only
 workloads that ask for GPUs, or carry a topology or bayplan.dev key, ever reach Bayplan.
@@ -10,11 +11,13 @@ are observed, as the Deployment's `--mode` has it; `components/enforce` turns bo
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.manifests import chart
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.settings import MODES
 from webhook.workloads import KINDS, WorkloadKind
@@ -271,10 +274,26 @@ def enforced_text() -> str:
     return ENFORCED_HEADER + _dumped([enforcing(mutating()), enforcing(validating())])
 
 
-def _dumped(documents: list[Json]) -> str:
+def _dumped(documents: list[Any]) -> str:
     return "---\n".join(yaml.dump(one, Dumper=_Plain, sort_keys=False, width=4096) for one in documents)
+
+
+def charted() -> dict[str, str]:
+    """The text of each of the chart's templates that is made from the manifests, by the name of its file."""
+    return chart.templates(
+        (_mode_row(enforced, by_default=False), _mode_row(enforced, by_default=True))
+        for enforced in (True, False)
+    )
+
+
+def _mode_row(enforced: bool, *, by_default: bool) -> str:
+    """The row of a selector that looks at the label, as it stands in the file."""
+    row = selector(enforced, by_default=by_default)["matchExpressions"][1:]
+    return textwrap.indent(_dumped([row]), " " * 4)
 
 
 if __name__ == "__main__":
     FILE.write_text(text())
     ENFORCED.write_text(enforced_text())
+    for name, template in charted().items():
+        (chart.TEMPLATES / name).write_text(template)

@@ -539,3 +539,12 @@ def test_no_right_is_a_wildcard_or_reads_all_secrets() -> None:
         assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
         if "secrets" in rule["resources"]:
             assert (kind, rule["resourceNames"]) == ("Role", ["bayplan-tls"])
+
+
+def test_the_charts_templates_are_what_the_manifests_give() -> None:
+    """A change of a manifest is one of the chart, or this fails until the generator was run."""
+    made = generate.charted()
+    by_hand = {"NOTES.txt", "podmonitor.yaml"}
+    assert {path.name for path in generate.chart.TEMPLATES.iterdir()} == made.keys() | by_hand
+    for name, text in made.items():
+        assert (generate.chart.TEMPLATES / name).read_text() == text, name

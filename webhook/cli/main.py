@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "reservations": "list, show or release what gangs hold",
     "certs": "make, renew and show the webhook's certificates",
     "doctor": "check an installation, and say what to mend",
+    "completion": "the script with which a shell completes all of these",
 }
 """Each command with its line of help. Here, so that help needs none of their modules."""
 
@@ -42,8 +43,8 @@ EPILOG = """examples:
 """
 
 
-def parser(called: str = "") -> argparse.ArgumentParser:
-    """The parser that knows every command by name, and the options of the one that is called."""
+def parser(*called: str) -> argparse.ArgumentParser:
+    """The parser that knows every command by name, and the options of those that are called."""
     top = argparse.ArgumentParser(
         prog="bayplan",
         description="Plan gangs of GPU pods, reserve their place, and write it into the manifest.",
@@ -53,7 +54,7 @@ def parser(called: str = "") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bayplan {metadata.version('bayplan')}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, line in COMMANDS.items():
-        if name == called:  # the libraries of the others would cost start-up time
+        if name in called:  # the libraries of the others would cost start-up time
             importlib.import_module(f"webhook.cli.{name}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=line)
@@ -65,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     _at_home()
     try:
-        args = parser(words[0] if words else "").parse_args(words)
+        args = parser(*words[:1]).parse_args(words)
         status: int = args.run(args)
         sys.stdout.flush()
     except ReportedError as error:

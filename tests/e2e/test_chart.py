@@ -1,0 +1,265 @@
+"""The chart gives what kustomize gives, with its defaults and with each value that stands for a component."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.api import Json
+from tests.e2e.binaries import ROOT, find
+from tests.e2e.helm import CHART, Helm, helm_program
+from webhook.cli.main import parser
+
+MANIFESTS = ROOT / "manifests"
+COMPONENTS = {
+    "enforce": ['mode="enforce"'],
+    "cert-manager": ['certificates="cert-manager"'],
+    "taint-fence": ['fence="taint"'],
+    "git-sync": [
+        'policies.source="git"',
+        'policies.git.repository="https://git.example.com/platform/bayplan-policies"',
+    ],
+}
+"""Values of the chart that do what a component does."""
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Without any cluster."""
+    return Helm(helm_program(), tmp_path_factory.mktemp("helm"))
+
+
+def kustomized(folder: Path) -> list[Json]:
+    """What kubectl makes of a kustomization."""
+    command = [find()["kubectl"], "kustomize", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def named(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
+    """The objects by kind, namespace and name, of which none stands twice."""
+    rows = {
+        (body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]): body
+        for body in objects
+    }
+    assert len(rows) == len(objects)
+    return rows
+
+
+def pod(objects: list[Json]) -> Any:
+    """The pod of the Deployment."""
+    (deployment,) = (body for body in objects if body["kind"] == "Deployment")
+    return deployment["spec"]["template"]["spec"]
+
+
+def meant(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
+    """The same where order means nothing: arguments as they are understood, what has a name by its name."""
+    spec = pod(objects)
+    (container,) = spec["containers"]
+    container["args"] = vars(parser("serve").parse_args(["serve", *container["args"]]))
+    del container["args"]["run"]
+    for part in (*spec["containers"], *spec.get("initContainers", ())):
+        for field in ("volumeMounts", "env"):
+            part[field] = sorted(part.get(field, ()), key=lambda row: str(row["name"]))
+    spec["volumes"] = sorted(spec["volumes"], key=lambda row: str(row["name"]))
+    return named(objects)
+
+
+def test_the_defaults_give_what_kustomize_gives_object_by_object(helm: Helm) -> None:
+    """No object more, none less, no field of any another."""
+    assert named(helm.template()) == named(kustomized(MANIFESTS))
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_value_gives_what_its_component_gives(helm: Helm, component: str, tmp_path: Path) -> None:
+    """Object by object too."""
+    relative = os.path.relpath(MANIFESTS, tmp_path)
+    kustomization = f"resources: [{relative}]\ncomponents: [{relative}/components/{component}]\n"
+    (tmp_path / "kustomization.yaml").write_text(kustomization)
+    assert meant(helm.template(COMPONENTS[component])) == meant(kustomized(tmp_path))
+
+
+def test_helm_finds_no_fault_in_it(helm: Helm) -> None:
+    """Nor with all components at once; recommendations count."""
+    said = helm("lint", "--strict", str(CHART))
+    assert said.status == 0, said.out
+    sets = [word for values in COMPONENTS.values() for value in values for word in ("--set-json", value)]
+    said = helm("lint", "--strict", str(CHART), *sets)
+    assert said.status == 0, said.out
+
+
+def test_its_version_is_the_programs() -> None:
+    """And so is the tag of the image, which is the chart's appVersion."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert {chart["version"], chart["appVersion"]} == {project["version"]}
+    assert chart["description"] == project["description"]
+
+
+def test_a_release_in_the_namespace_itself_does_not_make_it_again(helm: Helm) -> None:
+    """Helm stores the release there before it makes anything, so it is there already."""
+    made = named(helm.template((), "--namespace", "bayplan-system"))
+    every = named(helm.template())
+    assert every.keys() - made.keys() == {("Namespace", "", "bayplan-system")}
+
+
+VALUES: dict[str, tuple[list[str], str, Any]] = {
+    "replicas": (["replicas=5"], "Deployment.spec.replicas", 5),
+    "resources": (
+        ['resources={"requests":{"cpu":"2"},"limits":null}'],
+        "Deployment.spec.template.spec.containers.0.resources",
+        {"requests": {"cpu": "2", "memory": "512Mi"}},
+    ),
+    "image": (
+        ['image={"repository":"registry.example.com/bayplan","tag":"1"}'],
+        "Deployment.spec.template.spec.containers.0.image",
+        "registry.example.com/bayplan:1",
+    ),
+    "digest": (
+        [f'image.digest="sha256:{"0" * 64}"'],
+        "Deployment.spec.template.spec.containers.0.image",
+        f"bayplan:0.1.0@sha256:{'0' * 64}",
+    ),
+    "pull secrets": (
+        ['image.pullSecrets=[{"name":"registry"}]'],
+        "Deployment.spec.template.spec.imagePullSecrets",
+        [{"name": "registry"}],
+    ),
+    "priority class": (
+        ['priorityClassName="system-cluster-critical"'],
+        "Deployment.spec.template.spec.priorityClassName",
+        "system-cluster-critical",
+    ),
+    "topology spread": (
+        ["topologySpreadConstraints=[]"],
+        "Deployment.spec.template.spec.topologySpreadConstraints",
+        None,
+    ),
+    "tolerations": (
+        ['tolerations=[{"operator":"Exists"}]'],
+        "Deployment.spec.template.spec.tolerations",
+        [{"operator": "Exists"}],
+    ),
+    "parameters": (
+        ['parameters={"reserve.default":"nodes"}'],
+        "ConfigMap/bayplan-parameters.data",
+        {"reserve.default": "nodes"},
+    ),
+    "budget": (["podDisruptionBudget.minAvailable=1"], "PodDisruptionBudget.spec.minAvailable", 1),
+    "budget of a single replica": (["replicas=1"], "PodDisruptionBudget.spec.minAvailable", 0),
+    "no budget": (["podDisruptionBudget.enabled=false"], "PodDisruptionBudget", None),
+    "ports": (
+        ["networkPolicy.egressPorts=[443,22]"],
+        "NetworkPolicy.spec.egress.0.ports",
+        [
+            {"port": port, "protocol": protocol}
+            for port, protocol in ((443, "TCP"), (22, "TCP"), (53, "UDP"), (53, "TCP"))
+        ],
+    ),
+    "no network policy": (["networkPolicy.enabled=false"], "NetworkPolicy", None),
+    "open webhooks": (
+        ['webhooks.failurePolicy="Ignore"'],
+        "MutatingWebhookConfiguration.webhooks.0.failurePolicy",
+        "Ignore",
+    ),
+    "kept kinds": (
+        ["crds.keep=true"],
+        "CustomResourceDefinition/reservations.bayplan.dev.metadata.annotations",
+        {"helm.sh/resource-policy": "keep"},
+    ),
+    "metrics": (
+        ["monitoring.podMonitor.enabled=true"],
+        "PodMonitor.spec.podMetricsEndpoints",
+        [{"port": "probes", "path": "/metrics", "interval": "30s"}],
+    ),
+}  # fmt: skip
+"""Values, and what stands where because of them: KIND or KIND/NAME, then a path; None for nothing."""
+
+
+def at_path(objects: list[Json], path: str) -> Any:
+    """What stands there, None for nothing."""
+    for body in objects:
+        for head in (body["kind"], f"{body['kind']}/{body['metadata']['name']}"):
+            if path == head or path.startswith(f"{head}."):
+                value: Any = body
+                for step in path.removeprefix(head).split(".")[1:]:
+                    value = value[int(step)] if isinstance(value, list) else value.get(step)
+                return value
+    return None
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_says_what_stands_in_an_object(helm: Helm, value: str) -> None:
+    """Another than by default."""
+    settings, path, wanted = VALUES[value]
+    before, after = helm.template(), helm.template(settings)
+    assert at_path(before, path) != wanted
+    assert at_path(after, path) == wanted
+
+
+def test_the_metrics_are_at_a_port_that_the_pods_have(helm: Helm) -> None:
+    """And the PodMonitor selects them."""
+    objects = helm.template(["monitoring.podMonitor.enabled=true"])
+    (monitor,) = (body["spec"] for body in objects if body["kind"] == "PodMonitor")
+    (container,) = pod(objects)["containers"]
+    assert monitor["podMetricsEndpoints"][0]["port"] in {port["name"] for port in container["ports"]}
+    (labels,) = (
+        body["spec"]["template"]["metadata"]["labels"] for body in objects if body["kind"] == "Deployment"
+    )
+    assert monitor["selector"]["matchLabels"].items() <= labels.items()
+
+
+def test_policies_come_from_a_config_map(helm: Helm) -> None:
+    """It is mounted where the webhook reads them, over those of the image."""
+    spec = pod(helm.template(['policies={"source":"configMap","configMap":"team-policies"}']))
+    (volume,) = (one for one in spec["volumes"] if one["name"] == "policies")
+    assert volume["configMap"] == {"name": "team-policies"}
+    (mount,) = (one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "policies")
+    assert (mount["mountPath"], mount["readOnly"]) == ("/policies", True)
+    assert "-p=/policies" in spec["containers"][0]["args"]
+
+
+def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None:
+    """git-sync reads the token from the Secret, and the webhook the folder of what is checked out."""
+    git = (
+        '{"repository":"https://git.example.com/ops","ref":"v2","folder":"gpu/policies",'
+        '"secret":"bayplan-git",'
+        '"env":[{"name":"GITSYNC_PASSWORD_FILE","value":"/etc/git-secret/token"}]}'
+    )
+    spec = pod(helm.template(['policies.source="git"', f"policies.git={git}"]))
+    (sidecar,) = spec["initContainers"]
+    assert {row["name"]: row["value"] for row in sidecar["env"]} == {
+        "GITSYNC_REPO": "https://git.example.com/ops",
+        "GITSYNC_REF": "v2",
+        "GITSYNC_PASSWORD_FILE": "/etc/git-secret/token",
+    }
+    assert {mount["name"] for mount in sidecar["volumeMounts"]} <= {one["name"] for one in spec["volumes"]}
+    assert "-p=/policies/current/gpu/policies" in spec["containers"][0]["args"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('mode="enforced"', "mode"),
+        ("replicas=0", "replicas"),
+        ('certificates="cert_manager"', "certificates"),
+        ('fence="taints"', "fence"),
+        ("parameters.a=1", "parameters"),
+        ("replica=3", "replica"),
+        ('policies.source="configMap"', "configMap"),
+        ('policies.source="git"', "repository"),
+        ('webhooks.failurePolicy="fail"', "failurePolicy"),
+    ],
+)
+def test_a_value_that_is_none_is_refused_by_name(helm: Helm, setting: str, said: str) -> None:
+    """values.schema.json knows every value."""
+    answer = helm("template", "bayplan", str(CHART), "--set-json", setting)
+    assert answer.status != 0
+    assert "values don't meet the specifications of the schema" in answer.err
+    assert said in answer.err

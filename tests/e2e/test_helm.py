@@ -1,0 +1,182 @@
+"""The chart in a cluster: installed, upgraded, rolled back and removed by Helm; nothing is blocked meanwhile.
+
+No replica ever answers, which is the worst that can happen to whoever installs it: their pods are played, so
+that the Deployment is ready and rolls as it would. The tests stand in the order of a release's life.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.authority import bundle_pem, new_authority
+from tests.e2e.api import ApiError, Json
+from tests.e2e.configured import CONFIGURATIONS
+from tests.e2e.controlplane import exists
+from tests.e2e.fleet import Fleet, namespace
+from tests.e2e.helm import CHART, RELEASE, Helm, helm_program
+from tests.e2e.kubelet import STRATEGIC
+from tests.e2e.processes import wait_until
+from tests.e2e.replicas import nodes
+from tests.e2e.rollout import SECRET, SYSTEM, Load
+from tests.e2e.stage import Cluster
+from webhook.workloads.options import MODE
+
+ENFORCED, FREE = "helm-enforced", "helm-free"
+CONFIGURED = tuple(
+    f"{CONFIGURATIONS}/{kind}webhookconfigurations/{RELEASE}" for kind in ("mutating", "validating")
+)
+BUNDLE = base64.b64encode(bundle_pem([new_authority(datetime.now(UTC)).certificate])).decode()
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/bayplan"
+RELEASES = "/api/v1/namespaces/default/secrets"
+WAIT = ("--wait", "--timeout", "3m")
+GPU_POD: Json = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "gpu"},
+    "spec": {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+}
+
+
+@pytest.fixture(scope="module")
+def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
+    """Two nodes for the replicas, an enforced namespace and one without a label. No release is left."""
+    folder = tmp_path_factory.mktemp("helm")
+    helm = Helm(helm_program(), folder, cluster.kubectl.kubeconfig)
+    fleet = Fleet(cluster.api)
+    for name, labels in ((ENFORCED, {MODE: "enforce"}), (FREE, {})):
+        namespace(cluster.api, name)
+        cluster.api.merge(f"/api/v1/namespaces/{name}", {"metadata": {"labels": labels}})
+    try:
+        fleet.make(nodes(1, 2))
+        yield helm
+    finally:
+        helm("uninstall", RELEASE, "--ignore-not-found")
+        fleet.remove()
+        for name in (ENFORCED, FREE):
+            cluster.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def asked_in(cluster: Cluster, *names: str) -> Callable[[], None]:
+    """A call that would make a GPU pod in each of these namespaces; `ApiError` where one is blocked."""
+
+    def call() -> None:
+        for name in names:
+            cluster.api.create(f"/api/v1/namespaces/{name}/pods", GPU_POD, dryRun="All")
+
+    return call
+
+
+def refused(cluster: Cluster, name: str) -> str:
+    """Why a GPU pod may not be made there, "" where it may."""
+    try:
+        asked_in(cluster, name)()
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def failure_policies(cluster: Cluster) -> set[str]:
+    """Of the webhooks of pods in enforced namespaces."""
+    hooks = [hook for path in CONFIGURED for hook in cluster.api.get(path)["webhooks"]]
+    return {hook["failurePolicy"] for hook in hooks if hook["name"] == "pods.bayplan.dev"}
+
+
+def written(cluster: Cluster) -> list[Json]:
+    """What replicas write into objects of the release: the Secret's content, and the CA of each webhook."""
+    secret = cluster.api.get(SECRET).get("data", {})
+    hooks = [hook for path in CONFIGURED for hook in cluster.api.get(path)["webhooks"]]
+    return [secret, {hook["name"]: hook["clientConfig"].get("caBundle") for hook in hooks}]
+
+
+def write(cluster: Cluster) -> None:
+    """As the replicas do, by the same kind of patch."""
+    cluster.api.call("PATCH", SECRET, {"data": {"ca-bundle.crt": BUNDLE}}, STRATEGIC)
+    for path in CONFIGURED:
+        names = [hook["name"] for hook in cluster.api.get(path)["webhooks"]]
+        hooks = [{"name": name, "clientConfig": {"caBundle": BUNDLE}} for name in names]
+        cluster.api.call("PATCH", path, {"webhooks": hooks}, STRATEGIC)
+
+
+def image(cluster: Cluster) -> str:
+    """What the replicas run."""
+    (container,) = cluster.api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+def test_installing_blocks_nothing_while_no_replica_answers(cluster: Cluster, helm: Helm) -> None:
+    """Not in a namespace that is enforced already, nor where `mode` enforces those without a label."""
+    with Load(asked_in(cluster, ENFORCED, FREE)) as load:
+        helm.must("install", RELEASE, str(CHART), "--set", "mode=enforce", *WAIT)
+        load.more(2)
+    assert load.failures == []
+    assert failure_policies(cluster) == {"Ignore"}
+    status = cluster.api.get(DEPLOYMENT)["status"]
+    assert status["readyReplicas"] == 3
+
+
+def test_an_upgrade_closes_the_webhooks_keeps_what_replicas_wrote_and_is_never_a_replica_short(
+    cluster: Cluster, helm: Helm
+) -> None:
+    """Once replicas are ready. Where nothing is enforced nothing is blocked meanwhile."""
+    write(cluster)
+    before = written(cluster)
+    assert BUNDLE in before[0].values()
+    short: list[Json] = []
+
+    def look() -> None:
+        status = cluster.api.get(DEPLOYMENT)["status"]
+        if status.get("availableReplicas", 0) < 3:
+            short.append(status)
+
+    with Load(asked_in(cluster, FREE)) as load, Load(look) as looks:
+        helm.must("upgrade", RELEASE, str(CHART), "--set", "image.tag=next", *WAIT)
+        load.more(2)
+        looks.more(2)
+    assert load.failures == looks.failures == short == []
+    assert image(cluster) == "bayplan:next"
+    assert failure_policies(cluster) == {"Fail"}
+    assert written(cluster) == before
+    wait_until(lambda: "failed calling webhook" in refused(cluster, ENFORCED), "the webhooks to be closed")
+    assert refused(cluster, FREE) == ""
+
+
+def test_back_to_the_first_revision_is_open_as_that_was_and_forth_is_closed(
+    cluster: Cluster, helm: Helm
+) -> None:
+    """A rollback is what was there: image and webhooks; what replicas wrote stays."""
+    before = written(cluster)
+    for revision, policy, tag in (("1", "Ignore", "0.1.0"), ("2", "Fail", "next")):
+        with Load(asked_in(cluster, FREE)) as load:
+            helm.must("rollback", RELEASE, revision, *WAIT)
+            load.more(2)
+        assert load.failures == []
+        assert (failure_policies(cluster), image(cluster)) == ({policy}, f"bayplan:{tag}")
+        assert written(cluster) == before
+        closed = policy == "Fail"
+        wait_until(lambda closed=closed: bool(refused(cluster, ENFORCED)) is closed, "the webhooks")
+
+
+def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster, helm: Helm) -> None:
+    """Not one object of the chart, nor a record of the release; enforced namespaces are free again."""
+    made = json.loads(cluster.kubectl("get", "-f", "-", "-o", "json", text=manifest(helm)).out)["items"]
+    assert len(made) == len(helm.template())
+    with Load(asked_in(cluster, FREE)) as load:
+        helm.must("uninstall", RELEASE, *WAIT)
+        load.more(2)
+    assert load.failures == []
+    assert refused(cluster, ENFORCED) == ""
+    left = cluster.kubectl("get", "-k", str(CHART.parent), "--ignore-not-found", "-o", "name")
+    assert left.out == ""
+    assert not exists(cluster.api, f"/api/v1/namespaces/{SYSTEM}")
+    records = [one["metadata"]["name"] for one in cluster.api.items(RELEASES)]
+    assert [name for name in records if name.startswith("sh.helm.release")] == []
+
+
+def manifest(helm: Helm) -> str:
+    """What the release consists of, as Helm remembers it."""
+    return helm.must("get", "manifest", RELEASE)

@@ -1,0 +1,94 @@
+"""The wheel by itself: installed where no checkout is, it has its policies, manifests and chart and runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """An environment with nothing but the wheel, beside the libraries that it needs."""
+
+    home: Path
+    outside: Path
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command of Bayplan, called outside the checkout."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.outside), "COLUMNS": "120"}
+        return subprocess.run(
+            [self.home / "bin" / "bayplan", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.outside,
+            env=environment,
+        )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """The libraries are those of these tests; their directory is read for modules alone, so that the checkout
+    that is installed in it as editable is not found."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
+    subprocess.run([*pip, *built], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    home = folder / "venv"
+    venv.create(home, with_pip=False)
+    subprocess.run(
+        [*pip, "--python", str(home), "install", "--no-deps", "--no-index", str(wheel)], check=True
+    )
+    (packages,) = home.glob("lib/python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    outside = folder / "outside"
+    outside.mkdir()
+    return Installed(home, outside)
+
+
+def test_it_says_its_version(installed: Installed) -> None:
+    """That of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert installed.run("--version").stdout == f"bayplan {project['version']}\n"
+
+
+def test_the_demo_runs(installed: Installed) -> None:
+    """Certificates, webhook, examples and map, from what the wheel holds."""
+    done = installed.run("demo")
+    assert done.returncode == 0, done.stderr
+    assert "placed in su-1/rack-3" in done.stdout
+
+
+def test_the_shipped_policies_pass_their_tests(installed: Installed) -> None:
+    """As a user runs them to see that all is there."""
+    done = installed.run("test")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert ", 0 failed" in done.stdout
+
+
+def test_it_holds_manifests_and_chart(installed: Installed) -> None:
+    """Whole: each file of the checkout's."""
+    shipped = next(installed.home.rglob("_shipped/manifests"))
+    source = ROOT / "manifests"
+    names = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
+    assert Path("chart/Chart.yaml") in names
+    assert {path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file()} == names
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_it_completes_commands_in_a_shell(installed: Installed, shell: str) -> None:
+    """The script names the commands."""
+    done = installed.run("completion", shell)
+    assert done.returncode == 0, done.stderr
+    assert "reservations" in done.stdout

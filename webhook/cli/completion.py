@@ -1,0 +1,43 @@
+"""`bayplan completion`: the script with which a shell completes commands, options and their values."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from webhook.cli.parsers import Subparsers, subcommand
+
+EPILOG = """examples:
+  bayplan completion bash > ~/.local/share/bash-completion/completions/bayplan
+  bayplan completion zsh > ~/.zfunc/_bayplan      with ~/.zfunc in fpath, before compinit
+  bayplan completion fish > ~/.config/fish/completions/bayplan.fish
+
+exit status: 0 done, 2 bad input or usage
+"""
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+SCRIPTS = Path(__file__).parent / "completions"
+"""Written by `python -m tests.webhook.cli.generate_completions`, so that nothing that makes them is installed
+with Bayplan, and no key that is pressed starts Python."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `completion`."""
+    parser = subcommand(
+        subparsers,
+        "completion",
+        description="Print the script with which a shell completes commands, options and their values.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("shell", choices=SHELLS, help="%(choices)s")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script."""
+    sys.stdout.write((SCRIPTS / f"bayplan.{args.shell}").read_text())
+    return 0
