@@ -77,11 +77,8 @@ sbom: .venv-tools/.ready ## what the image installs, as CycloneDX: dist/bayplan.
 	  --output-file dist/bayplan.cdx.json
 	@echo dist/bayplan.cdx.json
 
-release: .venv/.ready sbom ## the wheel, its SBOM and its provenance, in dist/; the same commit gives the same bytes
-	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m pip wheel --quiet --disable-pip-version-check \
-	  --no-deps --no-build-isolation --wheel-dir dist .
-	@$(BIN)/python .ci/provenance dist/*.whl dist/bayplan.cdx.json > dist/provenance.json
-	@echo dist/provenance.json
+release: .venv/.ready sbom ## wheel, chart, image recipe, SBOM, checksums, provenance: dist/bayplan-VERSION (needs Go)
+	@.ci/release
 
 clean: ## remove the virtual environment and the caches
 	rm -rf .venv .venv-tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
