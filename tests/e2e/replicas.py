@@ -102,6 +102,8 @@ class Replicas:
     policies: Sequence[str] = ()
     options: Sequence[str] = ()
     namespace: str = "default"
+    programs: Sequence[str] = (BAYPLAN,)
+    """What each runs, in turn: Bayplan of this checkout, or of another release."""
     processes: list[Process] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     balancer: Balancer | None = None
@@ -152,8 +154,12 @@ class Replicas:
 
     def lines(self) -> list[dict[str, Any]]:
         """What all of them logged as JSON."""
+        return [line for lines in self.lines_by_replica() for line in lines]
+
+    def lines_by_replica(self) -> list[list[dict[str, Any]]]:
+        """The same, of each by itself."""
         texts = [process.log.read_text().splitlines() for process in self.processes]
-        return [json.loads(line) for text in texts for line in text if line.startswith("{")]
+        return [[json.loads(line) for line in text if line.startswith("{")] for text in texts]
 
     def said(self) -> str:
         """All that they printed."""
@@ -184,7 +190,8 @@ class Replicas:
             return 0, ""
 
     def _start(self, number: int) -> Process:
-        command = [BAYPLAN, "serve", "--port", str(self.ports[number]), "--kubeconfig", str(self.kubeconfig)]
+        program = self.programs[number % len(self.programs)]
+        command = [program, "serve", "--port", str(self.ports[number]), "--kubeconfig", str(self.kubeconfig)]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
         command += ["--namespace", self.namespace, *self.options]
         command += ["-p", *self.policies] if self.policies else []

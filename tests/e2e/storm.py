@@ -41,7 +41,7 @@ def pods_of(number: int) -> int:
     return 1 + number % 2
 
 
-def apply_all(api: Api, prefix: str) -> Said:
+def apply_all(api: Api, prefix: str, gangs: int = GANGS) -> Said:
     """Every gang, `AT_ONCE` in flight; a call that fails for a passing reason is made again, as kubectl's
     user would."""
     started = time.monotonic()
@@ -63,7 +63,7 @@ def apply_all(api: Api, prefix: str) -> Said:
         return "never"
 
     with ThreadPoolExecutor(AT_ONCE) as users:
-        outcomes = Counter(users.map(apply, range(GANGS)))
+        outcomes = Counter(users.map(apply, range(gangs)))
     return Said(outcomes, retries, time.monotonic() - started)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import sysconfig
 import tomllib
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.wheels import install_wheel
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,20 +37,9 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """The libraries are those of these tests; their directory is read for modules alone, so that the checkout
-    that is installed in it as editable is not found."""
+    """Of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    built = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run([*pip, *built], check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    home = folder / "venv"
-    venv.create(home, with_pip=False)
-    subprocess.run(
-        [*pip, "--python", str(home), "install", "--no-deps", "--no-index", str(wheel)], check=True
-    )
-    (packages,) = home.glob("lib/python*/site-packages")
-    (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    home = install_wheel(ROOT, folder)
     outside = folder / "outside"
     outside.mkdir()
     return Installed(home, outside)

@@ -37,6 +37,10 @@ applies the examples of manifests/examples as an API server would, and removes e
 """
 
 
+CALL_SECONDS = 120.0
+"""For one call, where an API server would wait for five: here a person waits, whose machine may be busy."""
+
+
 def add_parser(subparsers: Subparsers) -> None:
     """Add `demo`."""
     parser = subcommand(
@@ -80,7 +84,7 @@ async def _scene(console: Console, scene: DemoScene, folder: Path, number: int) 
     examples = inputs.shipped("manifests") / "examples"
     cluster = ClusterFiles([str(examples / "clusters" / f"{name}.yaml") for name in scene.clusters])
     ledger = SqliteLedger(folder / f"ledger-{number}.db")
-    webhook = Webhook(Service(inputs.policy_store(()), ledger, cluster))
+    webhook = Webhook(Service(inputs.policy_store(()), ledger, cluster), CALL_SECONDS)
     tls = ReloadingContext(folder / "certs" / "tls.crt", folder / "certs" / "tls.key")
     running = await start(webhook, "127.0.0.1", 0, tls.context)
     trust = ssl.create_default_context(cafile=str(folder / "certs" / "ca-bundle.crt"))

@@ -92,8 +92,8 @@ def _findings(names_by_way: Mapping[str, Sequence[str]], wrong: Sequence[str]) -
 
 _WORDS = {
     "open": (
-        "enforced by the settings, and while no replica answers GPU workloads pass there unplanned",
-        f"label them {MODE}=enforce, or kubectl apply -k overlays/enforce",
+        "enforced, and yet GPU workloads pass there unplanned while no replica answers",
+        f"label them {MODE}=enforce, or kubectl apply -k overlays/enforce; with Helm: helm upgrade",
     ),
     "closed": (
         "not enforced, and yet GPU workloads are refused there while no replica answers",

@@ -52,7 +52,15 @@ def test_enforced_by_the_config_map_alone_is_told() -> None:
     assert "pass there unplanned" in line.message
     assert "overlays/enforce" in line.mend
     (line,) = told("manifests", "audit", *ALL, space("f"), f="enforce")
-    assert line.message.startswith("f: enforced by the settings")
+    assert line.message.startswith("f: enforced, and yet GPU workloads pass")
+
+
+def test_webhooks_that_were_installed_open_are_told_with_the_upgrade_that_closes_them() -> None:
+    """As Helm installs them: a namespace is enforced by its label, and would not be without a replica."""
+    webhooks = [{**webhook, "failurePolicy": "Ignore"} for webhook in hooks("manifests")["webhooks"]]
+    (line,) = mode_findings([space("b", "enforce")], {"webhooks": webhooks}, lambda _: Settings(mode="audit"))
+    assert line.message == "b: enforced, and yet GPU workloads pass there unplanned while no replica answers"
+    assert line.mend.endswith("with Helm: helm upgrade")
 
 
 def test_audited_by_the_config_map_alone_is_told() -> None:

@@ -1,0 +1,57 @@
+"""Replicas of two releases side by side, as they are for a while in every upgrade and every rollback."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import storm
+from tests.e2e.binaries import ROOT
+from tests.e2e.hook import BAYPLAN
+from tests.e2e.replicas import Replicas
+from tests.e2e.serving import replicas_of
+from tests.e2e.stage import Cluster
+from tests.manifests.releases import BESIDE
+from tests.wheels import install_wheel, program
+
+RACKS, GANGS = 10, 30
+
+
+@pytest.fixture(scope="module")
+def former(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program of the release before, from a wheel of its commit."""
+    folder = tmp_path_factory.mktemp("former")
+    done = subprocess.run(["git", "archive", BESIDE], cwd=ROOT, capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"this checkout's history does not reach back to {BESIDE}")
+    source = folder / "source"
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(source, filter="data")
+    return str(program(install_wheel(source, folder)))
+
+
+@pytest.fixture(scope="module")
+def mixed(cluster: Cluster, former: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+    """A replica of each release, over racks of two nodes."""
+    folder = tmp_path_factory.mktemp("mixed")
+    with replicas_of(cluster, folder, RACKS, storm.HOSTS, 2, (former, BAYPLAN)) as replicas:
+        yield replicas
+
+
+def test_replicas_of_two_releases_keep_one_book(mixed: Replicas) -> None:
+    """More gangs at once than racks: each is placed or queued and no rack has two holders, whichever release
+    decided, and each of the two did. What the former let in, this one releases when it is alone."""
+    said = storm.apply_all(mixed.api, "mixed", GANGS)
+    assert set(said.outcomes) <= {"admitted", "queued"}, said
+    assert said.outcomes.total() == GANGS
+    assert said.outcomes["admitted"] >= RACKS
+    storm.is_sound(mixed.api)
+    assert storm.every_admitted_gang_has_its_place(mixed.api)
+    decided = [any(line.get("event") == "decision" for line in lines) for lines in mixed.lines_by_replica()]
+    assert decided == [True, True]
+    mixed.kill(0)
+    storm.end_all(mixed.api)

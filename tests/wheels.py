@@ -1,0 +1,37 @@
+"""Wheels of Bayplan, built from a folder of sources and installed where nothing else is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+
+
+def install_wheel(source: Path, folder: Path) -> Path:
+    """An environment in the folder with the wheel of these sources; `program` starts it.
+
+    The libraries are those of the tests. Their folder is on the path for modules alone: as no site folder, it
+    does not bring in the checkout that is installed in it as editable.
+    """
+    build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
+    subprocess.run([*PIP, *build], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    home = folder / "venv"
+    venv.create(home, with_pip=False)
+    install = ("--python", str(home), "install", "--no-deps", "--no-index", str(wheel))
+    subprocess.run([*PIP, *install], check=True, capture_output=True)
+    (packages,) = home.glob("lib/python*/site-packages")
+    (packages / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return home
+
+
+def program(home: Path) -> Path:
+    """What starts Bayplan of an environment and no other, whatever PYTHONPATH and the working directory are."""
+    script = home / "bayplan"
+    script.write_text(f'#!/bin/sh\nexec "{home}/bin/python" -E -P -m webhook.cli.main "$@"\n')
+    script.chmod(0o755)
+    return script
