@@ -30,7 +30,7 @@ def install_wheel(source: Path, folder: Path) -> Path:
 
 
 def program(home: Path) -> Path:
-    """What starts Bayplan of an environment and no other, whatever PYTHONPATH and the working directory are."""
+    """What starts Bayplan of an environment and no other, whatever PYTHONPATH and working directory are."""
     script = home / "bayplan"
     script.write_text(f'#!/bin/sh\nexec "{home}/bin/python" -E -P -m webhook.cli.main "$@"\n')
     script.chmod(0o755)
