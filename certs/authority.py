@@ -80,11 +80,11 @@ def service_names(
     `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for an invalid DNS name.
     """
     inside = f"{service}.{namespace}"
-    named = [f"{inside}.svc", inside, f"{inside}.svc.cluster.local", *extra]
+    hosts = [f"{inside}.svc", inside, f"{inside}.svc.cluster.local", *extra]
     if loopback:
-        named += ["localhost", "127.0.0.1", "::1"]
-    addresses = {name: address for name in named if (address := _address(name))}
-    dns = tuple(dict.fromkeys(_dns_name(name) for name in named if name not in addresses))
+        hosts += ["localhost", "127.0.0.1", "::1"]
+    addresses = {name: address for name in hosts if (address := _address(name))}
+    dns = tuple(dict.fromkeys(_dns_name(name) for name in hosts if name not in addresses))
     return CertificateNames(dns, tuple(dict.fromkeys(addresses.values())))
 
 
@@ -137,17 +137,17 @@ def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
 
 
 def renewed(
-    material: Material, names: CertificateNames, now: datetime, *, known: bool = True
+    material: Material, names: CertificateNames, now: datetime, *, distributed: bool = True
 ) -> tuple[Material, tuple[str, ...]]:
     """The material that should be in use at `now`, and the changes in words (none: the same material).
 
     A renewed CA is trusted at once but signs the leaf only at the next check, 12 hours later, so that clients
-    have the new bundle by then; at a later check while `known` says that they do not have it. A leaf that
+    have the new bundle by then; at a later check while `distributed` says that they do not. A leaf that
     cannot serve (missing, expired, for other names, of a CA that is no longer trusted) is replaced at once.
     """
     done = []
     ca, leaf = material.ca, material.leaf
-    fresh = not known
+    fresh = not distributed
     if ca is None or needs_renewal(ca.certificate, now):
         fresh = True
         done.append("made a CA" if ca is None else "renewed the CA")

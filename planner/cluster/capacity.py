@@ -41,7 +41,7 @@ class DomainCapacity:
     """
 
     level: int
-    named: bool
+    has_name: bool
     size: int
     opened: bool
     gang: str

@@ -53,14 +53,14 @@ class CapacityPool:
         amounts = tuple(sorted(free.items()))
         nvlink_size = stated_size(node)
         key = (
-            branch.named, amounts, node.taints, node.cordoned, node.ready, opened, gang, held, branch.level,
-            gpus, numa_state, available_devices, nvlink_size,
+            branch.has_name, amounts, node.taints, node.cordoned, node.ready, opened, gang, held,
+            branch.level, gpus, numa_state, available_devices, nvlink_size,
         )  # fmt: skip
         with self.lock:
             capacity = self._capacities.get(key)
             if capacity is None:
                 capacity = self._capacities[key] = DomainCapacity(
-                    branch.level, branch.named, 1, opened, gang, worth_of(free), (), free,
+                    branch.level, branch.has_name, 1, opened, gang, worth_of(free), (), free,
                     held, node.taints, node.cordoned, node.ready,
                     gpus, numa_state, available_devices, nvlink_size,
                 )  # fmt: skip
@@ -80,13 +80,13 @@ class CapacityPool:
         is_chunk: bool,
     ) -> DomainCapacity:
         row = chunks or children
-        key = (branch.level, branch.named, is_chunk, row)
+        key = (branch.level, branch.has_name, is_chunk, row)
         with self.lock:
             capacity = self._capacities.get(key)
             if capacity is None:
                 capacity = self._capacities[key] = DomainCapacity(
                     branch.level,
-                    branch.named,
+                    branch.has_name,
                     sum([inner.size for inner in row]),
                     any(inner.opened for inner in row),
                     next((inner.gang for inner in row if inner.gang), ""),
@@ -124,11 +124,11 @@ class CapacityIndex:
     def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
         """The capacity of a whole tree; `host` makes the capacity of one host."""
         with self._pool.lock:
-            known = self._roots.get(tree.lasting)
-            if known is None:
+            remembered = self._roots.get(tree.lasting)
+            if remembered is None:
                 capacity = build(self._pool, tree.root, host)
             else:
-                former, capacity, stirred = known
+                former, capacity, stirred = remembered
                 places = [tree.places[name] for name in stirred if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)
             self._roots[tree.lasting] = (tree.root, capacity, frozenset())
@@ -200,8 +200,8 @@ def _renewed(
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
     """The capacity of a child that is new in its parent or has changed."""
-    index, known = parent.find(child.key)
-    if not known:
+    index, is_there = parent.find(child.key)
+    if not is_there:
         return build(pool, child, host)
     former = parent.children[index]
     return rebuild(pool, former, child, before[former], places, host)

@@ -42,12 +42,12 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
 
 def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
     """Copies to the new record what depends on nodes and topologies only, and devices that did not change."""
-    known, index = base.index, changed.index
-    index.trees, index.wide_trees, index.divided = known.trees, known.wide_trees, known.divided
-    if known.node_devices is not None:
-        index.node_devices = DevicesByNode(changed.claims, known.node_devices)
-    if known.devices is not None and base.claims.slices == changed.claims.slices:
-        index.devices = known.devices.with_claims(changed.claims, changed.node_devices)
+    former, index = base.index, changed.index
+    index.trees, index.wide_trees, index.divided = former.trees, former.wide_trees, former.divided
+    if former.node_devices is not None:
+        index.node_devices = DevicesByNode(changed.claims, former.node_devices)
+    if former.devices is not None and base.claims.slices == changed.claims.slices:
+        index.devices = former.devices.with_claims(changed.claims, changed.node_devices)
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:

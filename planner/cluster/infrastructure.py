@@ -142,7 +142,7 @@ class Infrastructure:
             for name, tree in self.trees.items()
             if node in tree.places
             for branch in tree.way(node)
-            if branch.named and branch.path
+            if branch.has_name and branch.path
         ]
 
     @property
@@ -226,8 +226,8 @@ class Infrastructure:
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
-        for known in fields(InfrastructureIndex):  # no value depends on these
-            setattr(changed.index, known.name, getattr(self.index, known.name))
+        for section in fields(InfrastructureIndex):  # no value depends on these
+            setattr(changed.index, section.name, getattr(self.index, section.name))
         return changed
 
     def with_node(self, node: Node) -> Infrastructure:
@@ -258,26 +258,26 @@ class Infrastructure:
 
     def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
         """Copies the trees with the new node; False where they must be rebuilt."""
-        known = self.index
-        if known.trees is not None:
-            changed.index.trees = _trees_after(known.trees, changed, old, new, wide=False)
+        former = self.index
+        if former.trees is not None:
+            changed.index.trees = _trees_after(former.trees, changed, old, new, wide=False)
             if changed.index.trees is None:
                 return False
-        if known.wide_trees is not None:
-            changed.index.wide_trees = _trees_after(known.wide_trees, changed, old, new, wide=True)
+        if former.wide_trees is not None:
+            changed.index.wide_trees = _trees_after(former.wide_trees, changed, old, new, wide=True)
             return changed.index.wide_trees is not None
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
         """Copies values of all nodes that do not differ between the old and the new node."""
-        known, index = self.index, changed.index
-        index.node_devices = known.node_devices
-        if known.devices is not None and self._devices_of(old) == self._devices_of(new):
-            index.devices = known.devices
+        former, index = self.index, changed.index
+        index.node_devices = former.node_devices
+        if former.devices is not None and self._devices_of(old) == self._devices_of(new):
+            index.devices = former.devices
         if bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
-            index.divided = known.divided
-        if known.aligns is not None and known.aligns == bool(new and self.aligned(new)):
-            index.aligns = known.aligns
+            index.divided = former.divided
+        if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
+            index.aligns = former.aligns
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
         """All fields of a node that `devices` reads."""

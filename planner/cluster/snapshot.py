@@ -153,8 +153,8 @@ class Snapshot:
 
         A GPU that is taken in part counts as one.
         """
-        known = self.nodes.get(node)
-        return self.usage.taken_on(known) if known else self.usage.promised_on(node)
+        present = self.nodes.get(node)
+        return self.usage.taken_on(present) if present else self.usage.promised_on(node)
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
@@ -377,9 +377,9 @@ def snapshot(
     """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
     by_name = ordered(_sharing(node, offers) for node in nodes)
-    known = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
+    sorted_topologies = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
     base = Infrastructure(
-        known,
+        sorted_topologies,
         by_name,
         links or {},
         ignored or {},

@@ -156,8 +156,8 @@ class LeafSpine:
         narrowest = dict[Switch, float]({first: float("inf")})
         for near, far in nx.bfs_edges(self._widest, first):
             narrowest[far] = min(narrowest[near], self._widest.edges[near, far].get("gbps") or 0.0)
-        known = [narrowest[end] for end in other_ends if narrowest.get(end)]
-        return min(known, default=None)
+        speeds = [narrowest[end] for end in other_ends if narrowest.get(end)]
+        return min(speeds, default=None)
 
     @cached_property
     def _widest(self) -> nx.Graph[Switch]:
@@ -169,8 +169,8 @@ class LeafSpine:
 def leaf_level(topology: Topology) -> int:
     """The index of the level whose domains are leaves: the level named leaf, else the one above the host."""
     above = topology.levels[: topology.host_index]
-    named = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
-    return named[-1] if named else topology.host_index - 1
+    leaf_levels = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
+    return leaf_levels[-1] if leaf_levels else topology.host_index - 1
 
 
 _LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs")
@@ -204,7 +204,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
     leaves = []
     gpus = {name: gpus_of(node.allocatable) for name, node in tree.cluster.items()}
     for way, branch in _branches_at(tree.root, leaf_level(topology)):
-        if branch.named:
+        if branch.has_name:
             name, nodes = branch.path[-1], tuple(tree.names(branch))
             switch: Switch = name if name in graph else branch.path
             leaves.append(Leaf(branch.path, switch, nodes, way, sum(gpus[node] for node in nodes)))

@@ -49,14 +49,14 @@ that many values; beyond it the nodes that come and go still pass through few.""
 class Subtree:
     """A domain. `level` -1 is the root; `key` its sort key among siblings; `size` its number of nodes.
 
-    `path`: the label values from the coarsest level down. `named`: False where its own level's label is
+    `path`: the label values from the coarsest level down. `has_name`: False where its own level's label is
     missing. A host has no children and has the `node`'s name.
     """
 
     level: int
     path: Domain
     key: SortKey
-    named: bool
+    has_name: bool
     size: int
     children: tuple[Subtree, ...] = ()
     node: str = ""
@@ -121,7 +121,7 @@ class Subtree:
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
         """The same domain with other children; `size` where it is known."""
         whole = sum([child.size for child in children]) if size is None else size
-        return Subtree(self.level, self.path, self.key, self.named, whole, children)
+        return Subtree(self.level, self.path, self.key, self.has_name, whole, children)
 
     def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
         """The same domain with this child at the index, `instead` of the former one there; None for none."""
@@ -201,7 +201,7 @@ class TopologyTree:
         """
         if key == HOSTNAME or key not in self.topology.levels:
             return False
-        domains = [branch.path for branch in self.levels[self.topology.index(key)] if branch.named]
+        domains = [branch.path for branch in self.levels[self.topology.index(key)] if branch.has_name]
         return len({path[-1] for path in domains}) < len(domains)
 
     def branch(self, domain: Domain) -> Subtree | None:
@@ -273,11 +273,11 @@ def key_at(place: Place, branch: Subtree) -> SortKey:
 def _down(branch: Subtree, domain: Domain) -> Subtree | None:
     depth = branch.level + 1
     if depth == len(domain):
-        return branch if branch.named else None
+        return branch if branch.has_name else None
     if value := domain[depth]:
-        index, known = branch.find(_key(value))
-        return _down(branch.children[index], domain) if known else None
-    unnamed = (child for child in branch.children if not child.named)
+        index, is_there = branch.find(_key(value))
+        return _down(branch.children[index], domain) if is_there else None
+    unnamed = (child for child in branch.children if not child.has_name)
     return next((inside for child in unnamed if (inside := _down(child, domain))), None)
 
 
@@ -302,14 +302,14 @@ def _grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree 
     if branch.node:
         return None
     depth = branch.level + 1
-    index, known = branch.find(_key(place[depth]))
-    child = branch.children[index] if known else _chain(path, place, depth, name)
-    if known:
+    index, is_there = branch.find(_key(place[depth]))
+    child = branch.children[index] if is_there else _chain(path, place, depth, name)
+    if is_there:
         grown = _grafted(child, path, place, name)
         if grown is None:
             return None
         child = grown
-    return branch.with_child(index, child, instead=known)
+    return branch.with_child(index, child, instead=is_there)
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
@@ -357,8 +357,8 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
                 build(level + 1, first, first + len(members_inside), members_inside[0][1][: level + 2])
             )
             first += len(members_inside)
-        named = level < 0 or bool(path[-1])
-        return Subtree(level, path, key, named, 0).with_children(tuple(children))
+        has_name = level < 0 or bool(path[-1])
+        return Subtree(level, path, key, has_name, 0).with_children(tuple(children))
 
     root = build(-1, 0, len(rows), ())
     return TopologyTree(

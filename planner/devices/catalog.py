@@ -70,8 +70,8 @@ class Devices:
 
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
         """The claim that a pod refers to; None where the cluster's objects do not contain it."""
-        known = self.claims.templates if use.template else self.claims.claims
-        return known.get(f"{namespace}/{use.source}")
+        claims = self.claims.templates if use.template else self.claims.claims
+        return claims.get(f"{namespace}/{use.source}")
 
     def node_of(self, claim: ResourceClaim) -> str:
         """The node whose devices are allocated to the claim; "" for none or where it is unknown."""
@@ -167,11 +167,11 @@ class Devices:
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
         """The expressions that cannot be evaluated for some of these devices."""
-        known, engine = list(devices), self.claims.engine
+        candidates, engine = list(devices), self.claims.engine
         return [
             text
             for text in device_request.expressions
-            if any(meets_selector(engine, text, device) is None for device in known)
+            if any(meets_selector(engine, text, device) is None for device in candidates)
         ]
 
     def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
@@ -260,21 +260,21 @@ class Devices:
         empty = self.available(node)
         if empty is None:
             return None, amounts
-        known, served, counted = dict(claim_specs), Counter[str](), Counter[str]()
+        specs, served, counted = dict(claim_specs), Counter[str](), Counter[str]()
         for pod, use, claim in self._claims_on(pods):
             claim_spec = self._claim_spec_of_pod(use, claim, pod)
             if claim_spec is not None:
-                known[claim_spec.name] = claim_spec
-                if (given := self._allocated_amounts(claim, node.name)) is not None:
+                specs[claim_spec.name] = claim_spec
+                if (devices := self._allocated_amounts(claim, node.name)) is not None:
                     served[claim_spec.name] += 1
-                    counted.update(given)
-        standing = self._pending_extended(node, pods, promised, known)
+                    counted.update(devices)
+        standing = self._pending_extended(node, pods, promised, specs)
         for name, count in standing.items():
-            for pool, amount in self.min_amounts(known[name]).items():
+            for pool, amount in self.min_amounts(specs[name]).items():
                 amounts[pool] = amounts.get(pool, 0) + amount * count
-        asked = standing + Counter({name: n for name, n in promised.items() if name in known})
+        asked = standing + Counter({name: n for name, n in promised.items() if name in specs})
         pending = tuple(
-            (known[name], count - served[name])
+            (specs[name], count - served[name])
             for name, count in sorted(asked.items())
             if count > served[name]
         )
@@ -285,19 +285,19 @@ class Devices:
         return replace(empty, allocated=allocated, pending=pending, plugin_gpus=promised.get(GPU, 0)), amounts
 
     def _pending_extended(
-        self, node: Node, pods: Sequence[BoundPod], promised: Resources, known: dict[str, ClaimSpec]
+        self, node: Node, pods: Sequence[BoundPod], promised: Resources, claim_specs: dict[str, ClaimSpec]
     ) -> Counter[str]:
-        """Claims for extended resources that have no devices so far; adds their specs to `known`."""
+        """Claims for extended resources that have no devices so far; adds their specs to `claim_specs`."""
         specs: Counter[str] = Counter()
         for resource, claim_spec in self.extended_claims.items():
             if promised.get(resource) and not node.allocatable.get(resource):
-                given = sum(
+                served = sum(
                     pod.requests.get(resource, 0)
                     for pod in pods
                     if self._has_extended_devices(pod, node.name)
                 )
-                known[claim_spec.name] = claim_spec
-                specs[claim_spec.name] += max(0, promised[resource] - given)
+                claim_specs[claim_spec.name] = claim_spec
+                specs[claim_spec.name] += max(0, promised[resource] - served)
         return specs
 
     def _has_extended_devices(self, pod: BoundPod, node: str) -> bool:
@@ -310,12 +310,12 @@ class Devices:
     def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
         """One node's pods with their claims' devices added to their requests; a shared claim counts once."""
         taken: dict[str, Counter[str]] = {}
-        known = list(pods)
-        for pod, use, claim in self._claims_on(known):
+        pod_list = list(pods)
+        for pod, use, claim in self._claims_on(pod_list):
             taken.setdefault(pod.name, Counter()).update(self._amounts_of(use, claim, pod))
         return [
             replace(pod, requests={**pod.requests, **taken[pod.name]}) if taken.get(pod.name) else pod
-            for pod in known
+            for pod in pod_list
         ]
 
     def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
@@ -340,8 +340,8 @@ class Devices:
         claim_spec = self._claim_spec_of_pod(use, claim, pod)
         if claim_spec is None:
             return Counter()
-        given = self._allocated_amounts(claim, pod.node)
-        amounts = Counter(self.min_amounts(claim_spec) if given is None else given)
+        allocated = self._allocated_amounts(claim, pod.node)
+        amounts = Counter(self.min_amounts(claim_spec) if allocated is None else allocated)
         amounts[claim_spec.name] += 1
         return amounts
 
@@ -371,8 +371,8 @@ class Devices:
             for device_id in claim.allocated
             if self.node_devices.node_of(device_id) == node
         ]
-        known = [device.device for device in devices if device is not None]
-        return pools_of(known) if known else None
+        node_devices = [device.device for device in devices if device is not None]
+        return pools_of(node_devices) if node_devices else None
 
 
 def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:

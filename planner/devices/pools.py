@@ -54,8 +54,8 @@ def on_node(requests: Resources, offers: Resources) -> Resources:
 
 def has(offers: Resources, resource: str) -> int:
     """The amount of a resource, with claims counted as in `on_node`."""
-    known = resource in offers or not is_claimed(resource)
-    return offers.get(resource if known else plugin_name(resource), 0)
+    by_name = resource in offers or not is_claimed(resource)
+    return offers.get(resource if by_name else plugin_name(resource), 0)
 
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:

@@ -91,13 +91,13 @@ NO_SLICES = Slices()
 
 def gathered(slices: Iterable[Slice]) -> Slices:
     """These slices combined, without older generations of a pool."""
-    known = list(slices)
+    slice_list = list(slices)
     newest: dict[tuple[str, str], int] = {}
-    for piece in known:
+    for piece in slice_list:
         newest[piece.driver, piece.pool] = max(piece.generation, newest.get((piece.driver, piece.pool), 0))
     nodes: dict[str, list[Slice]] = {}
     not_node_local: set[Device] = set()
-    for piece in known:
+    for piece in slice_list:
         if piece.generation < newest[piece.driver, piece.pool]:
             continue
         if piece.node:

@@ -274,8 +274,8 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
     """Slices within a coarser level, or no slices."""
     asked, topology = problem.asked, tight.tried.tree.topology
-    named = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
-    finest = max((topology.index(resolve(topology, level)) for level in named), default=ROOT)
+    slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
+    finest = max((topology.index(resolve(topology, level)) for level in slice_levels), default=ROOT)
     for level in range(finest - 1, ROOT - 1, -1):
         sliced = _sliced_at(asked, topology, level)
         if sliced != asked and trial.placed(problem.changed(sliced)):

@@ -244,11 +244,11 @@ def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, i
     return max((nvlink.numa_size(node, numa) for node, numa in nodes), default=0)
 
 
-def _absent(counts: NodeCounts, known: Sequence[str]) -> str:
+def _absent(counts: NodeCounts, offered: Sequence[str]) -> str:
     """About a device resource that no node has; "" where it is another matter."""
     lacking = [cause.removeprefix(LACKS) for cause in counts.shortages]
-    absent = [name for name in lacking if "/" in name and name not in known]
-    return messages.devices_there(nearest(absent[0], known)) if absent else ""
+    absent = [name for name in lacking if "/" in name and name not in offered]
+    return messages.devices_there(nearest(absent[0], offered)) if absent else ""
 
 
 def _devices(views: Sequence[SearchSpace]) -> list[str]:

@@ -185,25 +185,25 @@ def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
     none where there is no such node."""
     by_node: dict[str, NodeSlices] = {}
     slices = snapshot.base.claims.slices
-    known = slices.by_node
-    for need in needs if known else ():
+    present = slices.by_node
+    for need in needs if present else ():
         labels = need.pool.labels
-        alike = (name for name in known if labels and selects(labels, snapshot.nodes[name].labels))
+        alike = (name for name in present if labels and selects(labels, snapshot.nodes[name].labels))
         if (model := next(alike, None)) is not None:
             for number in range(1, need.count + 1):
                 name = _name(need.pool, str(number))
-                pieces = (replace(piece, node=name, pool=name) for piece in known[model].slices)
+                pieces = (replace(piece, node=name, pool=name) for piece in present[model].slices)
                 by_node[name] = NodeSlices(tuple(pieces))
-    return replace(slices, by_node={**known, **by_node}) if by_node else NO_SLICES
+    return replace(slices, by_node={**present, **by_node}) if by_node else NO_SLICES
 
 
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
     """The pools that may grow, by name; a group whose nodes alone tell what they are like, if it has some."""
-    known = [
+    growing = [
         _of_group(snapshot, entry) if isinstance(entry, AutoscalerGroup) else _counted(snapshot, entry)
         for entry in snapshot.base.growth
     ]
-    return tuple(sorted((pool for pool in known if pool and pool.max_added), key=lambda pool: pool.name))
+    return tuple(sorted((pool for pool in growing if pool and pool.max_added), key=lambda pool: pool.name))
 
 
 def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:

@@ -49,10 +49,10 @@ def _counted(base: Infrastructure, key: str) -> Mapping[str, int]:
     return Counter(node.labels[key] for node in base.nodes.values() if key in node.labels)
 
 
-def nearest(text: str, known: Iterable[str]) -> list[str]:
+def nearest(text: str, texts: Iterable[str]) -> list[str]:
     """Texts in order of likeness: those that contain the given one, then by spelling; of many only those next
     to it in the alphabet."""
-    ordered = sorted(known)
+    ordered = sorted(texts)
     place = bisect_left(ordered, text)
     near = ordered[max(0, place - _MAX_COMPARED) : place + _MAX_COMPARED]
     lowered = text.lower()

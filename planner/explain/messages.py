@@ -88,7 +88,7 @@ def no_room(
         place = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
         have = _has_room(place, group, best)
     fit = f"fit{'s' if group.size == 1 else ''} the empty cluster but not now"
-    return _with_ways(f"{subject} {fit}: {have} now.", nodes, ways, now=" now")
+    return _with_ways(f"{subject} {fit}: {have} now.", nodes, ways, moment=" now")
 
 
 def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
@@ -99,20 +99,20 @@ def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> s
     return _with_ways(message, reason.removesuffix(". "), [*([way] if way else []), *ways])
 
 
-def _with_ways(message: str, addition: str, ways: Sequence[str], *, now: str = "") -> str:
+def _with_ways(message: str, addition: str, ways: Sequence[str], *, moment: str = "") -> str:
     """What is told, a further sentence where there is one, and what would work."""
     sentences = [message, *([f"{addition[0].upper()}{addition[1:]}."] if addition else [])]
     sentences.append(
-        f"{WORKS.replace(':', f'{now}:')}{', or '.join(ways)}."
+        f"{WORKS.replace(':', f'{moment}:')}{', or '.join(ways)}."
         if ways
-        else f"No similar request fits{now or ' either'}."
+        else f"No similar request fits{moment or ' either'}."
     )
     return " ".join(sentences)
 
 
-def devices_there(known: Sequence[str]) -> str:
+def devices_there(names: Sequence[str]) -> str:
     """About a device resource that no node has."""
-    return f"The cluster's devices: {listed(known, 6) or 'none'}."
+    return f"The cluster's devices: {listed(names, 6) or 'none'}."
 
 
 def fits_no_gpu(part: str, why: str) -> str:

@@ -58,11 +58,11 @@ class NodeWords:
 
     def of(self, counts: NodeCounts) -> str:
         """All nodes, each counted once; the rarest of many causes are summed."""
-        named = list(counts.causes.items())[:_MAX_CAUSES]
-        if len(named) == 1 and not counts.serving:
-            return f"{_all(counts.total)} {self._clause(named[0][0], counts.total, counts.shortages)}"
-        clauses = [f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in named]
-        rest = sum(counts.causes.values()) - sum(count for _, count in named)
+        shown = list(counts.causes.items())[:_MAX_CAUSES]
+        if len(shown) == 1 and not counts.serving:
+            return f"{_all(counts.total)} {self._clause(shown[0][0], counts.total, counts.shortages)}"
+        clauses = [f"{count} {self._clause(cause, count, counts.shortages)}" for cause, count in shown]
+        rest = sum(counts.causes.values()) - sum(count for _, count in shown)
         if rest:
             omitted = len(counts.causes) - _MAX_CAUSES
             clauses.append(

@@ -81,8 +81,8 @@ def _worth(zones: NumaState, refusal: Misfit) -> int:
 
 
 def _node(zones: NumaState) -> NumaNode:
-    named = (
+    as_zones = (
         Zone(f"node-{number}", dict(whole), dict(free))
         for number, (whole, free) in enumerate(zip(zones.allocatable, zones.free, strict=True))
     )
-    return NumaNode("", zones.policy, zones.scope, tuple(named))
+    return NumaNode("", zones.policy, zones.scope, tuple(as_zones))

@@ -105,21 +105,21 @@ class _Tally:
         self._required = required
         self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
         self._reservable = topology.reservable_index if whole and not shared else None
-        self._known: dict[tuple[DomainCapacity, EligibilityMap], _Counts] = {}
+        self._counts: dict[tuple[DomainCapacity, EligibilityMap], _Counts] = {}
 
     @property
     def size(self) -> int:
-        return len(self._known)
+        return len(self._counts)
 
     def of(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
         """The counts of one domain."""
-        known = self._known.get((content, match))
-        if known is None:
-            known = self._known[content, match] = self._count(content, match)
-        return known
+        counts = self._counts.get((content, match))
+        if counts is None:
+            counts = self._counts[content, match] = self._count(content, match)
+        return counts
 
     def _count(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
-        if content.level == self._required and self._unlabelled and not content.named:
+        if content.level == self._required and self._unlabelled and not content.has_name:
             return _Counts({self._unlabelled: content.size})
         if content.free is not None:
             cause, shortage = self._cause(content, content.free, match)
@@ -134,7 +134,7 @@ class _Tally:
             partly += [_Partly((place, *part.way), part.gangs, part.nodes) for part in counts.partly]
             for cause, shortage in counts.shortages.items():
                 shortages[cause] = max(shortage, shortages.get(cause, shortage))
-        if content.level == self._reservable and content.named and content.gang and causes[FITS]:
+        if content.level == self._reservable and content.has_name and content.gang and causes[FITS]:
             gangs = {host.gang for host in hosts(content) if host.gang}
             partly.append(_Partly((), tuple(sorted(gangs, key=natural)), causes.pop(FITS)))
         return _Counts(dict(causes), tuple(partly), shortages)
@@ -188,11 +188,11 @@ def _of_cluster(
     """The counts with those nodes that are outside of the tree."""
     total = len(view.base.nodes)
     outside = total - len((view.plain or view.tree).nodes)
-    known = {cause: count for cause, count in causes.items() if cause != FITS and count}
+    counted = {cause: count for cause, count in causes.items() if cause != FITS and count}
     if outside:
-        known[f"{OUTSIDE}{view.tree.topology.name or '(no label of any level)'}"] = outside
+        counted[f"{OUTSIDE}{view.tree.topology.name or '(no label of any level)'}"] = outside
     return NodeCounts(
-        total, dict(sorted(known.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
+        total, dict(sorted(counted.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
     )
 
 

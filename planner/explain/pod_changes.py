@@ -172,15 +172,15 @@ def _with_label(
 
 def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """Each device resource that no node has, under the nearest names of the same vendor."""
-    known = _offered_resources(problem.snapshot.base)
+    offered = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
-        if asked in known or "/" not in asked or not _offered(problem, asked):
+        if asked in offered or "/" not in asked or not _offered(problem, asked):
             continue
         vendor = asked.partition("/")[0]
         taken = {name for shape in _shapes(problem, names) for name in shape.requests}
         candidates = [
             name
-            for name in known - taken
+            for name in offered - taken
             if name.partition("/")[0] == vendor and alike(asked, name, _ALIKE_NAMES)
         ]
         for near in nearest(asked, candidates)[:_MAX_VALUES]:

@@ -130,22 +130,22 @@ def _shares(
         domain = domain_of[host.node]
         taken[domain] += count * gpus[pod_set]
         required[domain] = required[domain] and pod_set in demanding
-    now = search_space(problem.snapshot, best.tree, now=problem.now)
+    occupied = search_space(problem.snapshot, best.tree, now=problem.now)
     empty = search_space(problem.snapshot, best.tree, now=False)
     for domain in domains:
         place, level = first[domain], len(domain) - 1
         whole = empty.domain_above(place, level)[1]
         parted = 0 < whole.nvlink_size < _gpus(whole) and taken[domain] <= whole.nvlink_size
-        other = now.domain_above(place, level)[1].gang
+        other = occupied.domain_above(place, level)[1].gang
         yield DomainShare(domain, taken[domain], _gpus_in(whole, {}), required[domain], parted, other)
 
 
-def _gpus_in(capacity: DomainCapacity, known: dict[DomainCapacity, int]) -> int:
+def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int:
     """The GPUs of a domain; equal domains are one object, and are counted once."""
-    if capacity not in known:
-        inner = sum(_gpus_in(child, known) for child in capacity.children)
-        known[capacity] = inner if capacity.free is None else _gpus(capacity)
-    return known[capacity]
+    if capacity not in counts:
+        inner = sum(_gpus_in(child, counts) for child in capacity.children)
+        counts[capacity] = inner if capacity.free is None else _gpus(capacity)
+    return counts[capacity]
 
 
 def _gpus(host: DomainCapacity) -> int:

@@ -56,7 +56,7 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
     names = (assignment.node for assignment in reservation.assignments if assignment.node in tree.places)
     leaves = (tree.ancestor(name, level) for name in names)
     return Ended(
-        tuple(dict.fromkeys(key_of(topology.name, leaf.path) for leaf in leaves if leaf.named)), well
+        tuple(dict.fromkeys(key_of(topology.name, leaf.path) for leaf in leaves if leaf.has_name)), well
     )
 
 

@@ -105,15 +105,15 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     having = [fabric for fabric in fabrics if fabric.inside(domain)]
     if having:
         return having, problem
-    elsewhere = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
-    if elsewhere and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
+    pool = next((name for name, fabric in by_topology.items() if fabric.inside(domain)), "")
+    if pool and (levels_asked(problem.gang) or topologies_asked(problem.gang)):
         raise Refusal(
             "MultipleTopologies",
-            f"The request points into two topologies: the preferred domain {domain!r} is in {elsewhere}, "
+            f"The request points into two topologies: the preferred domain {domain!r} is in {pool}, "
             f"the rest means {', '.join(t.name for t in allowed)}. Name a domain of that one.",
         )
-    known = listed(names(fabrics), 12)
-    return fabrics, problem.noting(f"the preferred domain {domain!r} is not known; known are {known}")
+    domain_names = listed(names(fabrics), 12)
+    return fabrics, problem.noting(f"the preferred domain {domain!r} is not known; known are {domain_names}")
 
 
 def _fast_enough(

@@ -51,7 +51,7 @@ def domain_uses(snapshot: Snapshot) -> Iterator[DomainUse]:
             continue
         tree = snapshot.base.trees[topology.name]
         for branch in tree.levels[leaf_level(topology)]:
-            if branch.named:
+            if branch.has_name:
                 yield _use(snapshot, topology.name, branch.path, tree.names(branch))
 
 

@@ -164,10 +164,10 @@ def _crowding(
             if room is None and not newer:
                 continue
             apart = guarded or _keeps_apart(other)
-            known = room.counted.get(other.id, NOT_COUNTED) if room is not None else NOT_COUNTED
-            uncounted = _beyond(amounts, known.uses)
+            counted = room.counted.get(other.id, NOT_COUNTED) if room is not None else NOT_COUNTED
+            uncounted = _beyond(amounts, counted.uses)
             full = room is not None and any(room.free.get(resource, 0) < 0 for resource in own.get(node, ()))
-            if not uncounted and not full and not (apart and other.fingerprint != known.fingerprint):
+            if not uncounted and not full and not (apart and other.fingerprint != counted.fingerprint):
                 continue
             users.setdefault(node, []).append(other.gang)
             total = taken.setdefault(node, {})

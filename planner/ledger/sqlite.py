@@ -65,8 +65,8 @@ class SqliteLedger:
         self._path = os.fspath(path)
         self._busy_seconds = busy_seconds
         self._latest = float("-inf")
-        self._known: dict[sqlite_schema.Key, Reservation] = {}
-        self._known_at = -1  # no revision read so far
+        self._read: dict[sqlite_schema.Key, Reservation] = {}
+        self._read_at = -1  # no revision read so far
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -119,10 +119,10 @@ class SqliteLedger:
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN"):
             revision = sqlite_schema.revision(connection)
-            if revision != self._known_at:
-                self._known = sqlite_schema.read_all(connection, self._known)
-                self._known_at = revision
-        live = (r for r in self._known.values() if r.expires is None or r.expires > now)
+            if revision != self._read_at:
+                self._read = sqlite_schema.read_all(connection, self._read)
+                self._read_at = revision
+        live = (r for r in self._read.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
 
     def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
@@ -134,7 +134,7 @@ class SqliteLedger:
         return Taken(held, frozenset(name for name, former in before.items() if former is None))
 
     def _reserve(self, connection: sqlite3.Connection, wish: Wish) -> Reservation:
-        near = sqlite_schema.near(connection, wish.reservation, self._known)
+        near = sqlite_schema.near(connection, wish.reservation, self._read)
         verdict = judge(wish.reservation, wish.planned_on, near, wish.headroom)
         if isinstance(verdict, Blocked):
             raise Conflict(verdict.holder)
@@ -203,7 +203,7 @@ class SqliteLedger:
         if self._connection is not None and (self._path != MEMORY or self._closed):
             self._connection.close()
             self._connection = None
-            self._known, self._known_at = {}, -1
+            self._read, self._read_at = {}, -1
 
 
 @contextmanager

@@ -124,13 +124,13 @@ def sweep(connection: sqlite3.Connection, now: float) -> None:
         advance(connection)
 
 
-def read_all(connection: sqlite3.Connection, known: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
+def read_all(connection: sqlite3.Connection, former: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
     """All reservations in the order of their ids, expired ones too.
 
-    Those in `known` (the former result) are not decoded again, so that one change in a large book costs
+    Those in `former` (the former result) are not decoded again, so that one change in a large book costs
     little.
     """
-    return _read(connection, "TRUE", {}, known)
+    return _read(connection, "TRUE", {}, former)
 
 
 def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
@@ -140,11 +140,11 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
 
 
 def near(
-    connection: sqlite3.Connection, wanted: Reservation, known: Mapping[Key, Reservation]
+    connection: sqlite3.Connection, wanted: Reservation, former: Mapping[Key, Reservation]
 ) -> list[RecordedReservation]:
     """Every reservation that could conflict with `wanted`, and the one of its id: the input of `judge`.
 
-    `known` as in `read_all`.
+    `former` as in `read_all`.
     """
     held = _held_domains(wanted)
     bindings = {
@@ -154,7 +154,7 @@ def near(
         "ranges": json.dumps([_within(domain) for domain in held]),
         "nodes": json.dumps(sorted(wanted.touched)),
     }
-    reservations = _read(connection, f"id IN ({_NEAR})", bindings, known)
+    reservations = _read(connection, f"id IN ({_NEAR})", bindings, former)
     return [RecordedReservation(reservation, since) for (_, since, *_), reservation in reservations.items()]
 
 
@@ -162,21 +162,21 @@ def _read(
     connection: sqlite3.Connection,
     where: str,
     bindings: Mapping[str, object],
-    known: Mapping[Key, Reservation],
+    former: Mapping[Key, Reservation],
 ) -> dict[Key, Reservation]:
-    """The reservations that match a condition, in the order of their ids; those in `known` are not decoded
+    """The reservations that match a condition, in the order of their ids; those in `former` are not decoded
     again.
     """
     columns = "id, since, state, expires, owner_uid"
     keys = connection.execute(
         f"SELECT {columns} FROM reservation WHERE {where} ORDER BY id", bindings
     ).fetchall()
-    unknown = json.dumps([key[0] for key in keys if key not in known])
+    unknown = json.dumps([key[0] for key in keys if key not in former])
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM reservation WHERE id IN (SELECT value FROM json_each(?))", (unknown,)
     )
     fresh = {row[0]: _reservation(row) for row in rows}
-    return {key: known[key] if key in known else fresh[key[0]] for key in keys}
+    return {key: former[key] if key in former else fresh[key[0]] for key in keys}
 
 
 def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:

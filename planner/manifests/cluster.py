@@ -138,8 +138,8 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
         raise InputError("the object has no kind", where.at_path("kind"))
     if kind.endswith("List") and "items" in document:
         for item in sequence(document.get("items"), where.at_path("items")):
-            known = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
-            typed = {**known, **item} if kind != "List" and isinstance(item, Mapping) else item
+            of_list = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+            typed = {**of_list, **item} if kind != "List" and isinstance(item, Mapping) else item
             yield from _objects(typed, where, depth + 1)
         return
     yield document, _name(document, kind, where)
@@ -192,8 +192,8 @@ def _read_pod(objects: _ClusterObjects, item: Mapping[str, object], where: Where
 
 def _read_topology(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     topology = topology_from(item, where)
-    for known in objects.topologies:
-        if known.name == topology.name and known.source == topology.source:
+    for earlier in objects.topologies:
+        if earlier.name == topology.name and earlier.source == topology.source:
             raise InputError("two Topologies of one kind have this name", where.at_path("metadata.name"))
     objects.topologies.append(topology)
     if links := links_of(item, where):
@@ -283,8 +283,8 @@ def _read_space(objects: _ClusterObjects, item: Mapping[str, object], where: Whe
 
 
 def _read_priority(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
-    known = priority_class_from(item, where)
-    objects.priorities[known.name] = known
+    priority_class = priority_class_from(item, where)
+    objects.priorities[priority_class.name] = priority_class
 
 
 def _read_storage(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
@@ -318,8 +318,8 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 def aliased(topology: Topology, settings: SchedulerSettings) -> Topology:
     """The topology with the level names of KAI's ConfigMap that refer to one of its labels."""
-    named = {name: label for name, label in settings.aliases.items() if label in topology.levels}
-    return replace(topology, aliases={**named, **topology.aliases}) if named else topology
+    aliases = {name: label for name, label in settings.aliases.items() if label in topology.levels}
+    return replace(topology, aliases={**aliases, **topology.aliases}) if aliases else topology
 
 
 _Reader = Callable[[_ClusterObjects, Mapping[str, object], Where], None]

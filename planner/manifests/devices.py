@@ -49,14 +49,14 @@ def _rules(
     places = _places(requests, where)
     for index, constraint in enumerate(maps(devices.get("constraints"), where)):
         field_place = where.below(f"[{index}]")
-        named = strings(constraint.get("requests"), field_place.below("requests"))
-        for name in named:
+        request_names = strings(constraint.get("requests"), field_place.below("requests"))
+        for name in request_names:
             if name not in places:
                 raise InputError(
                     f"no request of the claim is named {name!r}; there are {', '.join(places) or 'none'}",
                     field_place.below("requests"),
                 )
-        named_places = {place for name in named for place in places[name]}
+        named_places = {place for name in request_names for place in places[name]}
         for key, distinct in (("matchAttribute", False), ("distinctAttribute", True)):
             if attribute := text(constraint.get(key), field_place.below(f"{key}")):
                 yield DeviceConstraint(attribute, distinct, tuple(sorted(named_places)))

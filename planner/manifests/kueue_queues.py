@@ -16,11 +16,11 @@ from planner.model.errors import Where
 @dataclass(slots=True)
 class KueueQueues:
     """`queues`: LocalQueues, NAMESPACE/NAME, to their ClusterQueue; `flavors`: ClusterQueues to the names of
-    their flavors; `named`: ResourceFlavors to their topologyName, "" for none."""
+    their flavors; `topology_of`: ResourceFlavors to their topologyName, "" for none."""
 
     queues: dict[str, str] = field(default_factory=dict)
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    named: dict[str, str] = field(default_factory=dict)
+    topology_of: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, key: str, item: Mapping[str, object], where: Where) -> None:
         """An object of Kueue's; any other kind is left aside. Raises `InputError` for a malformed one."""
@@ -37,13 +37,13 @@ class KueueQueues:
                 for flavor in maps(group.get("flavors"), place)
             )
         elif kind == "ResourceFlavor":
-            self.named[name] = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
+            self.topology_of[name] = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
 
     def topologies(self) -> dict[str, frozenset[str]]:
         """By LocalQueue the Topologies of its flavors; one whose flavors are not all known is left out."""
-        known = {
-            queue: [self.named[flavor] for flavor in self.flavors[cluster_queue]]
+        by_queue = {
+            queue: [self.topology_of[flavor] for flavor in self.flavors[cluster_queue]]
             for queue, cluster_queue in self.queues.items()
-            if cluster_queue in self.flavors and self.named.keys() >= set(self.flavors[cluster_queue])
+            if cluster_queue in self.flavors and self.topology_of.keys() >= set(self.flavors[cluster_queue])
         }
-        return {queue: frozenset(filter(None, names)) for queue, names in sorted(known.items())}
+        return {queue: frozenset(filter(None, names)) for queue, names in sorted(by_queue.items())}

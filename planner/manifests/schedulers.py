@@ -128,12 +128,12 @@ def is_sign(group: str, kind: str) -> bool:
 def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
     """The schedulers that a bound pod shows: its own, unless that is the default, and the one that it is."""
     own = text(spec.get("schedulerName"), where.at_path("spec.schedulerName"))
-    named = [own] if own and own != DEFAULT_SCHEDULER else []
+    names = [own] if own and own != DEFAULT_SCHEDULER else []
     apps = {labels.get("app", ""), labels.get("app.kubernetes.io/name", "")}
-    named += [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
+    names += [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
     for container in maps(spec.get("containers"), where.at_path("spec.containers")):
-        named += _run_by(container)
-    return tuple(dict.fromkeys(named))
+        names += _run_by(container)
+    return tuple(dict.fromkeys(names))
 
 
 def _run_by(container: Mapping[str, object]) -> Iterator[str]:
@@ -198,10 +198,10 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
 
     `unread`: kinds that may not be read, of whose objects nothing is known.
     """
-    known = [system for kind, system in _QUEUES.items() if kind not in unread]
+    listed_systems = [system for kind, system in _QUEUES.items() if kind not in unread]
     return SchedulersSeen(
         _shown(seen.shown, pods),
-        {system: seen.queues.get(system, frozenset()) for system in known},
+        {system: seen.queues.get(system, frozenset()) for system in listed_systems},
         {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
         seen.queue_topologies,
         watched=True,

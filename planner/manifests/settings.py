@@ -126,8 +126,8 @@ def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where
     policies = dict(settings.policies)
     for entry in maps(config.get("policies"), where):
         policy = _policy(entry, where)
-        known = policy.level in aliases
-        level = policy.level if known else _KAI_WORDS.get(policy.level, policy.level)
+        is_alias = policy.level in aliases
+        level = policy.level if is_alias else _KAI_WORDS.get(policy.level, policy.level)
         policies[policy.name] = replace(policy, level=level)
     return replace(settings, aliases=aliases, policies=policies)
 

@@ -34,9 +34,12 @@ class PriorityClasses:
     def value(self, name: str) -> int | None:
         """The priority of pods that name this class, "" for none; None for a class that is not there."""
         if name:
-            known = self.by_name.get(name)
-            return known.value if known is not None else SYSTEM_CLASSES.get(name)
-        return min((known.value for known in self.by_name.values() if known.is_default), default=0)
+            priority_class = self.by_name.get(name)
+            return priority_class.value if priority_class is not None else SYSTEM_CLASSES.get(name)
+        return min(
+            (priority_class.value for priority_class in self.by_name.values() if priority_class.is_default),
+            default=0,
+        )
 
 
 NO_CLASSES = PriorityClasses()
@@ -44,5 +47,5 @@ NO_CLASSES = PriorityClasses()
 
 def priority_of(classes: PriorityClasses, group: PodGroup) -> int:
     """The highest priority among a gang's pods; a class that is not there gives 0."""
-    named = {pod_set.shape.priority_class for pod_set in group.pod_sets}
-    return max((classes.value(name) or 0 for name in named), default=0)
+    class_names = {pod_set.shape.priority_class for pod_set in group.pod_sets}
+    return max((classes.value(name) or 0 for name in class_names), default=0)

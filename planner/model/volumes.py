@@ -81,7 +81,10 @@ class Volumes:
         """The class of a claim, the default one where it names none; None where it is not known."""
         if claim.storage_class is not None:
             return self.classes.get(claim.storage_class)
-        return next((known for _, known in sorted(self.classes.items()) if known.default), None)
+        return next(
+            (storage_class for _, storage_class in sorted(self.classes.items()) if storage_class.default),
+            None,
+        )
 
 
 NO_VOLUMES = Volumes()

@@ -73,12 +73,12 @@ class NodeGroup:
         """One node for each way in which the nodes differ in these labels, with how many are like it."""
         if NODE_NAME_FIELD in keys:
             return tuple((node, 1) for node in self.nodes)
-        known = self._distinct.get(keys)
-        if known is None:
-            known = _distinct(self.nodes, sorted(keys))
+        groups = self._distinct.get(keys)
+        if groups is None:
+            groups = _distinct(self.nodes, sorted(keys))
             if len(self._distinct) < _MOST_REMEMBERED:
-                self._distinct[keys] = known
-        return known
+                self._distinct[keys] = groups
+        return groups
 
 
 def _distinct(nodes: Iterable[Node], keys: list[str]) -> tuple[tuple[Node, int], ...]:

@@ -17,7 +17,7 @@ def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: S
         return "holds nothing (bayplan.dev/reserve: none)"
     if held.mode == "nodes":
         return f"holds what it uses: {_used(gang, held, assignments)}{_kept_from(topology, held)}"
-    whole = _named(topology, held.domains)
+    whole = _words(topology, held.domains)
     if not held.shares:
         return f"holds {whole} (bayplan.dev/reserve: domain)"
     return f"holds {whole}, because it {_reason(topology, held)}"
@@ -47,10 +47,10 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
 def _kept_from(topology: Topology, held: Holding) -> str:
     """The domain that the gang would hold if others were not there; "" where there is none."""
     other = next((share for share in held.shares if share.other_gang and share.required), None)
-    return "" if other is None else f", for {other.other_gang} is in {_named(topology, (other.domain,))} too"
+    return "" if other is None else f", for {other.other_gang} is in {_words(topology, (other.domain,))} too"
 
 
-def _named(topology: Topology, domains: Sequence[Domain]) -> str:
+def _words(topology: Topology, domains: Sequence[Domain]) -> str:
     """As in "the rack r1", or "r1, r2" of several."""
     names = listed([name_of(domain) for domain in domains])
     return f"the {short(topology.levels[len(domains[0]) - 1])} {names}" if len(domains) == 1 else names

@@ -42,8 +42,8 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
     distinct = sorted(dict.fromkeys(nodes), key=natural)
     labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
     hosts = sorted({_hostname(snapshot, node) for node in labelled}, key=natural)
-    named: tuple[Term, ...] = ((Requirement(HOSTNAME, "In", tuple(hosts)),),) if hosts else ()
-    return named + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
+    by_host: tuple[Term, ...] = ((Requirement(HOSTNAME, "In", tuple(hosts)),),) if hosts else ()
+    return by_host + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
 
 
 def _alike(group: PodGroup, name: str) -> set[str]:

@@ -51,11 +51,15 @@ def in_one_clique(
     """
     namespace = group.name.partition("/")[0]
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
-    named = [t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)]
-    if group.size < 2 or not claiming or not named or sum(p.count for p in claiming) < 2:
+    having_cliques = [
+        t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)
+    ]
+    if group.size < 2 or not claiming or not having_cliques or sum(p.count for p in claiming) < 2:
         return group
-    inner_levels = {level for t in named for level in t.levels[t.index(CLIQUE_LABEL) :]}
-    inner_levels |= {word for t in named for word, level in t.aliases.items() if level in inner_levels}
+    inner_levels = {level for t in having_cliques for level in t.levels[t.index(CLIQUE_LABEL) :]}
+    inner_levels |= {
+        word for t in having_cliques for word, level in t.aliases.items() if level in inner_levels
+    }
     loose = {p.name for p in claiming if p.constraint.required not in inner_levels}
     if group.constraint.required in inner_levels or not loose:
         return group

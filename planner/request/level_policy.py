@@ -17,12 +17,12 @@ def by_policy(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     itself states takes precedence.
     """
     policies = snapshot.base.settings.policies
-    named = [name.strip() for name in group.policy.split(",") if name.strip()]
-    known = [policies[name] for name in named if name in policies]
-    if known:
-        heaviest = max(known, key=lambda policy: (policy.weight, policy.name))
+    names = [name.strip() for name in group.policy.split(",") if name.strip()]
+    policies_named = [policies[name] for name in names if name in policies]
+    if policies_named:
+        heaviest = max(policies_named, key=lambda policy: (policy.weight, policy.name))
         return replace(group, constraint=_of_policy(heaviest, group.constraint))
-    if not named:
+    if not names:
         return group
     offered = ", ".join(sorted(policies)) or "none, as no kai-scheduler-config is known"
     warning = f"topology policy {group.policy!r} is not known; the policies are: {offered}"

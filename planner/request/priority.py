@@ -23,7 +23,7 @@ def _notes(classes: PriorityClasses, shape: PodShape) -> Iterator[str]:
     if value is None and classes.by_name:
         yield (
             f"PriorityClass {name!r} is not in this cluster, so the API server refuses the pods; use "
-            f"{_known(classes)} or leave priorityClassName out"
+            f"{_all_classes(classes)} or leave priorityClassName out"
         )
     if stated is not None and stated != value:
         gives = f"PriorityClass {name!r}" if name else "no priorityClassName"
@@ -34,6 +34,8 @@ def _notes(classes: PriorityClasses, shape: PodShape) -> Iterator[str]:
         )
 
 
-def _known(classes: PriorityClasses) -> str:
-    ordered = sorted(classes.by_name.values(), key=lambda known: (-known.value, known.name))
-    return listed([f"{known.name} ({known.value})" for known in ordered])
+def _all_classes(classes: PriorityClasses) -> str:
+    ordered = sorted(
+        classes.by_name.values(), key=lambda priority_class: (-priority_class.value, priority_class.name)
+    )
+    return listed([f"{priority_class.name} ({priority_class.value})" for priority_class in ordered])

@@ -21,13 +21,13 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
     Raises `Refusal`: `UnknownTopology`, `UnknownLevel` or `MultipleTopologies`.
     """
-    named = _named(snapshot, group)
+    asked_topologies = _topologies_by_name(snapshot, group)
     levels = levels_asked(group)
     having = {level: tuple(t for t in snapshot.topologies if resolve(t, level)) for _, level in levels}
     for place, level in levels:
         if not having[level]:
-            raise _unknown_level(snapshot, named, place, level)
-    topologies = named or snapshot.topologies
+            raise _unknown_level(snapshot, asked_topologies, place, level)
+    topologies = asked_topologies or snapshot.topologies
     for place, level in levels:
         matching = tuple(t for t in topologies if t in having[level])
         if not matching:
@@ -39,9 +39,9 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
                 f"topology; use the levels of one of them.",
             )
         topologies = matching
-    if not named:
+    if not asked_topologies:
         topologies = _followed(snapshot, group, topologies)
-    if named or levels:
+    if asked_topologies or levels:
         _check_pools(snapshot, group, topologies)
     return topologies
 
@@ -60,9 +60,9 @@ def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, .
     return tuple(t for t in topologies if t in own or not covered.issuperset(trees[t.name].index))
 
 
-def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
+def _topologies_by_name(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
     asked = topologies_asked(group)
-    known = {topology.name: topology for topology in snapshot.topologies if topology.name}
+    by_name = {topology.name: topology for topology in snapshot.topologies if topology.name}
     different = list(dict.fromkeys(name for _, name in asked))
     if len(different) > 1:
         places = " and ".join(f"{place} says {name}" for place, name in asked)
@@ -71,20 +71,22 @@ def _named(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
             f"The request names two topologies: {places}. One gang has one topology; keep one of them.",
         )
     for place, name in asked:
-        if name not in known:
+        if name not in by_name:
             raise Refusal(
                 "UnknownTopology",
-                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(known))}.",
+                f"{place} is {name!r}, which the cluster does not have; it has {_list(tuple(by_name))}.",
             )
-    return tuple(known[name] for name in different)
+    return tuple(by_name[name] for name in different)
 
 
-def _unknown_level(snapshot: Snapshot, named: tuple[Topology, ...], place: str, level: str) -> Refusal:
-    known = "; ".join(
+def _unknown_level(
+    snapshot: Snapshot, asked_topologies: tuple[Topology, ...], place: str, level: str
+) -> Refusal:
+    levels = "; ".join(
         f"{t.name} has {_list(t.levels)}" if t.name else f"the nodes' labels give {_list(t.levels)}"
-        for t in named or snapshot.topologies
+        for t in asked_topologies or snapshot.topologies
     )
-    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {known}.")
+    return Refusal("UnknownLevel", f"{place} is {level!r}, which is no level here: {levels}.")
 
 
 def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> None:
@@ -113,15 +115,15 @@ def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology
     trees = snapshot.base.trees
     if any(len(trees[t.name].index) == len(snapshot.nodes) for t in topologies):
         return  # no node is elsewhere
-    elsewhere = ""
+    other_topology = ""
     for node in snapshot.nodes.values():
         if affinity_allows(shape, node):
             if any(node.name in trees[t.name].index for t in topologies):
                 return
             other_names = (n for n, tree in trees.items() if node.name in tree.index)
-            elsewhere = elsewhere or next(other_names, "")
-    if elsewhere:
-        raise _two_pools(topologies[0].name, elsewhere, pod_set.name)
+            other_topology = other_topology or next(other_names, "")
+    if other_topology:
+        raise _two_pools(topologies[0].name, other_topology, pod_set.name)
 
 
 def _two_pools(topology: str, other_topology: str, pod_set: str) -> Refusal:

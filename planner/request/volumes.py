@@ -67,27 +67,27 @@ class Reach:
 def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """The gang, restricted to the nodes that its pods' volumes can be used from; unchanged where nothing is
     known of volumes. Raises `Refusal` for a claim that takes fewer pods than mount it."""
-    known = snapshot.base.volumes
-    if not known or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
+    volumes = snapshot.base.volumes
+    if not volumes or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
         return group
     namespace, notes = group.name.partition("/")[0], dict[str, None]()
-    _check_shared(known, namespace, group, notes)
+    _check_shared(volumes, namespace, group, notes)
     sets = tuple(
-        _restricted(snapshot, pod_set, _reaches(known, namespace, group, pod_set, notes))
+        _restricted(snapshot, pod_set, _reaches(volumes, namespace, group, pod_set, notes))
         for pod_set in group.pod_sets
     )
     warnings = tuple(dict.fromkeys((*group.warnings, *notes)))
     return replace(group, pod_sets=sets, warnings=warnings)
 
 
-def _check_shared(known: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
+def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
     """Looks at claims that several pods of the gang mount. Raises `Refusal`."""
     counts = Counter[str]()
     for pod_set in group.pod_sets:
         for use in pod_set.shape.volumes:
             counts[use.claim] += 0 if use.own else pod_set.count
     for name, count in counts.items():
-        claim = known.claims.get(f"{namespace}/{name}")
+        claim = volumes.claims.get(f"{namespace}/{name}")
         if claim is None or count < 2:
             continue
         subject = f"{pods(count)} mount the claim {name}, which"
@@ -104,16 +104,16 @@ def _check_shared(known: Volumes, namespace: str, group: PodGroup, notes: dict[s
 
 
 def _reaches(
-    known: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
+    volumes: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
 ) -> Iterator[tuple[Reach, ...]]:
     """For each claim of a pod the reaches of which one must hold; none for a claim that is no limit."""
     for use in pod_set.shape.volumes:
         if not use.stateful_set:
-            claims = [(use.claim, use.own or known.claims.get(f"{namespace}/{use.claim}"))]
+            claims = [(use.claim, use.own or volumes.claims.get(f"{namespace}/{use.claim}"))]
         else:
             names = [f"{use.claim}-{use.stateful_set}-{number}" for number in _ordinals(group, pod_set, use)]
-            claims = [(name, known.claims.get(f"{namespace}/{name}", use.own)) for name in names]
-        reaches = [_reach(known, name, claim, notes) for name, claim in claims]
+            claims = [(name, volumes.claims.get(f"{namespace}/{name}", use.own)) for name in names]
+        reaches = [_reach(volumes, name, claim, notes) for name, claim in claims]
         if len({reach and (reach.terms, reach.zones) for reach in reaches}) > 1:
             shown = listed([name for name, _ in claims])
             notes[f"the volumes of claims {shown} are in different places: each pod may find another's"] = (
@@ -132,14 +132,14 @@ def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Itera
     return range(use.first, use.first + pod_set.count)
 
 
-def _reach(known: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str, None]) -> Reach | None:
+def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str, None]) -> Reach | None:
     """Where the volume of a claim can be used; None for everywhere, as far as can be told."""
     if claim is None:
         notes[f"the claim {name} is not known: its pods wait for it, and its volume is not planned"] = None
         return None
     if claim.bound:
-        return _bound(name, known.volumes.get(claim.volume), claim.volume, notes)
-    storage = known.class_of(claim)
+        return _bound(name, volumes.volumes.get(claim.volume), claim.volume, notes)
+    storage = volumes.class_of(claim)
     if storage is None or not storage.waits or claim.volume:
         kind = f"class {storage.name}, which binds at once" if storage else "no class that is known"
         notes[f"the claim {name} ({kind}) has no volume yet: its pods wait until it has"] = None
@@ -153,7 +153,7 @@ def _reach(known: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str
         )
     if storage.provisions and not storage.topologies:
         return None
-    serving = [volume for volume in known.volumes.values() if _serves(volume, claim, storage.name)]
+    serving = [volume for volume in volumes.volumes.values() if _serves(volume, claim, storage.name)]
     if any(not volume.affinity for volume in serving):
         return None
     terms = tuple(dict.fromkeys(term for volume in serving for term in volume.affinity))
@@ -225,10 +225,10 @@ def _exclusion(snapshot: Snapshot, reaches: tuple[Reach, ...]) -> NodeExclusion:
     terms = [term for reach in reaches for term in reach.terms or ((),)]
     keys = {requirement.key for term in terms for requirement in term}
     simple = all(len(term) == 1 and term[0].operator == "In" for term in terms)
-    now = all(reach.now for reach in reaches)
+    only_now = all(reach.now for reach in reaches)
     if simple and len(keys) == 1 and not any(reach.zones for reach in reaches):
         values = frozenset(value for term in terms for value in term[0].values if value)
-        return NodeExclusion(keys.pop(), values, first.cause, inside=True, now=now)
+        return NodeExclusion(keys.pop(), values, first.cause, inside=True, now=only_now)
     reached = (node for node in snapshot.nodes.values() if any(reach.holds(node) for reach in reaches))
     names = frozenset(node.name for node in reached)
-    return NodeExclusion(NODE_NAME_FIELD, names, first.cause, inside=True, now=now)
+    return NodeExclusion(NODE_NAME_FIELD, names, first.cause, inside=True, now=only_now)

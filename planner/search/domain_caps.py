@@ -35,7 +35,7 @@ class DomainCap:
 
     def of(self, branch: Subtree) -> CountCap | None:
         """The cap of one domain of the level."""
-        if not branch.named:
+        if not branch.has_name:
             return None
         max_pods = self.by_domain.get(branch, self.by_value(value_of(branch)))
         return None if max_pods is None else (self.keepers, self.counted, max_pods)

@@ -144,13 +144,13 @@ class DomainRanking:
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
         """Whether domains of the level in here may be used: they have the labels, and nobody is there."""
-        if capacity.level in self._together and not capacity.named:
+        if capacity.level in self._together and not capacity.has_name:
             return False
         return not (clear and capacity.level == level and capacity.gang)
 
     def _keeps_apart(self, capacity: DomainCapacity) -> bool:
         """Whether pods that must differ over this level would be in one of its domains."""
-        return capacity.named and capacity.level in self._apart
+        return capacity.has_name and capacity.level in self._apart
 
 
 def _different(

@@ -145,7 +145,7 @@ class _Matching:
         self._pod_classes = pod_classes
         labels = {key for pod_class in pod_classes for key in _keys(pod_class.shape)}
         self._keys = sorted(labels | ({PRODUCT_LABEL} if divided else set()))
-        self._named = _names(pod_classes)
+        self._node_names = _names(pod_classes)
         self._by_value: dict[tuple[str | None, ...], EligibilityMap] = {}
         self._maps: dict[object, EligibilityMap] = {}
         self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
@@ -155,9 +155,9 @@ class _Matching:
         match = self._map_of.get(tree.root)
         if match is not None:
             return match
-        if self._named is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
+        if self._node_names is None or self._keys != [NODE_NAME_FIELD] or not tree.leads:
             return self._match(tree, tree.root, None)
-        reached = {branch for name in self._named if name in tree.places for branch in tree.way(name)}
+        reached = {branch for name in self._node_names if name in tree.places for branch in tree.way(name)}
         return self._match(tree, tree.root, reached)
 
     def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:
@@ -181,7 +181,7 @@ class _Matching:
 
     def _host(self, node: Node) -> EligibilityMap:
         # Nodes that are asked for by name are told apart by it; all others are alike.
-        name = node.name if self._named is None or node.name in self._named else ""
+        name = node.name if self._node_names is None or node.name in self._node_names else ""
         values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
         match = self._by_value.get(values)
         if match is None:

@@ -203,9 +203,9 @@ def test_a_leaf_that_is_merely_due_waits_until_clients_know_the_ca():
     """Where they have not the bundle yet it is left; where it has ended there is nothing to wait for."""
     material, _ = renewed(Material(), NAMES, NOW)
     due, over = NOW + 140 * DAY, NOW + 150 * DAY
-    assert renewed(material, NAMES, due, known=False) == (material, ())
+    assert renewed(material, NAMES, due, distributed=False) == (material, ())
     assert renewed(material, NAMES, due)[0].leaf != material.leaf
-    assert renewed(material, NAMES, over, known=False)[0].leaf != material.leaf
+    assert renewed(material, NAMES, over, distributed=False)[0].leaf != material.leaf
 
 
 def test_a_ca_is_renewed_whether_clients_know_the_former_or_not():
@@ -214,7 +214,7 @@ def test_a_ca_is_renewed_whether_clients_know_the_former_or_not():
     due = NOW + 140 * DAY
     leaf = issue(material.ca, NAMES, due)
     aged = Material(material.ca, leaf, material.trusted)
-    after, _ = renewed(aged, NAMES, NOW + 351 * DAY, known=False)
+    after, _ = renewed(aged, NAMES, NOW + 351 * DAY, distributed=False)
     assert after.ca != material.ca
     assert after.trusted == (after.ca.certificate, material.ca.certificate)
-    assert renewed(after, NAMES, NOW + 352 * DAY, known=False)[0].ca == after.ca
+    assert renewed(after, NAMES, NOW + 352 * DAY, distributed=False)[0].ca == after.ca

@@ -83,22 +83,22 @@ class Environment:
 
         `settings` serve where the files say nothing.
         """
-        known = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
-        configured = own_parameters(known)
+        kept = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
+        configured = own_parameters(kept)
         # Commands that read no policies see the settings of the cluster all the same.
         settings_by_namespace = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
         return cls(
-            namespaces(known),
-            FileParams(known),
-            podgroups=pod_groups(known),
+            namespaces(kept),
+            FileParams(kept),
+            podgroups=pod_groups(kept),
             settings=settings_by_namespace,
             configured=configured,
         )
 
     def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
         """The request with its Namespace object, where that is known here."""
-        known = self.namespaces.get(request.namespace)
-        return request if known is None else replace(request, namespace_object=known)
+        namespace = self.namespaces.get(request.namespace)
+        return request if namespace is None else replace(request, namespace_object=namespace)
 
     def with_parameters(self, parameters: Parameters) -> Environment:
         """With these parameters in force, and the settings that they say."""
@@ -119,8 +119,8 @@ class Environment:
     def mode(self, request: AdmissionRequest) -> ModeInForce:
         """The mode of the request's namespace; of a Namespace itself that which it is to have."""
         itself = request.kind.kind == "Namespace" and request.object is not None
-        known = request.object if itself else self.with_namespace(request).namespace_object
-        return mode_in_force(known, self.settings(request.namespace))
+        namespace = request.object if itself else self.with_namespace(request).namespace_object
+        return mode_in_force(namespace, self.settings(request.namespace))
 
     def observed(self, names: Iterable[str]) -> frozenset[str]:
         """Those of these namespaces in which nothing is enforced."""

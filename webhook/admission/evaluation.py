@@ -163,7 +163,7 @@ class Evaluation:
     # What the policy engine asks for.
 
     @property
-    def known(self) -> frozenset[str]:
+    def variable_names(self) -> frozenset[str]:
         """Without a cluster there is no `plan`; `cluster` says then that nothing is known."""
         names = ("gang", "cluster") if self._context.snapshot is None else ("gang", "cluster", "plan")
         return frozenset(names)
@@ -203,12 +203,12 @@ class Evaluation:
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
         """`gang`; but for `podSet` it is the same for the object and all its templates."""
         workload = self.workload(obj)
-        known = self._gang_read
-        if known is None or known[0] is not workload or known[1] is not obj:
+        remembered = self._gang_read
+        if remembered is None or remembered[0] is not workload or remembered[1] is not obj:
             namespace, others = self._context.request.namespace, self._other_members(obj, workload)
             gang = gang_variable(workload, namespace, "", obj, others, self._reserved)
-            known = self._gang_read = workload, obj, gang
-        return {**known[2], "podSet": pod_set}
+            remembered = self._gang_read = workload, obj, gang
+        return {**remembered[2], "podSet": pod_set}
 
     def _other_members(self, obj: Json, workload: Workload) -> list[GroupMember]:
         """Pods of the object's own PodGroups that other objects make, or that are bound already."""

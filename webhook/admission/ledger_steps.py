@@ -60,11 +60,11 @@ def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple
     """What the plan newly reserves; a replayed gang has just that already, among those `before`."""
     if plan is None:
         return ()
-    known = [reservation_identity(held) for held in before]
+    identities = [reservation_identity(held) for held in before]
     return tuple(
         Reserve(held, plan.snapshot.revision, headroom(plan.snapshot, held))
         for held in plan.reservations
-        if reservation_identity(held) not in known
+        if reservation_identity(held) not in identities
     )
 
 
@@ -127,8 +127,8 @@ def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
     moment ago."""
     metadata = (request.object or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    named = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None
-    return tuple(_ID.findall(named)[:MOST_NAMED]) if isinstance(named, str) else ()
+    annotation = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None
+    return tuple(_ID.findall(annotation)[:MOST_NAMED]) if isinstance(annotation, str) else ()
 
 
 def _uid(obj: Mapping[str, Any] | None) -> str:

@@ -72,10 +72,10 @@ class Parameters:
     def settings(self, chosen: Callable[[str], Settings], namespace: str) -> Settings:
         """The settings of a namespace: these parameters over what was `chosen` without them."""
         without, key = chosen(namespace), self._key(namespace)
-        known = self._settings.get(key)
-        if known is None or known[0] is not without:
-            known = self._settings[key] = without, self._over(without, self.texts.scoped.get(key, {}))
-        return known[1]
+        remembered = self._settings.get(key)
+        if remembered is None or remembered[0] is not without:
+            remembered = self._settings[key] = without, self._over(without, self.texts.scoped.get(key, {}))
+        return remembered[1]
 
     def _over(self, settings: Settings, own: Mapping[str, str]) -> Settings:
         for name, row in SETTING_KEYS.items():

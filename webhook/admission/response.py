@@ -91,8 +91,8 @@ def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
 
 def _preview(plan: WorkloadPlan) -> str:
     name = plan.first.group.name if plan.placed else "it"
-    now = f"Now it would be {plan.decision}: {plan.message()}"
-    return f"{name} is suspended, and holds nothing until it is resumed. {now}"
+    outcome = f"Now it would be {plan.decision}: {plan.message()}"
+    return f"{name} is suspended, and holds nothing until it is resumed. {outcome}"
 
 
 def _pointers(effects: Iterable[Effect]) -> str:

@@ -125,8 +125,8 @@ def _json(value: Any, meter: Meter) -> Any:
     if isinstance(value, Optional):
         return _json(value.value, meter) if value.present else None
     if isinstance(value, JSONPatch):
-        given = {"op": value.op, "path": value.path, "from": value.source}
-        patch: dict[str, Any] = {name: text for name, text in given.items() if text or name != "from"}
+        members = {"op": value.op, "path": value.path, "from": value.source}
+        patch: dict[str, Any] = {name: text for name, text in members.items() if text or name != "from"}
         return {**patch, "value": _json(value.value, meter)} if value.has_value else patch
     return _rare_json(value)
 

@@ -83,9 +83,9 @@ def _unenforced(
     planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
 ) -> Iterator[str]:
     """A line for each namespace in which nothing of this would be done."""
-    known = {**around.namespaces, **namespaces(document.value for document in documents)}
+    by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
     for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in planned_gangs):
-        force = mode_in_force(known.get(name), around.settings(name))
+        force = mode_in_force(by_name.get(name), around.settings(name))
         if force.warning:
             yield f"Warning: {force.warning}"
         if not force.enforces:

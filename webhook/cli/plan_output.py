@@ -97,10 +97,10 @@ def _pods(answer: Answer) -> str:
 
 def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
     """A line for each gang of several pods with GPUs, and the model and the rule in words."""
-    known = [
+    worths = [
         (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
     ]
-    if not known:
+    if not worths:
         return
     rows = [
         (
@@ -109,11 +109,11 @@ def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
             _baseline_words(planned.placed, value),
             value.placement.rates.words,
         )
-        for planned, value in known
+        for planned, value in worths
     ]
     out.print()
     out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
-    out.print(f"  model: {known[0][1].placement.estimate.model}; topology-blind: {RULE}")
+    out.print(f"  model: {worths[0][1].placement.estimate.model}; topology-blind: {RULE}")
 
 
 def _time(layout: GangLayout) -> str:

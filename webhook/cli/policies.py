@@ -163,8 +163,8 @@ def _rule(rule: ResourceRule) -> str:
 def _show(policies: PolicySet, name: str | None) -> int:
     chosen = [policy for policy in policies.policies if name in (None, policy.name)]
     if not chosen:
-        known = ", ".join(policy.name for policy in policies.policies)
-        inputs.note(f"bayplan: no policy {name!r}; known: {known}")
+        names = ", ".join(policy.name for policy in policies.policies)
+        inputs.note(f"bayplan: no policy {name!r}; known: {names}")
         return 2
     sys.stdout.write("---\n".join(as_yaml(_described(policy)) for policy in chosen))
     return 0
@@ -172,7 +172,7 @@ def _show(policies: PolicySet, name: str | None) -> int:
 
 def _described(policy: Policy) -> dict[str, object]:
     """A policy as a person reads it: every expression under its field."""
-    known = {
+    shown = {
         "name": policy.name,
         "kind": f"{policy.api_version} {policy.kind}",
         "file": policy.file,
@@ -186,4 +186,4 @@ def _described(policy: Policy) -> dict[str, object]:
         "variables": [row.name for row in policy.variables],
         "expressions": {row.label: row.program.text.strip() for row in expressions_of(policy)},
     }
-    return {key: value for key, value in known.items() if value not in ("", [], {})}
+    return {key: value for key, value in shown.items() if value not in ("", [], {})}

@@ -82,9 +82,9 @@ def default_ledger() -> Path:
 
     That folder is made where it is missing; if it cannot be, opening the ledger says so.
     """
-    named, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
-    if named:
-        return Path(named)
+    variable, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
+    if variable:
+        return Path(variable)
     folder = (Path(state) if state else Path.home() / ".local" / "state") / "bayplan"
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

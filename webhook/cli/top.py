@@ -88,8 +88,8 @@ def _level(topology: Topology, level: str | None) -> str:
     if level is None:
         return topology.levels[topology.reservable_index]
     if level not in topology.levels:
-        known = ", ".join(topology.levels)
-        raise InputError(f"{topology.title} has no level {level!r}; it has {known}", Where("--level"))
+        levels = ", ".join(topology.levels)
+        raise InputError(f"{topology.title} has no level {level!r}; it has {levels}", Where("--level"))
     return level
 
 

@@ -56,17 +56,17 @@ def to_junit(name: str, suites: Sequence[JunitSuite]) -> str:
 def _add_suite(root: ElementTree.Element, suite: JunitSuite) -> None:
     skipped = str(sum(case.outcome == "skipped" for case in suite.cases))
     attributes = {"name": suite.name, **_counts(suite.cases), "skipped": skipped}
-    element = _add(root, "testsuite", attributes | _given(timestamp=suite.timestamp))
+    element = _add(root, "testsuite", attributes | _nonempty(timestamp=suite.timestamp))
     for case in suite.cases:
         _add_case(element, case)
 
 
 def _add_case(suite: ElementTree.Element, case: JunitCase) -> None:
-    place = _given(file=case.file, line=str(case.line) if case.line else "")
+    place = _nonempty(file=case.file, line=str(case.line) if case.line else "")
     attributes = {"name": case.name, "classname": case.classname, **place, "time": _seconds(case.seconds)}
     element = _add(suite, "testcase", attributes)
     if case.outcome != "passed":
-        problem = {"message": case.message, **_given(type=case.type)}
+        problem = {"message": case.message, **_nonempty(type=case.type)}
         _add(element, case.outcome, problem, case.detail)
     elif case.output:
         _add(element, "system-out", {}, case.output)
@@ -81,7 +81,7 @@ def _add(
     return element
 
 
-def _given(**attributes: str) -> dict[str, str]:
+def _nonempty(**attributes: str) -> dict[str, str]:
     """The attributes that have a value."""
     return {key: value for key, value in attributes.items() if value}
 

@@ -32,7 +32,7 @@ _RDMA = re.compile(
 """Resource names of the shared device plugin, SR-IOV, EKS, GKE, AKS and OCI."""
 
 
-def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
+def claimed(pod: Json, claims: Json, namespace: Json) -> list[dict[str, Json]]:
     """`devices.claimed(pod, cluster.claims, gang.namespace)`: the pod's claims, one by one.
 
     Each has `name`, `source` (the claim's or template's name), `known` (the cluster has it), `containers`
@@ -47,22 +47,22 @@ def claimed(pod: Json, known: Json, namespace: Json) -> list[dict[str, Json]]:
         for claim in _maps(_map(container.get("resources")).get("claims"))
     ]
     return [
-        _claim(entry, _map(known), str(namespace), used)
+        _claim(entry, _map(claims), str(namespace), used)
         for entry in _maps(spec.get("resourceClaims"))
         if _text(entry.get("name"))
     ]
 
 
 def _claim(
-    entry: Mapping[str, Json], known: Mapping[str, Json], namespace: str, used: list[tuple[str, str]]
+    entry: Mapping[str, Json], claims: Mapping[str, Json], namespace: str, used: list[tuple[str, str]]
 ) -> dict[str, Json]:
     template = entry.get("resourceClaimTemplateName")
     source = _text(template) or _text(entry.get("resourceClaimName"))
     key = f"{namespace}/{source}"
-    requests = _map(known.get("templates" if template else "claims")).get(key)
+    requests = _map(claims.get("templates" if template else "claims")).get(key)
     of_domain = bool(template) and any(
         name == source and domain.startswith(f"{namespace}/")
-        for domain, name in _map(known.get("domains")).items()
+        for domain, name in _map(claims.get("domains")).items()
     )
     counted = _list(requests)
     return {

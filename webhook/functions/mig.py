@@ -41,8 +41,8 @@ def boards(profile: Json) -> list[str]:
 def similar(profile: Json) -> list[str]:
     """`mig.similar(profile)`: a few profiles that exist, nearest in compute slices, then in memory."""
     g, memory, _ = _size(str(profile))
-    known = {name for board in BOARDS.values() for name in board.profiles if not name.endswith("+me")}
-    nearest = sorted(known, key=lambda name: (abs(_size(name)[0] - g), abs(_size(name)[1] - memory), name))
+    names = {name for board in BOARDS.values() for name in board.profiles if not name.endswith("+me")}
+    nearest = sorted(names, key=lambda name: (abs(_size(name)[0] - g), abs(_size(name)[1] - memory), name))
     return sorted(nearest[:MOST_SIMILAR], key=_size)
 
 

@@ -98,10 +98,10 @@ def add_labels(metadata: Json, values: Json) -> dict[str, Json]:
 
 
 def _added(metadata: Json, part: str, values: Json) -> dict[str, Json]:
-    known = _map(metadata, "metadata")
-    given = _map(known.get(part), part)
-    lacking = {key: value for key, value in _map(values, "a map").items() if key not in given}
-    return {**known, part: {**given, **lacking}} if lacking else dict(known)
+    members = _map(metadata, "metadata")
+    stated = _map(members.get(part), part)
+    lacking = {key: value for key, value in _map(values, "a map").items() if key not in stated}
+    return {**members, part: {**stated, **lacking}} if lacking else dict(members)
 
 
 def _devices(container: Json) -> dict[str, int]:

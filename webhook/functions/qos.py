@@ -172,11 +172,11 @@ def _rules(task: _Task, resource: Resource) -> AmountRules:
     rules = task.rules
     unit = 1000 if resource == "cpu" else 2**30
     allowed = [bounds["max"][resource] // unit for bounds in task.ranges if resource in bounds["max"]]
-    known = None if task.share is None else getattr(task.share, resource)
+    share = None if task.share is None else getattr(task.share, resource)
     return AmountRules(
         resource,
         rules["small"][resource],
-        _count(resource, rules["perGpu"][resource]) if known is None else known,
+        _count(resource, rules["perGpu"][resource]) if share is None else share,
         _count(resource, rules["perSlice"][resource]),
         min(allowed, default=_UNBOUNDED),
         max(1, rules["threadsPerCore"]),
@@ -283,13 +283,13 @@ def _with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
     spec = dict(task.spec)
     for part in PARTS:
         spec[part] = [
-            _given(container, by_name.get((part, container.get("name", "")), {}))
+            _with_amounts(container, by_name.get((part, container.get("name", "")), {}))
             for container in _list(task.spec.get(part))
         ]
-    return _given(spec, chosen.of_pod)
+    return _with_amounts(spec, chosen.of_pod)
 
 
-def _given(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dict[str, Json]:
+def _with_amounts(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dict[str, Json]:
     """A container, or a pod's spec, with these requests and limits."""
     if not chosen:
         return dict(holder)

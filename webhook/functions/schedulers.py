@@ -91,8 +91,8 @@ def wish(cluster: Json, params: Json, topology: Json, required: Json, preferred:
 
 def _forced(params: Json) -> set[str]:
     data = params.get("data") if isinstance(params, Mapping) else None
-    named = str(data.get(PRESENT, "")) if isinstance(data, Mapping) else ""
-    return {name.strip() for name in named.split(",") if name.strip()}
+    names = str(data.get(PRESENT, "")) if isinstance(data, Mapping) else ""
+    return {name.strip() for name in names.split(",") if name.strip()}
 
 
 SCHEDULER_FUNCTIONS: Mapping[str, Function] = {

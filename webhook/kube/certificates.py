@@ -134,7 +134,7 @@ class SecretCertificates:
         changed = False
         if held.trusted and failure is None:
             changed = await self._publish(configurations, held)
-        material, done = renewed(held, self._names, self._clock(), known=self._rested())
+        material, done = renewed(held, self._names, self._clock(), distributed=self._rested())
         if done:
             if await self._write(version, material):
                 log.info("%s: %s", self._where, "; ".join(done))

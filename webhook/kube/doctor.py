@@ -277,10 +277,10 @@ def needed_rights(namespace: str) -> list[dict[str, str]]:
     rows.append((GROUP, RESOURCE, "create"))
     resource_rights = [{"group": group, "resource": resource, "verb": verb} for group, resource, verb in rows]
     lease = {"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace}
-    named = [{**lease, "verb": verb, "name": LEASE} for verb in ("get", "update")]
+    by_name = [{**lease, "verb": verb, "name": LEASE} for verb in ("get", "update")]
     report = {"group": GROUP, "resource": RESOURCE, "name": "bayplan"}
-    named += [{**report, "verb": verb} for verb in ("get", "list", "update")]
-    return [*resource_rights, {**lease, "verb": "create"}, *named]
+    by_name += [{**report, "verb": verb} for verb in ("get", "list", "update")]
+    return [*resource_rights, {**lease, "verb": "create"}, *by_name]
 
 
 def _right(right: dict[str, str]) -> str:

@@ -38,12 +38,12 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, pod: Mapping[s
     notes = (pod.get("metadata") or {}).get("annotations") or {}
     seat = _seat(group, held, str(notes.get(POD_SET, "")), fresh=RESERVATION not in notes)
     if seat:
-        return _named(workload, seat, _held(group, held, seat))
-    if RESERVATION not in notes and _known(held) < group.size:
+        return _of_pod_set(workload, seat, _held(group, held, seat))
+    if RESERVATION not in notes and _held_count(held) < group.size:
         name = _new_name(group.pod_sets[_OWN].name, held)
-        return _named(workload, name, _grown(group, held, name))
+        return _of_pod_set(workload, name, _grown(group, held, name))
     seat = next(iter(_fitting(group, held)), "")
-    return _named(workload, seat, _held(group, held, seat)) if seat else _alone(workload, group)
+    return _of_pod_set(workload, seat, _held(group, held, seat)) if seat else _alone(workload, group)
 
 
 def grows(snapshot: Snapshot, workload: Workload) -> bool:
@@ -59,7 +59,7 @@ def _seat(group: PodGroup, held: Reservation, stamped: str, *, fresh: bool) -> s
     that were not known."""
     seats = _fitting(group, held)
     own = group.pod_sets[_OWN].name
-    for name in (stamped, own if not fresh or _known(held) >= group.size else "", OTHERS):
+    for name in (stamped, own if not fresh or _held_count(held) >= group.size else "", OTHERS):
         if name in seats:
             return name
     return ""
@@ -75,7 +75,7 @@ def _fitting(group: PodGroup, held: Reservation) -> list[str]:
     ]
 
 
-def _known(held: Reservation) -> int:
+def _held_count(held: Reservation) -> int:
     return sum(assignment.count for assignment in held.assignments)
 
 
@@ -124,7 +124,7 @@ def _on(held: Reservation, name: str) -> Requirement:
     return Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
 
-def _named(workload: Workload, name: str, group: PodGroup) -> Workload:
+def _of_pod_set(workload: Workload, name: str, group: PodGroup) -> Workload:
     """The pod as one of this PodSet."""
     templates = tuple(replace(template, pod_set=name) for template in workload.templates)
     return replace(workload, gangs=(group,), templates=templates)

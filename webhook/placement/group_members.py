@@ -46,14 +46,14 @@ def group_of(spec: Json) -> str:
 
 
 def other_members(
-    own: Sequence[GroupMember], known: Iterable[GroupMember], bound: Iterable[BoundPod]
+    own: Sequence[GroupMember], candidates: Iterable[GroupMember], bound: Iterable[BoundPod]
 ) -> list[GroupMember]:
-    """Pods of the groups of `own` that other objects make (`known`), or that are bound already, each once."""
+    """Pods of the groups of `own` that other objects make (`candidates`) or that are bound, each once."""
     if not own:
         return []
     namespace = own[0].namespace
     groups, origins = {member.group for member in own}, {member.who for member in own}
-    applied = [member for member in known if member.namespace == namespace and member.group in groups]
+    applied = [member for member in candidates if member.namespace == namespace and member.group in groups]
     others = dict.fromkeys((*applied, *running(bound, namespace, groups)))
     return [member for member in others if member.who not in origins]
 

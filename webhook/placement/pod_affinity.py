@@ -142,17 +142,17 @@ def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> J
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
     note = placement_annotation(annotations)
-    held, known = held_for(snapshot, pod, namespace)
+    held, is_held = held_for(snapshot, pod, namespace)
     spec = pod.get("spec")
     affinity = spec.get("affinity") if isinstance(spec, Mapping) else None
-    if not known or not isinstance(spec, Mapping) or not isinstance(affinity, Mapping):
+    if not is_held or not isinstance(spec, Mapping) or not isinstance(affinity, Mapping):
         return pod
-    now = {domain for reservation in held for domain in reservation.domains}
+    domains = {domain for reservation in held for domain in reservation.domains}
     hosts = frozenset(host for reservation in held for host in hosts_of(snapshot, reservation))
     former = PlacementAnnotation(
         note.decision,
         note.topology,
-        tuple(domain for domain in note.domains if domain not in now),
+        tuple(domain for domain in note.domains if domain not in domains),
         note.nodes if note.nodes != hosts else frozenset(),
     )
     after = remove_placement_affinity(affinity, terms_of_annotation(snapshot, former))

@@ -137,8 +137,8 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
     if not new:
         return before
     former, _, of_revision = before.rpartition("@")
-    known = former.split(",") if former and of_revision == revision else []
-    return f"{','.join(sorted(new.union(known)))}@{revision}"
+    earlier = former.split(",") if former and of_revision == revision else []
+    return f"{','.join(sorted(new.union(earlier)))}@{revision}"
 
 
 def _template_of(obj: Json, template: Template) -> Json:

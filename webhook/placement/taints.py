@@ -36,12 +36,12 @@ def toleration(gang: str) -> Json:
 
 def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
     """A pod's tolerations and those of its gang's domains, each once."""
-    known = [dict(entry) for entry in stated or ()]
+    tolerations = [dict(entry) for entry in stated or ()]
     for reservation in held:
         own = toleration(reservation.gang)
-        if reservation.mode == "domain" and own not in known:
-            known.append(own)
-    return known
+        if reservation.mode == "domain" and own not in tolerations:
+            tolerations.append(own)
+    return tolerations
 
 
 def desired_taints(snapshot: Snapshot) -> dict[str, str]:
@@ -95,8 +95,8 @@ def keep_off_reserved(
     if not held or not isinstance(spec, Mapping):
         return pod
     hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)
-    named = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
+    names = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
     labelled = [Requirement(HOSTNAME, "NotIn", tuple(hosts))] if hosts else []
-    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in named)  # core/v1 takes one name each
+    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in names)  # core/v1 takes one name each
     term = node_term_json((*labelled, *fields))
     return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [term])}}

@@ -170,9 +170,9 @@ def plan_workload(snapshot: Snapshot, workload: Workload, rivals: int = 0) -> Wo
     before = snapshot
     for group in with_claims(snapshot, workload).gangs:
         answer = plan_aside(snapshot, group, rivals)
-        known = members_known(workload, group)
-        if answer.decision == "rejected" and known is not group:
-            group, answer = known, plan_aside(snapshot, known, rivals)
+        smaller = members_known(workload, group)
+        if answer.decision == "rejected" and smaller is not group:
+            group, answer = smaller, plan_aside(snapshot, smaller, rivals)
         if answer.decision == "queued" and may_evict(snapshot, group):
             answer = replace(answer, evicts=True)
         reservation = reservation_for(snapshot, group, answer) if workload.holds else None
@@ -315,11 +315,11 @@ def replay_for_pod(
     `waiting`. These are only asked for where nobody else knows: to tell who waits, all workloads are looked
     at.
     """
-    held, known = held_for(snapshot, pod, namespace)
+    held, is_held = held_for(snapshot, pod, namespace)
     if held:
         pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
         return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
-    if known:
+    if is_held:
         return _waiting(snapshot, replica_of(pod, namespace), own)
     above = () if is_gated(pod) else gangs_above(pod, namespace)
     if queued and above:

@@ -103,8 +103,8 @@ def _in_mode(result: Result, mode: Mode) -> Result:
 
 def _placed(result: Result, subject: Subject) -> Result:
     """The result with its place: the field, or the thing, that its message names, else the object's line."""
-    named = _FIELD.search(result.message)
-    field = result.field or (named.group() if named else "")
+    match = _FIELD.search(result.message)
+    field = result.field or (match.group() if match else "")
     if not field and result.result != "pass":
         field = next(fields_named(subject.decision.object or {}, result.message), "")
     return replace(result, file=subject.file, line=subject.line(field), field=field)

@@ -25,9 +25,9 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
     `reason` is the planner's token and `message` its words. Of two fields that contradict each other, the
     later one is given.
     """
-    named = [field for field, _, _ in group.origins if field in message]
-    if named:
-        return named[-1]
+    named_fields = [field for field, _, _ in group.origins if field in message]
+    if named_fields:
+        return named_fields[-1]
     kinds = next((kinds for word, kinds in _KINDS.items() if reason.endswith(word)), _LEVELS)
     asked = [field for field, kind, _ in group.origins if kind in kinds]
     about_topology = reason.endswith(("Topology", "Topologies", "Level")) or "Slice" in reason

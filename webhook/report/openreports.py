@@ -73,8 +73,8 @@ def _resource(result: Result) -> dict[str, str]:
 
 def _properties(result: Result) -> dict[str, str]:
     place = {"file": result.file, "line": str(result.line or ""), "field": result.field}
-    named = {**place, **{str(key): str(value) for key, value in result.properties.items()}}
-    return {key: value for key, value in named.items() if value}
+    properties = {**place, **{str(key): str(value) for key, value in result.properties.items()}}
+    return {key: value for key, value in properties.items() if value}
 
 
 def _timestamp(generated: datetime | None) -> dict[str, int] | None:

@@ -44,11 +44,11 @@ class ParametersStore:
             return self.current
 
 
-def _emptied(before: Json | None, now: Json | None, warning: str) -> str:
+def _emptied(before: Json | None, after: Json | None, warning: str) -> str:
     """That the ConfigMap had keys and has none now, in words; `warning` is what was told of it until now."""
-    had, has = (len(data_of(obj)) if obj is not None else 0 for obj in (before, now))
+    had, has = (len(data_of(obj)) if obj is not None else 0 for obj in (before, after))
     if has:
         return ""
-    how = "has none any more" if now is not None else "is gone"
+    how = "has none any more" if after is not None else "is gone"
     words = f"ConfigMap {PARAMETERS} had {had} key{'' if had == 1 else 's'} and {how}"
     return f"{words}: the file beside the policies, --mode and the defaults count" if had else warning

@@ -101,19 +101,19 @@ def _gpus(amounts: Resources) -> int:
 
 def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, object]:
     """By level: the domain with the most free GPUs, and how many any has when empty."""
-    now = [0]
+    free_sums = [0]
     empty = [0]
     for node in tree.nodes:
-        now.append(now[-1] + _gpus(free[node.name]))
+        free_sums.append(free_sums[-1] + _gpus(free[node.name]))
         empty.append(empty[-1] + _gpus(node.allocatable))
     by_level: dict[str, object] = {}
     for level, branches in zip(tree.topology.levels, tree.levels, strict=True):
         ends = accumulate(map(len, branches), initial=0)
-        spans = [(start, start + len(b), b) for start, b in zip(ends, branches, strict=False) if b.named]
-        best = max(spans, key=lambda span: (now[span[1]] - now[span[0]], -span[0]), default=None)
+        spans = [(start, start + len(b), b) for start, b in zip(ends, branches, strict=False) if b.has_name]
+        best = max(spans, key=lambda span: (free_sums[span[1]] - free_sums[span[0]], -span[0]), default=None)
         if best is not None:
             by_level[level] = {
-                "gpus": now[best[1]] - now[best[0]],
+                "gpus": free_sums[best[1]] - free_sums[best[0]],
                 "domain": list(best[2].path),
                 "gpusWhenEmpty": max(empty[end] - empty[start] for start, end, _ in spans),
             }
@@ -175,8 +175,8 @@ def _mig(snapshot: Snapshot) -> dict[str, object]:
         free = _free(snapshot, name) if slices else {}
         for profile, count in slices.items():
             facts["most"][profile] = max(facts["most"].get(profile, 0), count)
-            now = free.get(MIG_PREFIX + profile, 0)
-            facts["free"][profile] = max(facts["free"].get(profile, 0), now)
+            amount = free.get(MIG_PREFIX + profile, 0)
+            facts["free"][profile] = max(facts["free"].get(profile, 0), amount)
     return {
         product: {"profiles": list(profiles_of(product)), **facts}
         for product, facts in sorted(by_product.items())

@@ -63,7 +63,7 @@ def domains(snapshot: Snapshot) -> list[dict[str, object]]:
 
 
 def _above_hosts(tree: TopologyTree, branch: Subtree) -> Iterator[Subtree]:
-    if 0 <= branch.level < tree.topology.host_index and branch.named:
+    if 0 <= branch.level < tree.topology.host_index and branch.has_name:
         yield branch
     for child in branch.children:
         yield from _above_hosts(tree, child)

@@ -145,8 +145,8 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
     """The schedulers that pod templates name, in order, each once."""
-    named = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
-    return [name for name in named if name not in ("", DEFAULT_SCHEDULER)]
+    names = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
+    return [name for name in names if name not in ("", DEFAULT_SCHEDULER)]
 
 
 def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:

@@ -102,8 +102,8 @@ class AdmissionRequest:
         """Labels of the namespace; `kubernetes.io/metadata.name` is among them even when nothing is known."""
         metadata = (self.namespace_object or {}).get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-        known = labels if isinstance(labels, Mapping) else {}
-        return {**known, NAMESPACE_NAME_LABEL: self.namespace} if self.namespace else known
+        stated = labels if isinstance(labels, Mapping) else {}
+        return {**stated, NAMESPACE_NAME_LABEL: self.namespace} if self.namespace else stated
 
     def as_cel(self) -> dict[str, Any]:
         """The map that the variable `request` is. `object` and `oldObject` are variables of their own."""

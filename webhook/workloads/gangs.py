@@ -30,15 +30,15 @@ class PodSetRequest:
 
 
 def pod_set_request(
-    member: PodSetTemplate, own: bool, given: Mapping[str, str], name: str = ""
+    member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str = ""
 ) -> PodSetRequest:
-    """A member as the planner sees it. `own`: it is the object itself, whose keys were read already; `given`:
-    labels that its pods will have besides; `name`: the object's, which its claims are named after.
+    """A member as the planner sees it. `own`: it is the object itself, whose keys were read already;
+    `implied`: labels that its pods will have besides; `name`: the object's, which its claims are named after.
 
     Raises `InputError` for a malformed pod spec or key.
     """
     request = StatedTopology() if own else read_request(TEMPLATE, member.metadata, *member.annotated)
-    labels = {**given, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
+    labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
     shape = shape_of(
         member.spec.map(), member.spec.where, labels=labels, annotations=notes.map(), noted=notes.where

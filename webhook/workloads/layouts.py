@@ -149,7 +149,7 @@ def job_set(obj: Field) -> WorkloadLayout:
     """
     members, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
-        name = _named(replicated)
+        name = _name_of(replicated)
         copies = replicated.get("replicas").count(1)
         job_template = replicated.get("template").needed_map()
         child = _job_member(name, job_template.get("spec"), job_template.get("metadata"))
@@ -255,12 +255,12 @@ def grove(obj: Field) -> WorkloadLayout:
         spec = clique.needed_map().get("spec")
         count = spec.get("replicas").count(1)
         members.append(
-            PodSetTemplate(_named(clique), count, clique, clique, spec.get("podSpec").needed_map())
+            PodSetTemplate(_name_of(clique), count, clique, clique, spec.get("podSpec").needed_map())
         )
     return WorkloadLayout(tuple(members))
 
 
-def _named(item: Field) -> str:
+def _name_of(item: Field) -> str:
     name = item.needed_map().get("name")
     if not name.text():
         raise name.error("is missing; each needs a name of its own")

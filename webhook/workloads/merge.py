@@ -52,11 +52,13 @@ def _whole(groups: list[PodGroup]) -> PodGroup:
     if missing > 0 and len(counts) > 1:
         notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)
     names = _names([name for name, _ in counts])
-    named = dict(zip(counts, names, strict=True))
+    names_by_kind = dict(zip(counts, names, strict=True))
     return replace(
         first,
-        pod_sets=tuple(replace(shapes[kind], name=name, count=counts[kind]) for kind, name in named.items()),
-        within=_within(first, shapes, named),
+        pod_sets=tuple(
+            replace(shapes[kind], name=name, count=counts[kind]) for kind, name in names_by_kind.items()
+        ),
+        within=_within(first, shapes, names_by_kind),
         origins=tuple(dict.fromkeys(origin for group in groups for origin in group.origins)),
         warnings=(*dict.fromkeys(warning for group in groups for warning in group.warnings), *notes),
     )
@@ -85,14 +87,14 @@ def _like(groups: list[PodGroup], kind: _Kind) -> PodSet:
 
 
 def _within(
-    group: PodGroup, shapes: Mapping[_Kind, PodSet], named: Mapping[_Kind, str]
+    group: PodGroup, shapes: Mapping[_Kind, PodSet], names_by_kind: Mapping[_Kind, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What PodSets are required together, where one may have become several of unlike shapes."""
-    several = {kind[0] for kind, name in named.items() if name != kind[0]}
+    several = {kind[0] for kind, name in names_by_kind.items() if name != kind[0]}
     own = {name: pod_set.constraint.required for (name, _), pod_set in shapes.items() if name in several}
     ties = []
     for level, sets in (*group.within, *((level, (name,)) for name, level in own.items())):
-        names = tuple(name for kind, name in named.items() if kind[0] in sets)
+        names = tuple(name for kind, name in names_by_kind.items() if kind[0] in sets)
         if level and names:
             ties.append((level, names))
     return tuple(ties)

@@ -75,10 +75,10 @@ def misspelt(metadata: Any) -> list[str]:
 def misspelt_resources(spec: Any, advertised: Mapping[str, Any]) -> list[str]:
     """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource that a pod asks for
     under the name that people give to a device by mistake, where no node has one of that name."""
-    named = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in advertised)
+    asked_names = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in advertised)
     return [
         f"resource {name} is offered by no device plugin. What would work: {MISSPELT_DEVICES[name]}"
-        for name in named
+        for name in asked_names
         if name in MISSPELT_DEVICES
     ]
 
@@ -97,8 +97,8 @@ def _asked(spec: Any) -> Iterator[list[str]]:
 
 
 def _keys(metadata: Any, part: str) -> list[str]:
-    named = metadata.get(part) if isinstance(metadata, Mapping) else None
-    return [key for key in named if isinstance(key, str)] if isinstance(named, Mapping) else []
+    entries = metadata.get(part) if isinstance(metadata, Mapping) else None
+    return [key for key in entries if isinstance(key, str)] if isinstance(entries, Mapping) else []
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +120,7 @@ def meant(key: str) -> str:
     if key in _REAL or len(key) > _LONGEST:
         return ""
     if slash:
-        near = max(DOMAINS, key=lambda known: _alike(domain, known))
+        near = max(DOMAINS, key=lambda candidate: _alike(domain, candidate))
         if _alike(domain, near) < _NEAR_DOMAIN:
             return ""
         bound = _NEAR_OWN if near == "bayplan.dev" else _NEAR
@@ -128,18 +128,18 @@ def meant(key: str) -> str:
             return f"{near}/{best}"
     if len(name) < _TELLING:
         return ""
-    elsewhere = {known: other for other in reversed(DOMAINS) for known in _BY_DOMAIN[other]}
-    best = _nearest(name, tuple(elsewhere), _NEAR)
-    return f"{elsewhere[best]}/{best}" if len(best) >= _TELLING else ""
+    domain_of = {candidate: other for other in reversed(DOMAINS) for candidate in _BY_DOMAIN[other]}
+    best = _nearest(name, tuple(domain_of), _NEAR)
+    return f"{domain_of[best]}/{best}" if len(best) >= _TELLING else ""
 
 
 _LONGEST = 317
 """A key's longest domain, slash and name; what is longer is no key."""
 
 
-def _nearest(name: str, known: tuple[str, ...], bound: float) -> str:
+def _nearest(name: str, names: tuple[str, ...], bound: float) -> str:
     """The most alike of these names, the first of several; "" where none comes up to the bound."""
-    best = max(known, key=lambda candidate: _alike(name, candidate), default="")
+    best = max(names, key=lambda candidate: _alike(name, candidate), default="")
     return best if best and _alike(name, best) >= bound else ""
 
 

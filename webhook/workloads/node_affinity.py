@@ -47,8 +47,8 @@ def prefer(affinity: Json, terms: Sequence[Mapping[str, Json]], weight: int) -> 
         return merged
     node = merged["nodeAffinity"] = dict(merged.get("nodeAffinity") or {})
     preferences = list(node.get(PREFERRED) or [])
-    known = [entry.get("preference") for entry in preferences]
-    preferences.extend({"weight": weight, "preference": dict(term)} for term in terms if term not in known)
+    stated = [entry.get("preference") for entry in preferences]
+    preferences.extend({"weight": weight, "preference": dict(term)} for term in terms if term not in stated)
     node[PREFERRED] = preferences
     return merged
 

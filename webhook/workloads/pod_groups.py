@@ -70,7 +70,7 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
         return _own(chosen)
     name = _group_name(pod)
     if name:
-        return _of_group(f"PodGroup/{name}", _known(groups, namespace, name), name)
+        return _of_group(f"PodGroup/{name}", _find(groups, namespace, name), name)
     reference = pod.get("spec", "workloadRef")
     if reference.get("name").text():
         return _of_workload(reference, namespace, groups)
@@ -80,8 +80,8 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
 def names_group(metadata: Field, spec: Field) -> bool:
     """Whether pods of a template name the gang that they are of."""
     keys = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
-    named = any(metadata.get(place, key).text() for key in keys for place in ("labels", "annotations"))
-    return named or any(spec.get(*reference).text() for reference in REFERENCES)
+    by_key = any(metadata.get(place, key).text() for key in keys for place in ("labels", "annotations"))
+    return by_key or any(spec.get(*reference).text() for reference in REFERENCES)
 
 
 def subgroup(metadata: Field) -> str:
@@ -102,13 +102,13 @@ def _own(chosen: Options) -> Membership:
 
 def _group_name(pod: Field) -> str:
     metadata = pod.get("metadata")
-    named = [metadata.get("annotations", key).name() for key in GROUP_ANNOTATIONS]
-    named.append(metadata.get("labels", GROUP_ANNOTATIONS[1]).name())
-    named.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
-    return next((name for name in named if name), "")
+    names = [metadata.get("annotations", key).name() for key in GROUP_ANNOTATIONS]
+    names.append(metadata.get("labels", GROUP_ANNOTATIONS[1]).name())
+    names.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
+    return next((name for name in names if name), "")
 
 
-def _known(groups: PodGroups, namespace: str, name: str) -> Field | None:
+def _find(groups: PodGroups, namespace: str, name: str) -> Field | None:
     group = groups.get((namespace, name))
     return None if group is None else Field(group, (), Where(object=f"{namespace}/{name}"))
 
@@ -128,7 +128,7 @@ def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Members
     """`spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
     name, part = reference.get("name").name(), reference.get("podGroup").name()
     gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
-    workload = _known(groups, namespace, name)
+    workload = _find(groups, namespace, name)
     if workload is None:
         return _alone(f'Workload "{name}" is not known here')
     for group in workload.get("spec", "podGroups").items():

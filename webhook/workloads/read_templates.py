@@ -19,13 +19,13 @@ from webhook.workloads.layouts import PodSetTemplate
 class ReadTemplates:
     """The PodSets of one object by place, name and count, as they were read last. `reads` counts readings."""
 
-    known: dict[tuple[Path, str, int], tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = field(
-        default_factory=dict
+    requests: dict[tuple[Path, str, int], tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = (
+        field(default_factory=dict)
     )
     reads: int = 0
 
     def pod_set_request(
-        self, member: PodSetTemplate, own: bool, given: Mapping[str, str], name: str
+        self, member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str
     ) -> PodSetRequest:
         """The member as `gangs.pod_set_request` reads it. Raises as that does."""
         poll("reading")
@@ -38,14 +38,14 @@ class ReadTemplates:
             member.volumes.value,
             *(annotated.value for annotated in member.annotated),
         )
-        facts = own, given, name, member.max_count, member.first, member.template.root
-        known = self.known.get(key)
+        facts = own, implied, name, member.max_count, member.first, member.template.root
+        remembered = self.requests.get(key)
         if (
-            known is None
-            or known[1] != facts
-            or len(known[0]) != len(parts)
-            or any(a is not b for a, b in zip(known[0], parts, strict=True))
+            remembered is None
+            or remembered[1] != facts
+            or len(remembered[0]) != len(parts)
+            or any(a is not b for a, b in zip(remembered[0], parts, strict=True))
         ):
             self.reads += 1
-            known = self.known[key] = parts, facts, pod_set_request(member, own, given, name)
-        return known[2]
+            remembered = self.requests[key] = parts, facts, pod_set_request(member, own, implied, name)
+        return remembered[2]

@@ -137,7 +137,7 @@ class _Reader:
         self.metadata = self.obj.get("metadata")
         self.groups = groups
 
-    def workload(self, known: ReadTemplates) -> Workload:
+    def workload(self, read_templates: ReadTemplates) -> Workload:
         row, layout = self.row, self.row.layout(self.obj)
         chosen = options(self.metadata, *(member.metadata for member in layout.members))
         owner, owner_row = self._owner()
@@ -155,7 +155,7 @@ class _Reader:
         layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
         per_pod = loose or (row.each_pod and not together)
         within = gang.subgroups.within if gang else ()
-        sets = _of_subgroups(self._shapes(layout, known), gang)
+        sets = _of_subgroups(self._shapes(layout, read_templates), gang)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
         # A pod that is bound has its place.
@@ -242,23 +242,27 @@ class _Reader:
         if self.row.each_pod or layout.indexed:
             return None
         for member in layout.members:
-            named = membership(member.template, options(member.metadata), self.namespace, self.groups)
-            if named is not None and named.group is not None:
+            wider = membership(member.template, options(member.metadata), self.namespace, self.groups)
+            if wider is not None and wider.group is not None:
                 size = sum(own.count for own in layout.members)
-                differs = f"{named.name} starts with {named.size} pods, this {self.row.name} makes {size}"
+                differs = f"{wider.name} starts with {wider.size} pods, this {self.row.name} makes {size}"
                 return replace(
-                    named, warnings=(differs,) if named.size > size else (), subgroups=NO_SUBGROUPS
+                    wider,
+                    warnings=(differs,) if wider.size > size else (),
+                    subgroups=NO_SUBGROUPS,
                 )
         return None
 
-    def _shapes(self, layout: WorkloadLayout, known: ReadTemplates) -> dict[tuple[str, int], PodSetRequest]:
+    def _shapes(
+        self, layout: WorkloadLayout, read_templates: ReadTemplates
+    ) -> dict[tuple[str, int], PodSetRequest]:
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
         for member in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
-            key: known.pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
+            key: read_templates.pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
             for key, member in members.items()
         }
 

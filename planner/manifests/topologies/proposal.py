@@ -59,8 +59,8 @@ def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
         by_keys.setdefault((_source(node), keys), []).append(node)
     groups: dict[tuple[str, frozenset[str]], list[Node]] = {}
     for (source, keys), members in sorted(by_keys.items(), key=lambda item: (-len(item[0][1]), item[0][0])):
-        wider = [known for known in groups if keys <= known[1]]
-        home = max(wider, key=lambda known: len(groups[known]), default=(source, keys))
+        wider = [group for group in groups if keys <= group[1]]
+        home = max(wider, key=lambda group: len(groups[group]), default=(source, keys))
         groups.setdefault(home, []).extend(members)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0][0], sorted(item[0][1])))
     return [(source, members) for (source, _), members in ordered]
@@ -86,8 +86,8 @@ def _proposal(
 def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
     """The node-pool label that all these nodes share and no other node has, where there is one."""
     values = {node.labels.get(NODE_POOL, "") for node in members}
-    elsewhere = {node.labels.get(NODE_POOL, "") for node in outsiders}
-    if len(values) == 1 and "" not in values and not values & elsewhere:
+    other_values = {node.labels.get(NODE_POOL, "") for node in outsiders}
+    if len(values) == 1 and "" not in values and not values & other_values:
         return {NODE_POOL: values.pop()}
     return {}
 

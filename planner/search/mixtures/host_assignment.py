@@ -94,7 +94,7 @@ class HostAssignment:
             kept_counts
             for held in stage
             for kept_counts in self._classes.each_kept(
-                domain_class.level, held, named=domain_class.named, caps=domain_class.caps
+                domain_class.level, held, has_name=domain_class.has_name, caps=domain_class.caps
             )
         )
         return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))

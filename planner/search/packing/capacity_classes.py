@@ -58,7 +58,7 @@ class CapacityClass:
     """
 
     level: int
-    named: bool
+    has_name: bool
     children: tuple[int, ...]
     own_cost: int
     is_chunk: bool = False
@@ -102,7 +102,7 @@ class DomainClasses(Protocol):
         ...
 
     def each_kept(
-        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
+        self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
         """What a domain of the level may keep of these counts, as the counts that no other exceed."""
         ...
@@ -176,12 +176,12 @@ class CapacityClasses:
     def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
         """The most that a domain may keep of what its nodes could hold, under its pod classes' rules."""
         project = self._project[domain_class.level] if domain_class.level >= 0 else None
-        counts = project(counts, domain_class.named) if project else counts
+        counts = project(counts, domain_class.has_name) if project else counts
         counts = (
             self._trim.bound(domain_class.level, counts, domain_class.caps) if domain_class.caps else counts
         )
         united = self._united[domain_class.level] if domain_class.level >= 0 else None
-        return united(counts, domain_class.named) if united else counts
+        return united(counts, domain_class.has_name) if united else counts
 
     def uniform(self, class_id: int, /) -> bool:
         """See `DomainClasses`."""
@@ -199,17 +199,17 @@ class CapacityClasses:
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
-        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
+        self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
         """The same, as the counts that no other exceed: of pod classes that shun each other there is one."""
         if level < 0:
             return (counts,)
         project, split = self._project[level], self._split[level]
-        counts = project(counts, named) if project else counts
-        each = split(counts) if split and named else (counts,)
+        counts = project(counts, has_name) if project else counts
+        each = split(counts) if split and has_name else (counts,)
         each = self._trim.each(level, each, caps) if caps else each
         united = self._united[level]
-        return tuple([united(kept, named) for kept in each]) if united else each
+        return tuple([united(kept, has_name) for kept in each]) if united else each
 
     def binds(self, domain_class: CapacityClass) -> bool:
         """Whether a domain of the class may not hold all that its children could together."""
@@ -230,7 +230,7 @@ class CapacityClasses:
                 kept_counts
                 for counts in best
                 for kept_counts in self.each_kept(
-                    capacity.level, counts, named=capacity.named, caps=match.caps
+                    capacity.level, counts, has_name=capacity.has_name, caps=match.caps
                 )
                 if kept_counts != self.counts.zero
             )
@@ -270,7 +270,7 @@ class CapacityClasses:
         return tuple(map(self.counts.pack, best))
 
     def _domain(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        held = capacity.level == self._weights.reservable and capacity.named and capacity.gang
+        held = capacity.level == self._weights.reservable and capacity.has_name and capacity.gang
         if held and self._use == "apart":
             return EMPTY
         children = self._inside(capacity, match)
@@ -281,7 +281,7 @@ class CapacityClasses:
             children.sort(key=self._order.__getitem__)
             own_cost = self._weights.own(capacity)
         caps = () if capacity.is_chunk else match.caps
-        key = (capacity.level, capacity.named, tuple(children), own_cost, capacity.is_chunk, caps)
+        key = (capacity.level, capacity.has_name, tuple(children), own_cost, capacity.is_chunk, caps)
         class_id = self._class_ids.get(key)
         if class_id is None:
             class_id = self._class_ids[key] = self._of_children(CapacityClass(*key))

@@ -121,7 +121,7 @@ class DomainOptions(ABC):
         kept: CostBySum = {}
         for counts, cost in stage.items():
             for kept_counts in self.classes.each_kept(
-                domain_class.level, counts, named=domain_class.named, caps=domain_class.caps
+                domain_class.level, counts, has_name=domain_class.has_name, caps=domain_class.caps
             ):
                 if kept_counts != self.counts.zero and cost + price < kept.get(kept_counts, cost + price + 1):
                     kept[kept_counts] = cost + price
@@ -186,7 +186,7 @@ class DomainOptions(ABC):
         for chosen in product(*((0, n) if n else (0,) for n in wanted)):
             part = self.counts.pack(chosen)
             kept = self.classes.each_kept(
-                domain_class.level, part, named=domain_class.named, caps=domain_class.caps
+                domain_class.level, part, has_name=domain_class.has_name, caps=domain_class.caps
             )
             if part and kept == (part,):
                 cost = self._cost_of(class_id, part, None)

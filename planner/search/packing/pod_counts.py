@@ -281,7 +281,7 @@ def projections(
     """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
 
     A pod class required in one domain of the level is there wholly or not at all; slices are there wholly; of
-    pods that must differ over the level there is one. A domain without the level's label (`named` False)
+    pods that must differ over the level there is one. A domain without the level's label (`has_name` False)
     can keep none of the first two together.
     """
     return [_projection(pod_classes, counts, level) for level in range(levels)]
@@ -342,11 +342,11 @@ def _union(
         for rule_level, names in rules
     ]
 
-    def united(value: PodCount, named: bool) -> PodCount:
+    def united(value: PodCount, has_name: bool) -> PodCount:
         each = list(counts.each(value))
         for _ in members:  # what one union loses another may lose for it
             for at_this_level, indices in members:
-                if (at_this_level and not named) or any(
+                if (at_this_level and not has_name) or any(
                     each[index] < pod_classes[index].count for index in indices
                 ):
                     for index in indices:
@@ -362,8 +362,8 @@ def _projection(
     if not any(level in (k.required, k.slice_level, *k.anti_affinity_levels) for k in pod_classes):
         return None
 
-    def keep(pod_class: PodClass, count: int, named: bool) -> int:
-        if named and level in pod_class.anti_affinity_levels and count > 1:
+    def keep(pod_class: PodClass, count: int, has_name: bool) -> int:
+        if has_name and level in pod_class.anti_affinity_levels and count > 1:
             # What must be together further in cannot be cut down to one.
             unit = (
                 pod_class.count
@@ -374,13 +374,13 @@ def _projection(
             )
             count = 1 if unit == 1 else 0
         if level == pod_class.slice_level:
-            count = count // pod_class.slice_size * pod_class.slice_size if named else 0
-        if level == pod_class.required and not (named and count == pod_class.count):
+            count = count // pod_class.slice_size * pod_class.slice_size if has_name else 0
+        if level == pod_class.required and not (has_name and count == pod_class.count):
             return 0
         return count
 
-    def project(value: PodCount, named: bool) -> PodCount:
+    def project(value: PodCount, has_name: bool) -> PodCount:
         each = counts.each(value)
-        return counts.pack([keep(k, n, named) for k, n in zip(pod_classes, each, strict=True)])
+        return counts.pack([keep(k, n, has_name) for k, n in zip(pod_classes, each, strict=True)])
 
     return project

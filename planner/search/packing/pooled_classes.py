@@ -106,10 +106,10 @@ class PooledClasses:
         return False
 
     def each_kept(
-        self, level: int, counts: PodCount, *, named: bool, caps: tuple[CountCap, ...] = ()
+        self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
         """What a domain may hold of what its children could: less of a pod class that must be together."""
-        return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, named=named)),)
+        return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, has_name=has_name)),)
 
     def sums(self, class_id: int) -> Measure:
         """The most that a domain of the class adds in each direction."""
@@ -126,12 +126,14 @@ class PooledClasses:
                 max_sums = (
                     sums
                     if domain_class.is_chunk
-                    else self._kept(domain_class.level, sums, domain_class.caps, named=domain_class.named)
+                    else self._kept(
+                        domain_class.level, sums, domain_class.caps, has_name=domain_class.has_name
+                    )
                 )
             self._sums[class_id] = max_sums
         return max_sums
 
-    def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, named: bool) -> Measure:
+    def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, has_name: bool) -> Measure:
         """In a direction of one pod class alone, what the domain may keep of that class; in others all."""
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
@@ -145,7 +147,7 @@ class PooledClasses:
                         for pod_weight, n in zip(along, others, strict=True)
                     ]
                 )
-                each = self.base.each_kept(level, of_it, named=named, caps=caps)
+                each = self.base.each_kept(level, of_it, has_name=has_name, caps=caps)
                 kept = max((weight(along, counts.each(kept_counts)) for kept_counts in each), default=0)
             kept_sums.append(kept)
         return tuple(kept_sums)

@@ -204,7 +204,7 @@ def _pinned(
             pinned[seat.class_index].add(seat.node)
         elif seat.node not in pinned[seat.class_index]:
             domain = tree.ancestor(seat.node, level)
-            pinned[seat.class_index].update(tree.names(domain) if domain.named else [seat.node])
+            pinned[seat.class_index].update(tree.names(domain) if domain.has_name else [seat.node])
     return {pod_class: frozenset(nodes) for pod_class, nodes in pinned.items()}
 
 

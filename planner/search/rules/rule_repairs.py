@@ -184,7 +184,7 @@ class LabelRules:
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for place, counts in placement.pods_by_node:
             branch = _domain_at(self._space, place, level)
-            if branch.named:
+            if branch.has_name:
                 pods_by_domain = sums.setdefault(value_of(branch), {})
                 pods_by_domain[branch] = tuple(
                     map(int.__add__, pods_by_domain.get(branch, (0,) * len(counts)), counts)

@@ -10,7 +10,7 @@ from webhook.cel import lookup
 from webhook.cel.values import schema
 from webhook.cel.values.schema import SchemaNode
 
-POD_SPEC = schema.named("PodSpec")
+POD_SPEC = schema.type_schema("PodSpec")
 
 LISTS = [
     ("containers", "map", ("name",)),
@@ -68,33 +68,33 @@ def test_every_workload_has_the_pod_template(api_version: str, kind: str, path: 
     """A workload's template is a PodTemplateSpec wherever the kind keeps it."""
     root = lookup(api_version, kind)
     assert root is not None
-    assert root.at_path(path) == schema.named("PodTemplateSpec")
+    assert root.at_path(path) == schema.type_schema("PodTemplateSpec")
     assert root.at_path((*path, "spec", "containers", "0", "image")) == SchemaNode("string")
 
 
 def test_a_node_selector_is_replaced_whole_and_labels_are_merged() -> None:
     """The map type tells the two apart."""
     assert POD_SPEC.fields["nodeSelector"].map_type == "atomic"
-    assert schema.named("ObjectMeta").fields["labels"].map_type == "granular"
+    assert schema.type_schema("ObjectMeta").fields["labels"].map_type == "granular"
 
 
 def test_node_affinity_is_replaced_whole_below_required() -> None:
     """The required terms are one atomic object with atomic lists in it."""
-    required = schema.named("NodeAffinity").fields["requiredDuringSchedulingIgnoredDuringExecution"]
+    required = schema.type_schema("NodeAffinity").fields["requiredDuringSchedulingIgnoredDuringExecution"]
     assert required.map_type == "atomic"
     assert required.fields["nodeSelectorTerms"].list_type == "atomic"
 
 
 def test_finalizers_are_a_set_and_owners_merge_by_uid() -> None:
     """The lists of the metadata."""
-    fields = schema.named("ObjectMeta").fields
+    fields = schema.type_schema("ObjectMeta").fields
     assert fields["finalizers"].list_type == "set"
     assert fields["ownerReferences"].list_map_keys == ("uid",)
 
 
 def test_a_ports_protocol_is_tcp_unless_told() -> None:
     """The one default that a merge by key needs."""
-    protocol = schema.named("ContainerPort").fields["protocol"]
+    protocol = schema.type_schema("ContainerPort").fields["protocol"]
     assert (protocol.has_default, protocol.default) == (True, "TCP")
 
 

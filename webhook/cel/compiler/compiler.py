@@ -76,8 +76,8 @@ class Compiler:
     def _hint(self, name: str) -> str:
         if self.table.has(name, False) or self.table.has(name, True):
             return "; it is a function and needs arguments"
-        known = sorted(self.declared.variables)
-        return f"; declared are {', '.join(known)}" if 0 < len(known) <= 12 else ""
+        names = sorted(self.declared.variables)
+        return f"; declared are {', '.join(names)}" if 0 < len(names) <= 12 else ""
 
     def _global(self, parts: list[str], root: ast.Ident) -> tuple[Code, int] | None:
         """The longest declared name that begins the path, and how many parts it takes."""
@@ -196,11 +196,11 @@ class Compiler:
         if receiver and name in ("or", "orValue") and len(nodes) == 2:
             return self._or(node, name, nodes, scope)
         host = self.declared.functions.get(name)
-        known = host is not None and host.receiver == receiver
-        if not known and not self.table.has(name, receiver) and self.declared.strict:
+        is_host = host is not None and host.receiver == receiver
+        if not is_host and not self.table.has(name, receiver) and self.declared.strict:
             self._unknown(name, receiver, node.pos)
         codes = [self.compile(child, scope) for child in nodes]
-        if host is not None and known:
+        if host is not None and is_host:
             if not host.min_args <= len(codes) <= host.max_args:
                 raise CelError("type", f"{name} takes {_span(host.min_args, host.max_args)}", node.pos)
             return Code(host_caller(name, host, [c.run for c in codes], node.pos), Type(host.result))
@@ -214,8 +214,8 @@ class Compiler:
         if self.table.has(name, not receiver):
             how = "as value.name(…)" if not receiver else "without a receiver"
             raise CelError("undeclared", f"function {name!r} is called {how}", pos)
-        known = [*self.table.names(receiver), *self.declared.functions]
-        raise CelError("undeclared", f"unknown function {name!r}{nearest(name, known)}", pos)
+        candidates = [*self.table.names(receiver), *self.declared.functions]
+        raise CelError("undeclared", f"unknown function {name!r}{nearest(name, candidates)}", pos)
 
     def _library_call(self, name: str, receiver: bool, codes: list[Code], pos: int) -> Code:
         overloads = self.table.find(name, receiver, len(codes))
@@ -226,8 +226,8 @@ class Compiler:
             return self._failing(f"no overload of {name}", pos)
         matching = possible(overloads, [code.type for code in codes])
         if not matching:
-            given = ", ".join(code.type.name for code in codes)
-            self._conflict(f"no overload of {name} for ({given})", pos)
+            type_names = ", ".join(code.type.name for code in codes)
+            self._conflict(f"no overload of {name} for ({type_names})", pos)
         result = types.join([Type(entry.result) for entry in matching])
         self._check_literals(name, codes, pos)
         dispatcher = Dispatcher(name, overloads)
@@ -287,8 +287,8 @@ class Compiler:
     def _operator(self, node: ast.Binary, left: Code, right: Code) -> Code:
         kind = operators.result_type(node.op, left.type, right.type)
         if kind is None:
-            given = f"{left.type.name}, {right.type.name}"
-            self._conflict(f"no overload of {node.op} for ({given})", node.pos)
+            type_names = f"{left.type.name}, {right.type.name}"
+            self._conflict(f"no overload of {node.op} for ({type_names})", node.pos)
         if node.op in ("==", "!="):
             run = operators.equality(node.op, left.run, right.run, left.constant, right.constant)
         elif node.op == "in":

@@ -98,7 +98,7 @@ class Table:
 
     def counts(self, name: str, receiver: bool) -> list[int]:
         """The numbers of arguments that the name takes, a receiver not counted."""
-        shapes = [n for (known, style, n) in self._by_shape if known == name and style == receiver]
+        shapes = [n for (function, style, n) in self._by_shape if function == name and style == receiver]
         return sorted(n - receiver for n in shapes)
 
 
@@ -107,7 +107,7 @@ def possible(overloads: list[Overload], types: list[Type]) -> list[Overload]:
     return [
         entry
         for entry in overloads
-        if all(accepts(param, given) for param, given in zip(entry.params, types, strict=True))
+        if all(accepts(param, argument) for param, argument in zip(entry.params, types, strict=True))
     ]
 
 

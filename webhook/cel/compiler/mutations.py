@@ -49,14 +49,14 @@ def _json_patch(node: Struct, fields: list[Field], schema: SchemaNode | None) ->
     assign = _assigner(fields)
 
     def run(f: list[Any]) -> JSONPatch:
-        given: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name, pos, value in assign(f):
             if name != "value" and type(value) is not str:
                 raise CelError(
                     "evaluation", f"JSONPatch's {name} must be a string, not {type_name(value)}", pos
                 )
-            given[_PATCH_FIELDS[name]] = value
-        return JSONPatch(**given, has_value="value" in given)
+            fields[_PATCH_FIELDS[name]] = value
+        return JSONPatch(**fields, has_value="value" in fields)
 
     return Code(run, Type("JSONPatch"))
 
@@ -99,16 +99,20 @@ def _check_field(owner: str, name: str, pos: int, code: Code, optional: bool, pl
     child = place.fields.get(name)
     if child is None:
         raise CelError("type", f"{owner} has no field {name!r}{nearest(name, place.fields)}", pos)
-    given = code.type.element if optional else code.type
-    _check_type(child, given, f"{owner}.{name}", pos)
+    value_type = code.type.element if optional else code.type
+    _check_type(child, value_type, f"{owner}.{name}", pos)
 
 
-def _check_type(child: SchemaNode, given: Type, path: str, pos: int) -> None:
+def _check_type(child: SchemaNode, value_type: Type, path: str, pos: int) -> None:
     expected = _expected_types(child, path)
-    if given.name not in ("dyn", "null_type", "optional_type") and expected and given.name not in expected:
-        raise CelError("type", f"{path} must be {' or '.join(expected)}, not {given.name}", pos)
-    if child.kind == "list" and child.items is not None and given.elem is not None:
-        _check_type(child.items, given.elem, path, pos)
+    if (
+        value_type.name not in ("dyn", "null_type", "optional_type")
+        and expected
+        and value_type.name not in expected
+    ):
+        raise CelError("type", f"{path} must be {' or '.join(expected)}, not {value_type.name}", pos)
+    if child.kind == "list" and child.items is not None and value_type.elem is not None:
+        _check_type(child.items, value_type.elem, path, pos)
 
 
 def _expected_types(child: SchemaNode, path: str) -> tuple[str, ...]:
@@ -131,9 +135,9 @@ def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
     return (node.value, False) if isinstance(node, Literal) and isinstance(node.value, str) else ("", False)
 
 
-def _check_pointer(known: tuple[str, bool], schema: SchemaNode, pos: int) -> None:
+def _check_pointer(constant: tuple[str, bool], schema: SchemaNode, pos: int) -> None:
     """A JSON pointer's steps lead through fields that exist; its unknown end is not looked at."""
-    text, whole = known
+    text, whole = constant
     if not text:
         return
     if not text.startswith("/"):

@@ -46,13 +46,13 @@ def result_type(op: str, left: Type, right: Type) -> Type | None:
 def _arithmetic_type(op: str, left: Type, right: Type) -> Type | None:
     a, b = left.name, right.name
     allowed = _ADDABLE if op == "+" else frozenset({"int", "uint"}) if op == "%" else NUMBERS
-    known = {a, b} - {"dyn"}
-    if op in "+-" and known and known <= _TIMES:
+    types = {a, b} - {"dyn"}
+    if op in "+-" and types and types <= _TIMES:
         return DYN
-    if len(known) > 1 or not known <= allowed:
+    if len(types) > 1 or not types <= allowed:
         return None
     if "dyn" in (a, b):
-        return Type(known.pop()) if known and op != "+" and op != "-" else DYN
+        return Type(types.pop()) if types and op != "+" and op != "-" else DYN
     return left if left == right else Type(a)
 
 
@@ -234,12 +234,12 @@ def equality(op: str, left: Run, right: Run, left_constant: Any, right_constant:
 def membership(left: Run, right: Run, right_constant: Any, pos: int) -> Run:
     """`left in right`. A constant list of strings is looked up as a set."""
     strings = isinstance(right_constant, list) and all(type(item) is str for item in right_constant)
-    known = frozenset(right_constant) if strings else frozenset()
+    members = frozenset(right_constant) if strings else frozenset()
 
     def run(f: list[Any]) -> bool:
         value = left(f)
         if strings and type(value) is str:
-            return value in known
+            return value in members
         try:
             return member(value, right(f), f[1])
         except FunctionError as bad:

@@ -103,7 +103,7 @@ _CHECKS: Final[dict[str, Check]] = {
 }
 
 
-def _named(name: str) -> Optional:
+def _by_name(name: str) -> Optional:
     return Optional(Format(name)) if name in _CHECKS else ABSENT
 
 
@@ -114,7 +114,7 @@ def _validate(meter: Meter, form: Format, text: str) -> Optional:
 
 
 OVERLOADS: Final[tuple[Overload, ...]] = (
-    overload("format.named(string) -> optional_type", _named),
+    overload("format.named(string) -> optional_type", _by_name),
     overload("<kubernetes.NamedFormat>.validate(string) -> optional_type", _validate, metered=True),
     *(
         overload(f"format.{name}() -> kubernetes.NamedFormat", lambda form=Format(name): form)

@@ -73,7 +73,7 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "quantity
 @lru_cache(maxsize=256)
 def lookup(api_version: str, kind: str) -> SchemaNode | None:
     """The schema of a built-in kind, such as `lookup("apps/v1", "Deployment")`; None for any other."""
-    return named(kind) if f"{api_version} {kind}" in _data().kinds else None
+    return type_schema(kind) if f"{api_version} {kind}" in _data().kinds else None
 
 
 def kinds() -> tuple[tuple[str, str], ...]:
@@ -83,8 +83,8 @@ def kinds() -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=512)
-def named(name: str) -> SchemaNode:
-    """The node of a type by its own name, such as `named("PodTemplateSpec")`; a KeyError if there is none."""
+def type_schema(name: str) -> SchemaNode:
+    """The node of a type, such as `type_schema("PodTemplateSpec")`; a KeyError if there is none."""
     entry = _data().types[name]
     fields = {key: _field(kind, merge, default) for key, kind, merge, default in entry.fields}
     return SchemaNode("object", MappingProxyType(fields), map_type="atomic" if entry.atomic else "granular")
@@ -142,7 +142,7 @@ def _of(kind: str, merge: str | None = None) -> SchemaNode:
         )
     if kind in _SCALARS:
         return SchemaNode(kind)
-    node = named(kind)
+    node = type_schema(kind)
     return replace(node, map_type="atomic") if merge == "atomic" else node
 
 

@@ -71,9 +71,9 @@ def join(types: list[Type]) -> Type:
     return first if all(other == first for other in types) else DYN
 
 
-def accepts(param: str, given: Type) -> bool:
+def accepts(param: str, value_type: Type) -> bool:
     """Can a value of this static type be passed where `param` ("string", "int|uint", "dyn") is wanted?"""
-    return "dyn" in (param, given.name) or given.name in param.split("|")
+    return "dyn" in (param, value_type.name) or value_type.name in param.split("|")
 
 
 def variable(target: Type, position: int, count: int) -> Type:

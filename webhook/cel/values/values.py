@@ -128,9 +128,9 @@ def register_type(python: type, name: str) -> None:
 
 def type_name(value: Any) -> str:
     """The name of a value's CEL type."""
-    known = _NAMES.get(type(value))
-    if known is not None:
-        return known
+    builtin_name = _NAMES.get(type(value))
+    if builtin_name is not None:
+        return builtin_name
     if isinstance(value, ObjectValue):
         return value.type_name
     if isinstance(value, Mapping):

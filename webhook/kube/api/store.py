@@ -21,14 +21,14 @@ Read = TypeVar("Read")
 class Line(Generic[Read]):
     """One object as it was read. `value` None: left out, for the reason `why` ("" where that is no fault).
 
-    `known`: this version of it was read before, and nothing is to be done.
+    `is_old`: this version of it was read before, and nothing is to be done.
     """
 
     key: str
     version: str
     value: Read | None = None
     why: str = ""
-    known: bool = False
+    is_old: bool = False
 
 
 class Store(Generic[Read]):
@@ -62,7 +62,7 @@ class Store(Generic[Read]):
         """What is kept of an object; one whose version was read before is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
         if version and self._versions.get(key) == version:
-            return Line(key, version, known=True)
+            return Line(key, version, is_old=True)
         where = Where(object=f"{self._kind} {key}")
         try:
             return Line(key, version, self._read(item, where))
@@ -90,7 +90,7 @@ class Store(Generic[Read]):
                 self._take(line)
 
     def _take(self, line: Line[Read]) -> None:
-        if line.known:
+        if line.is_old:
             return
         if line.why and self.bad.get(line.key) != line.why:
             log.warning("left out: %s", line.why)

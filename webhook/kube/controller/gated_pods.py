@@ -49,6 +49,6 @@ def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts:
 def _with(term: Mapping[str, Any], ours: Json) -> Json:
     joined = dict(term)
     for kind, stated in ours.items():
-        known = list(term.get(kind) or [])
-        joined[kind] = known + [requirement for requirement in stated if requirement not in known]
+        former = list(term.get(kind) or [])
+        joined[kind] = former + [requirement for requirement in stated if requirement not in former]
     return joined

@@ -273,8 +273,8 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return ""
     if any(reservation.id in pod.ids for pod in world.pods):
         return ""
-    known = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
-    return "deleted" if known and reservation.expires is None else ""
+    settled = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
+    return "deleted" if settled and reservation.expires is None else ""
 
 
 def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:

@@ -67,8 +67,8 @@ class KubeLedger:
         """
         async with _reachable():
             self._view.check()
-            known = {reservation.id for reservation in self._view.live(now)}
-            await asyncio.gather(*(self._view.look(name) for name in names if name not in known))
+            ids = {reservation.id for reservation in self._view.live(now)}
+            await asyncio.gather(*(self._view.look(name) for name in names if name not in ids))
         return self.watched(now)
 
     def watched(self, now: float) -> Book:

@@ -71,8 +71,8 @@ class Objects:
     def stored(self, document: Json) -> Entry:
         """One object as it was read or written, unless a newer state of it is known."""
         entry = self._entry(document)
-        known = self.entries.get(entry.name)
-        if entry.uid not in self.dead and (known is None or known.version < entry.version):
+        former = self.entries.get(entry.name)
+        if entry.uid not in self.dead and (former is None or former.version < entry.version):
             self._put(entry)
         self._wake()
         return entry
@@ -82,8 +82,8 @@ class Objects:
         self.dead[uid] = None
         if len(self.dead) > DEAD:
             del self.dead[next(iter(self.dead))]
-        known = self.entries.get(name)
-        if known is not None and known.uid == uid:
+        former = self.entries.get(name)
+        if former is not None and former.uid == uid:
             self._drop(name)
         self._wake()
 
@@ -105,9 +105,9 @@ class Objects:
                 self.whole.add(entry.name)
 
     def _drop(self, name: str) -> None:
-        known = self.entries.pop(name, None)
-        if known is not None and known.reservation is not None:
-            for node in known.reservation.touched:
+        former = self.entries.pop(name, None)
+        if former is not None and former.reservation is not None:
+            for node in former.reservation.touched:
                 self.by_node[node].discard(name)
                 if not self.by_node[node]:
                     del self.by_node[node]

@@ -221,12 +221,12 @@ class Proposals:
         if place.entry is not None:
             return place.entry
         wanted, view = place.reservation, self._view
-        known = view.objects.entries.get(wanted.id)
-        if known is not None and known.reservation is not None:
+        former = view.objects.entries.get(wanted.id)
+        if former is not None and former.reservation is not None:
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
-        if known is not None and known.reservation is None:  # it says nothing that counts
-            return await view.merge(wanted.id, documents.moved(wanted, 0, known))
+        if former is not None and former.reservation is None:  # it says nothing that counts
+            return await view.merge(wanted.id, documents.moved(wanted, 0, former))
         try:
             document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
         except ApiError as error:

@@ -94,14 +94,14 @@ class BookView:
 
     async def look(self, name: str) -> Json | None:
         """The object as it is, None where there is none; the picture takes it up."""
-        known = self.objects.entries.get(name)
+        former = self.objects.entries.get(name)
         try:
             document = await self.api.get(path(name))
         except ApiError as error:
             if error.status != 404:
                 raise
-            if known is not None:  # one that was made since the read was answered stays
-                self.objects.gone(name, known.uid)
+            if former is not None:  # one that was made since the read was answered stays
+                self.objects.gone(name, former.uid)
             return None
         self.objects.stored(document)
         return document

@@ -202,10 +202,10 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         if name:
             members.setdefault(name, []).append(pod)
     for name, fellows in members.items():
-        known = result.get(name) or _of_pods(fellows)
+        gang = result.get(name) or _of_pods(fellows)
         gated = any(pod.gated for pod in fellows)
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        result[name] = replace(known, pods=ordered, queued=known.queued or gated)
+        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated)
     return result
 
 

@@ -122,5 +122,5 @@ class LiveSnapshot:
         return facts == (former.topologies, former.base.links, former.base.settings)
 
     def _topologies(self) -> list[Topology]:
-        named = [topology for topology in self._fabric.topologies if topology.name]
-        return named or [aliased(infer(self._nodes.values()), self._fabric.settings)]
+        with_names = [topology for topology in self._fabric.topologies if topology.name]
+        return with_names or [aliased(infer(self._nodes.values()), self._fabric.settings)]

@@ -83,7 +83,7 @@ class ParamsWatch:
                 await task
 
     def _begin(self, kind: ParamKind) -> _Followed:
-        store: Store[Json] = Store(partial(_named, kind), kind.kind, _nothing, threading.Lock())
+        store: Store[Json] = Store(partial(_typed, kind), kind.kind, _nothing, threading.Lock())
         find = partial(_path, self._api, kind)
         reflector = Reflector(self._api, f"{kind.kind}.{kind.api_version}", store, find=find)
         return _Followed(store, reflector, asyncio.create_task(reflector.run()))
@@ -93,7 +93,7 @@ def _reads_own(binding: PolicyBinding) -> bool:
     return binding.param_ref is None or binding.param_ref.name == PARAMETERS
 
 
-def _named(kind: ParamKind, item: Json, _: Where) -> Json:
+def _typed(kind: ParamKind, item: Json, _: Where) -> Json:
     """Items of a list carry neither apiVersion nor kind."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 

@@ -57,7 +57,7 @@ class QueueWatch(Watches):
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
         """Gives the settings now, by namespace: stored gangs are read with what they hold by default."""
         self._changes = 0
-        self._known: tuple[int, PriorityClasses, tuple[WaitingGang, ...]] = (-1, NO_CLASSES, ())
+        self._last_queue: tuple[int, PriorityClasses, tuple[WaitingGang, ...]] = (-1, NO_CLASSES, ())
         """The queue, and after how many changes and with which classes it was worked out."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
@@ -86,15 +86,15 @@ class QueueWatch(Watches):
 
     def queue(self) -> tuple[WaitingGang, ...]:
         """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
-        changes, classes, (known, known_classes, queue) = self._changes, self._priorities(), self._known
-        if (known, known_classes) != (changes, classes):
+        changes, classes, (change, known_classes, queue) = self._changes, self._priorities(), self._last_queue
+        if (change, known_classes) != (changes, classes):
             waiting = (
                 WaitingGang(gang.group, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
                 if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
             )
             queue = in_order(waiting, classes)
-            self._known = changes, classes, queue
+            self._last_queue = changes, classes, queue
         return queue
 
     def skips(self, owner: str) -> bool:

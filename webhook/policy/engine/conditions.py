@@ -19,7 +19,7 @@ from webhook.policy.engine.model import Expression
 class KnownConditions:
     """What conditions came to in one pass. An entry serves while its inputs are the very same objects."""
 
-    known: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
+    values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """The value of a condition. Raises CelError, each time for the policy whose condition it is."""
@@ -35,7 +35,7 @@ class KnownConditions:
             activation.whole if reads.bayplan else None,
             activation.params if reads.params else None,
         )
-        known = self.known.get(key)
-        if known is None or any(a is not b for a, b in zip(known[0], inputs, strict=True)):
-            known = self.known[key] = inputs, activation.evaluate(condition, budget)
-        return known[1]
+        remembered = self.values.get(key)
+        if remembered is None or any(a is not b for a, b in zip(remembered[0], inputs, strict=True)):
+            remembered = self.values[key] = inputs, activation.evaluate(condition, budget)
+        return remembered[1]

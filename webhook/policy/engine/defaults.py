@@ -119,8 +119,8 @@ def _counterpart(item: Any, index: int, before: list[Any], after: list[Any], lef
             return candidate
     name = item.get("name") if isinstance(item, dict) else None
     if name is not None:
-        named = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
-        return next(named, None)
+        namesakes = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
+        return next(namesakes, None)
     return index if len(before) == len(after) and index in left else None
 
 

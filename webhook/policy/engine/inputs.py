@@ -46,7 +46,7 @@ class PolicyInputs(Protocol):
     """What one request brings to its policies, beside the request itself."""
 
     @property
-    def known(self) -> frozenset[str]:
+    def variable_names(self) -> frozenset[str]:
         """Which of `gang`, `plan` and `cluster` there are; a policy that reads another one is left out."""
 
     @property
@@ -84,7 +84,7 @@ class BareInputs:
 
     params: Params | None = None
     authorizer: Any = field(default_factory=Authorizer)
-    known: frozenset[str] = frozenset()
+    variable_names: frozenset[str] = frozenset()
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """None."""

@@ -70,10 +70,10 @@ class MatchResources:
     def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
         # Equivalent: the same resource in another version of its group is the same resource. The version
         # that the caller named before a conversion counts as well as the one that was converted to.
-        named = request.request_resource
+        asked = request.request_resource
         return any(
             rule.matches(request, request.resource, any_version=self.equivalent)
-            or (named is not None and rule.matches(request, named, any_version=self.equivalent))
+            or (asked is not None and rule.matches(request, asked, any_version=self.equivalent))
             for rule in rules
         )
 

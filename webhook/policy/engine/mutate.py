@@ -79,7 +79,7 @@ def able_policies(
     policies: Sequence[PolicyKind], inputs: PolicyInputs
 ) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
     """The policies whose variables the caller knows, and the others."""
-    unknown = BAYPLAN_VARIABLES - inputs.known
+    unknown = BAYPLAN_VARIABLES - inputs.variable_names
     lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
     able = tuple(policy for policy in policies if not lacking[policy.name])
     return able, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)

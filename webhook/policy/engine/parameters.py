@@ -73,8 +73,8 @@ def scope_fault(key: str) -> str:
 def is_parameters(obj: Json) -> bool:
     """Whether an object is a ConfigMap of that name, in whatever namespace."""
     metadata = obj.get("metadata")
-    named = isinstance(metadata, Mapping) and metadata.get("name") == PARAMETERS
-    return named and obj.get("apiVersion") == "v1" and obj.get("kind") == "ConfigMap"
+    has_name = isinstance(metadata, Mapping) and metadata.get("name") == PARAMETERS
+    return has_name and obj.get("apiVersion") == "v1" and obj.get("kind") == "ConfigMap"
 
 
 def data_of(obj: Json) -> dict[str, str]:

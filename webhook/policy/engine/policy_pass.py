@@ -166,10 +166,10 @@ class PolicyPass:
         `template`: a template keeps limits without requests (`defaults.defaulted`).
         """
         key, shown = (target.path, template), target.obj or {}
-        known = self.cache.defaulted.get(key)
-        if known is None or known[0] is not shown:
-            known = self.cache.defaulted[key] = shown, defaulted(shown, template=template)
-        return known[1]
+        remembered = self.cache.defaulted.get(key)
+        if remembered is None or remembered[0] is not shown:
+            remembered = self.cache.defaulted[key] = shown, defaulted(shown, template=template)
+        return remembered[1]
 
     def form(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
         """What is equal where a policy does the same: templates that are alike, with the same parameters.
@@ -178,10 +178,10 @@ class PolicyPass:
         """
         if not target.path or not policy.alike or target.old is not None or target.inlined is not None:
             return None
-        known = self.cache.forms.get(target.path)
-        if known is None or known[0] is not target.raw:
-            known = self.cache.forms[target.path] = target.raw, _form(target.raw)
-        return None if known[1] is None else (id(run.binding), id(run.params), known[1])
+        remembered = self.cache.forms.get(target.path)
+        if remembered is None or remembered[0] is not target.raw:
+            remembered = self.cache.forms[target.path] = target.raw, _form(target.raw)
+        return None if remembered[1] is None else (id(run.binding), id(run.params), remembered[1])
 
     def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
         cache = self.cache

@@ -70,9 +70,9 @@ def _misfits(node: SchemaNode | None, before: Any, after: Any, path: Path) -> It
     elif isinstance(after, Mapping):
         old = before if isinstance(before, Mapping) else {}
         for key, value in after.items():
-            known = node.items if node.kind == "map" else node.fields.get(key)
-            if known is not None:
-                yield from _misfits(known, old.get(key), value, (*path, key))
+            schema = node.items if node.kind == "map" else node.fields.get(key)
+            if schema is not None:
+                yield from _misfits(schema, old.get(key), value, (*path, key))
             elif key not in old:
                 yield f"{dotted((*path, key))} is no field of this kind"
     elif isinstance(after, list):

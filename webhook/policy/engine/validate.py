@@ -155,11 +155,11 @@ class _Collected:
         takes at most 63 characters.
         """
         key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
-        known = self.annotations.get(key)
-        if known is None:
+        earlier = self.annotations.get(key)
+        if earlier is None:
             self.annotations[key] = text[:ANNOTATION_LIMIT]
-        elif text not in known:
-            self.annotations[key] = f"{known}, {text}"[:ANNOTATION_LIMIT]
+        elif text not in earlier:
+            self.annotations[key] = f"{earlier}, {text}"[:ANNOTATION_LIMIT]
 
     def passed(self) -> list[str]:
         """Policies that ran, and found and failed at nothing."""

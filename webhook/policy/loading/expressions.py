@@ -58,9 +58,9 @@ class ExpressionCompiler:
         if isinstance(program, Problem):
             fields.problems.append(program)
             return None
-        known = program.result_type
-        if gives and known not in ("", "dyn") and not known.startswith(gives):
-            fields.wrong(f"must give {gives}, gives {known}", name)
+        result_type = program.result_type
+        if gives and result_type not in ("", "dyn") and not result_type.startswith(gives):
+            fields.wrong(f"must give {gives}, gives {result_type}", name)
         label = dotted((*fields.path, name))
         return Expression(self.policy, label, program, self.ours, Reads.of(program))
 
@@ -87,8 +87,8 @@ class ExpressionCompiler:
             program = expression.program
             roots |= program.references
             if "variables" in program.references:
-                named = read_variables(program)
-                for name in self.variables if named is None else named:
+                read_names = read_variables(program)
+                for name in self.variables if read_names is None else read_names:
                     roots |= self.uses_of.get(name, frozenset())
         return frozenset(roots)
 

@@ -52,16 +52,16 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
     link that leads out of its folder: whoever may commit policies may not read the server's own files.
     """
     paths_below: dict[Path, None] = {}
-    for given in map(Path, paths):
-        if given.is_dir():
-            files = _walk(given)
-            if problems := [_outside(file, given) for file in files if not _lies_in(file, given)]:
+    for root in map(Path, paths):
+        if root.is_dir():
+            files = _walk(root)
+            if problems := [_outside(file, root) for file in files if not _lies_in(file, root)]:
                 raise PolicyError(problems)
             paths_below.update(dict.fromkeys(files))
-        elif given.exists():
-            paths_below[given] = None
+        elif root.exists():
+            paths_below[root] = None
         else:
-            raise PolicyError([Problem(str(given), 0, 0, "", "", "no such file or folder")])
+            raise PolicyError([Problem(str(root), 0, 0, "", "", "no such file or folder")])
     return list(paths_below)
 
 
@@ -159,9 +159,9 @@ def _published(files: Iterable[str]) -> str:
     """The commit whose folder holds every file, where links lead there; "" where there is none such."""
     commits: set[str] = set()
     for file in files:
-        named = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
-        given = Path(os.path.abspath(file)).parts
-        commits.add(named[-1] if named and named[-1] not in given else "")
+        commit_parts = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
+        path_parts = Path(os.path.abspath(file)).parts
+        commits.add(commit_parts[-1] if commit_parts and commit_parts[-1] not in path_parts else "")
     return commits.pop()[:COMMIT_SHOWN] if len(commits) == 1 else ""
 
 

@@ -153,8 +153,8 @@ def _role(document: PolicyDocument, problems: list[Problem]) -> str:
     if kind not in POLICY_KINDS and kind not in BINDING_KINDS:
         return "param"
     if short not in VERSIONS.get(group, ()):
-        known = ", ".join(f"{name}/{row}" for name, rows in VERSIONS.items() for row in rows)
-        problems.append(document.problem(("apiVersion",), f"not a version of {kind}; known: {known}"))
+        versions = ", ".join(f"{name}/{row}" for name, rows in VERSIONS.items() for row in rows)
+        problems.append(document.problem(("apiVersion",), f"not a version of {kind}; known: {versions}"))
         return ""
     return "policy" if kind in POLICY_KINDS else "binding"
 
@@ -193,7 +193,7 @@ def _orphans(
     policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
     """A binding that names a policy which does not exist is most likely a typing error."""
-    known = {(names.kind, names.name) for names in map(Names.of, policies)}
+    names_there = {(names.kind, names.name) for names in map(Names.of, policies)}
     for document, (kind, binding) in zip(documents, bindings, strict=True):
-        if binding.policy and (kind, binding.policy) not in known:
+        if binding.policy and (kind, binding.policy) not in names_there:
             yield document.problem(("spec", "policyName"), f"no {kind} of this name in the files")

@@ -264,8 +264,8 @@ def _each(spec: Fields, name: str, read: Callable[[Fields], Any]) -> tuple[Any, 
 
 def _read_validation(row: Fields, compiler: ExpressionCompiler) -> Validation | None:
     expression = compiler.take(row, "expression", gives="bool")
-    given = bool(row.value.get("messageExpression"))
-    message_expression = compiler.take(row, "messageExpression", gives="string") if given else None
+    has_expression = bool(row.value.get("messageExpression"))
+    message_expression = compiler.take(row, "messageExpression", gives="string") if has_expression else None
     row.ignore("messageExpression")
     message = row.text("message")
     if "\n" in message:

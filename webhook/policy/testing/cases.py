@@ -143,8 +143,8 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
             row.wrong("object is required: a manifest, or the path of one")
         return None
     if labels and case.request.namespace:
-        named = namespace_named(case.request.namespace, labels)
-        case = replace(case, request=replace(case.request, namespace_object=named))
+        namespace_object = namespace_named(case.request.namespace, labels)
+        case = replace(case, request=replace(case.request, namespace_object=namespace_object))
     return case
 
 

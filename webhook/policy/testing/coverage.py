@@ -64,15 +64,15 @@ def _watched(expression: Expression, tell: Callable[[Key], None]) -> Watched:
     return Watched(policy, label, program, expression.ours, expression.reads, tell)
 
 
-def _named(rows: tuple[NamedExpression, ...], tell: Callable[[Key], None]) -> tuple[NamedExpression, ...]:
+def _rows(rows: tuple[NamedExpression, ...], tell: Callable[[Key], None]) -> tuple[NamedExpression, ...]:
     return tuple(NamedExpression(row.name, _watched(row.expression, tell)) for row in rows)
 
 
 def _mutating(policy: MutatingPolicy, tell: Callable[[Key], None]) -> MutatingPolicy:
     return replace(
         policy,
-        conditions=_named(policy.conditions, tell),
-        variables=_named(policy.variables, tell),
+        conditions=_rows(policy.conditions, tell),
+        variables=_rows(policy.variables, tell),
         mutations=tuple(replace(row, expression=_watched(row.expression, tell)) for row in policy.mutations),
     )
 
@@ -80,9 +80,9 @@ def _mutating(policy: MutatingPolicy, tell: Callable[[Key], None]) -> MutatingPo
 def _validating(policy: ValidatingPolicy, tell: Callable[[Key], None]) -> ValidatingPolicy:
     return replace(
         policy,
-        conditions=_named(policy.conditions, tell),
-        variables=_named(policy.variables, tell),
-        audit_annotations=_named(policy.audit_annotations, tell),
+        conditions=_rows(policy.conditions, tell),
+        variables=_rows(policy.variables, tell),
+        audit_annotations=_rows(policy.audit_annotations, tell),
         validations=tuple(
             replace(
                 row,

@@ -102,9 +102,9 @@ class Suite:
 
 
 def _run_case(case: Case, policies: PolicySet, runner: Runner) -> list[str]:
-    known = {policy.name for policy in policies.policies}
-    if missing := [name for name in case.about if name not in known]:
-        return [f"no policy {', '.join(missing)} runs here; known: {', '.join(sorted(known)) or 'none'}"]
+    names = {policy.name for policy in policies.policies}
+    if missing := [name for name in case.about if name not in names]:
+        return [f"no policy {', '.join(missing)} runs here; known: {', '.join(sorted(names)) or 'none'}"]
     return differences(case.expect, runner(case, case.with_params(policies)))
 
 
@@ -127,13 +127,13 @@ def _below(file: str, folder: Path) -> bool:
 def case_files(paths: Sequence[str | Path]) -> list[Path]:
     """The `tests.yaml` files among files and folders."""
     paths_below: dict[Path, None] = {}
-    for given in map(Path, paths):
-        if given.is_dir():
-            names = sorted(path for name in TEST_FILES for path in given.rglob(name))
+    for root in map(Path, paths):
+        if root.is_dir():
+            names = sorted(path for name in TEST_FILES for path in root.rglob(name))
             paths_below.update(dict.fromkeys(names))
-        elif given.name in TEST_FILES:
-            find([given])
-            paths_below[given] = None
+        elif root.name in TEST_FILES:
+            find([root])
+            paths_below[root] = None
     return list(paths_below)
 
 

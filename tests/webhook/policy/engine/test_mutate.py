@@ -301,7 +301,7 @@ def test_policies_that_need_a_cluster_are_left_out_without_one() -> None:
     policies = loaded(reads, mutating(SET_SCHEDULER, name="z"))
     assert [policy.name for policy in policies.mutating] == ["z", "a-reads-plan"]
     assert policies.uses_plan
-    offline = mutate(policies, pod(), Inputs(known=frozenset({"gang"})))
+    offline = mutate(policies, pod(), Inputs(variable_names=frozenset({"gang"})))
     assert [(row.policy, row.lacks) for row in offline.skipped] == [("a-reads-plan", ("plan",))]
     inputs = Inputs(frozenset({"plan"}), lambda obj, pod_set: {"plan": {"nodes": ["n1"]}})
     assert mutate(policies, pod(), inputs).object["spec"]["nodeName"] == "n1"
