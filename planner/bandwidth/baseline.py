@@ -53,7 +53,7 @@ def _spread(
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
-        if not obstacle(shape, node, now=True):
+        if not obstacle(shape, node, occupied=True):
             used = taken.get(name) or snapshot.taken.get(name, {})
             if _room(snapshot, node, used, shape, stocks):
                 queue.append((_share(node, used, shape), crc32(name.encode()), name))

@@ -73,9 +73,9 @@ def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> t
     ways = [*_fewer(problem, tight.names, tight.fits, trial), *_coarser(problem, tight, trial)]
     ways = ways or [*_other_slices(problem, tight, trial), *slower_links(problem, place)]
     attempts = tight.tried.attempts
-    if problem.now and not (attempts and attempts[-1].fits):
+    if problem.occupied and not (attempts and attempts[-1].fits):
         ways += _room(problem, trial)
-    if ways and not problem.now:
+    if ways and not problem.occupied:
         ways += _first(tolerations(problem, tight.names), trial)
     ways += _first(own_amounts(problem, tight.names), trial)
     return tuple(ways or _other_pods(problem, tight, trial))
@@ -335,9 +335,9 @@ def _other_pods(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> It
     wait, only smaller amounts count: what keeps a pod away for ever is another matter.
     """
     names, tree = tight.names, tight.tried.tree
-    problem = problem if problem.now else as_stated(problem, names)
+    problem = problem if problem.occupied else as_stated(problem, names)
     ways = [*_first(smaller(problem, tree, names), trial)]
-    if ways or problem.now:
+    if ways or problem.occupied:
         yield from ways
         return
     changes = other_pods(problem, names)

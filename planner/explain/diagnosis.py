@@ -46,7 +46,7 @@ def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> 
         return _not_by_leaf_spine_rules(problem, outcome, place_gang)
     empty_outcome = place(searched.when_empty())
     closest = closest_of(outcome.results)
-    space = search_space(searched.snapshot, closest.tree, now=True)
+    space = search_space(searched.snapshot, closest.tree, occupied=True)
     counts = node_counts(searched.gang, space, closest.request)
     culprits: tuple[str, ...] = ()
     decision: Verdict = "queued"
@@ -84,7 +84,7 @@ def _no_room(
 ) -> str:
     part, tight = culprit_of(searched, closest)
     ways = alternatives(problem, tight_of(part, tight), place_gang)
-    nodes = NodeWords(closest.request.kinds, now=True).of(counts) if counts.causes else ""
+    nodes = NodeWords(closest.request.kinds, occupied=True).of(counts) if counts.causes else ""
     return messages.no_room(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
 
 
@@ -143,7 +143,9 @@ def _never(
     problem: PlacementProblem, outcome: Outcome, closest: SearchResult, place_gang: Place
 ) -> tuple[str, str, tuple[str, ...]]:
     """Reason, message and the PodSets at fault of a gang that does not fit the empty cluster either."""
-    spaces = [search_space(outcome.problem.snapshot, result.tree, now=False) for result in outcome.results]
+    spaces = [
+        search_space(outcome.problem.snapshot, result.tree, occupied=False) for result in outcome.results
+    ]
     in_the_way = spread_messages.in_the_way(spaces[0], outcome.results[0].request)
     in_same_tree = next(
         (result for result in outcome.results if result.tree is closest.tree), outcome.results[0]
@@ -158,7 +160,7 @@ def _never(
             message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
             return unfit.reason, _with(message, in_the_way), names
     part, tight = culprit_of(outcome.problem, in_same_tree)
-    counts = node_counts(part, search_space(problem.snapshot, tight.tree, now=False), tight.request)
+    counts = node_counts(part, search_space(problem.snapshot, tight.tree, occupied=False), tight.request)
     nodes = NodeWords(tight.request.kinds).of(counts) if counts.causes else ""
     ways = alternatives(empty, tight_of(part, tight), place_gang)
     reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
@@ -170,7 +172,7 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
     """The PodSet that alone does not fit one domain of its own required level; the whole gang if there is
     none.
     """
-    gang, space = problem.gang, search_space(problem.snapshot, result.tree, now=problem.now)
+    gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
     for kind in relaxations(result.request)[-1]:
         if kind.required <= result.request.required:
             continue

@@ -109,7 +109,7 @@ def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
     counts = (
         max_pods(node.allocatable, _without_claims(pod_set.shape), shared_gpus_of(node), pod_set.count)
         for pod_set in problem.gang.pod_sets
-        if pod_set.count and not obstacle(pod_set.shape, node, now=False)
+        if pod_set.count and not obstacle(pod_set.shape, node, occupied=False)
     )
     return max(counts, default=0)
 

@@ -45,16 +45,16 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
 class NodeWords:
     """The words for counts of nodes.
 
-    `now`: amounts are what is free now. `kinds`: the classes of pods, whose amounts may have been raised by
-    policies. `base`: where the values of labels are to be told.
+    `occupied`: amounts are what is free now. `kinds`: the classes of pods, whose amounts may have been raised
+    by policies. `base`: where the values of labels are to be told.
     """
 
     def __init__(
-        self, kinds: Sequence[PodClass], *, now: bool = False, base: Infrastructure | None = None
+        self, kinds: Sequence[PodClass], *, occupied: bool = False, base: Infrastructure | None = None
     ) -> None:
         self._raised = {name: was for kind in kinds for name, was in kind.shape.raised.items()}
         self._kinds = kinds
-        self._now, self._base = now, base
+        self._occupied, self._base = occupied, base
 
     def of(self, counts: NodeCounts) -> str:
         """All nodes, each counted once; the rarest of many causes are summed."""
@@ -82,7 +82,7 @@ class NodeWords:
         return f"{words}{self._values(cause)}"
 
     def _shortage(self, resource: str, count: int, largest: int, need: int) -> str:
-        has, free = "has" if count == 1 else "have", " free" if self._now else ""
+        has, free = "has" if count == 1 else "have", " free" if self._occupied else ""
         bound = "" if count == 1 else "at most "
         if resource in self._raised:
             stated = self._raised[resource]

@@ -20,7 +20,7 @@ def cause(zones: NumaState, kind: PodClass) -> str:
     alignment = alignment_for(kind.shape)
     if zones.max_pods(alignment, 1):
         return ""
-    refusal = misfit(_node(zones), alignment.asks(zones.scope), now=True)
+    refusal = misfit(_node(zones), alignment.asks(zones.scope), occupied=True)
     assert refusal is not None, "a pod that has no room is refused for something"
     name = min(refusal.zones, key=lambda name: ("/" not in name, name))
     amount = show(name, refusal.request.requests[name])
@@ -30,7 +30,7 @@ def cause(zones: NumaState, kind: PodClass) -> str:
 def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
     """About a pod that no kubelet with room would admit; `hosts`: their zones."""
     alignment = alignment_for(kind.shape)
-    refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), now=False)) for zones in hosts]
+    refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
     zones, refusal = max(
         ((zones, refusal) for zones, refusal in refused if refusal is not None),
         key=lambda pair: (_worth(pair[0], pair[1]), pair[0].policy),

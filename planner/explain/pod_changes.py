@@ -233,7 +233,7 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
 def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
     """The same pods, asking for no more of a lacking resource than the largest amount on a node."""
-    space = search_space(problem.snapshot, tree, now=problem.now)
+    space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
     offers: dict[str, dict[str, int]] = {}
     for kind in request.kinds if request else ():

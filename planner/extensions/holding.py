@@ -40,7 +40,7 @@ from planner.search.space import search_space
 def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
     """The placement of a gang under `auto`: without others in the domains that it requires, if it can be."""
     outcome = place(problem, budget)
-    if outcome.best is None or not problem.now:
+    if outcome.best is None or not problem.occupied:
         return outcome
     held = holding(problem, outcome)
     outcome = replace(outcome, holding=held)
@@ -130,8 +130,8 @@ def _shares(
         domain = domain_of[host.node]
         taken[domain] += count * gpus[pod_set]
         required[domain] = required[domain] and pod_set in demanding
-    occupied = search_space(problem.snapshot, best.tree, now=problem.now)
-    empty = search_space(problem.snapshot, best.tree, now=False)
+    occupied = search_space(problem.snapshot, best.tree, occupied=problem.occupied)
+    empty = search_space(problem.snapshot, best.tree, occupied=False)
     for domain in domains:
         place, level = first[domain], len(domain) - 1
         whole = empty.domain_above(place, level)[1]

@@ -72,7 +72,7 @@ class Rooms:
         self._max_gpus = max((pod_set.shape.gpus for pod_set in self._sets), default=0)
         self._pods: dict[_Host, int] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
-        key = (tuple(map(_key, self._sets)), limits, view.now)
+        key = (tuple(map(_key, self._sets)), limits, view.occupied)
         self._seen = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
@@ -108,7 +108,7 @@ class Rooms:
     def _counts(self, host: DomainCapacity, match: EligibilityMap) -> Iterator[int]:
         assert host.free is not None, "only hosts are asked"
         for pod_set, obstacle in zip(self._sets, match.why, strict=True):
-            if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.now):
+            if obstacle or condition_obstacle(pod_set.shape, host, passing=self._view.occupied):
                 continue
             yield min(
                 pod_set.count,

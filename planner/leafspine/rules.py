@@ -144,11 +144,13 @@ class _Fabric:
         self, problem: PlacementProblem, fabric: LeafSpine, place: Place, budget: WorkBudget | None = None
     ) -> None:
         base = problem.snapshot.base
-        self._problem = problem if problem.now else problem.in_snapshot(Snapshot(base))
+        self._problem = problem if problem.occupied else problem.in_snapshot(Snapshot(base))
         self._gang, self._fabric = self._problem.gang, fabric
         self._search, self._budget = place, budget
         self._settings: SchedulerSettings = base.settings
-        space = search_space(self._problem.snapshot, base.trees[fabric.topology.name], now=problem.now)
+        space = search_space(
+            self._problem.snapshot, base.trees[fabric.topology.name], occupied=problem.occupied
+        )
         domain = self._gang.fabric.domain
         inside = {leaf.path for leaf in fabric.inside(domain)} if domain else set()
         rooms = Rooms(space, self._gang, self._settings)

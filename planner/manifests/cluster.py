@@ -32,7 +32,7 @@ from planner.manifests.numa import numa_from
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers import SchedulerSigns, is_sign, witnesses
 from planner.manifests.settings import (
-    KNOWN,
+    SCHEDULER_CONFIGS,
     bounds_from,
     priority_class_from,
     quota_from,
@@ -308,7 +308,7 @@ def _read_leaf_spine(objects: _ClusterObjects, item: Mapping[str, object], where
 
 def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
     name = mapping(item.get("metadata"), where.at_path("metadata")).get("name")
-    if name in KNOWN:
+    if name in SCHEDULER_CONFIGS:
         objects.settings = with_config(objects.settings, item, where)
     elif name == STATUS_CONFIG:
         objects.growth += once(item, where, status_groups)

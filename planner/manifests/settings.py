@@ -31,7 +31,7 @@ HISTORY_CONFIG = "topology-scheduler-history"
 HISTORY_KEY = "history.yaml"
 
 
-KNOWN = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
+SCHEDULER_CONFIGS = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
 def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: Where) -> SchedulerSettings:

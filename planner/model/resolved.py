@@ -24,14 +24,14 @@ SPREAD_CAUSE = "topology spread"
 class NodeExclusion:
     """Nodes that a pod must not use: those with one of these label values, or (`inside`) all others.
 
-    `now`: because of pods that are there now. The key `metadata.name` matches the node's name.
+    `passing`: because of pods that are there now. The key `metadata.name` matches the node's name.
     """
 
     key: str
     values: frozenset[str]
     cause: str
     inside: bool = False
-    now: bool = True
+    passing: bool = True
 
 
 @dataclass(frozen=True, slots=True)

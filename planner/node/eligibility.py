@@ -156,14 +156,14 @@ def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool)
     return "" if taint is None else f"{TAINT}{taint}"
 
 
-def obstacle(shape: PodShape, node: Node, *, now: bool) -> str:
+def obstacle(shape: PodShape, node: Node, *, occupied: bool) -> str:
     """Why the pod, as requested, may not be on the node whatever its capacity; "" where it may.
 
-    `now` False ignores cordons, readiness and temporary taints.
+    `occupied` False: as when the cluster is empty, without cordons, readiness and temporary taints.
     """
     if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
         return why
-    return condition_obstacle(shape, node) if now else taint_obstacle(shape, node.taints, passing=False)
+    return condition_obstacle(shape, node) if occupied else taint_obstacle(shape, node.taints, passing=False)
 
 
 def preference(shape: PodShape, node: Node) -> int:

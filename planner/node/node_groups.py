@@ -62,12 +62,12 @@ class NodeGroup:
 
     def admits(self, shape: PodShape) -> bool:
         """Whether labels and taints let the pod onto some node of this kind, whatever it asks for."""
-        return any(not obstacle(shape, node, now=False) for node, _ in self.distinct(_keys(shape)))
+        return any(not obstacle(shape, node, occupied=False) for node, _ in self.distinct(_keys(shape)))
 
     def admitting(self, shape: PodShape) -> int:
         """How many nodes of this kind let the pod onto them, whatever it asks for."""
         pairs = self.distinct(_keys(shape))
-        return sum(count for node, count in pairs if not obstacle(shape, node, now=False))
+        return sum(count for node, count in pairs if not obstacle(shape, node, occupied=False))
 
     def distinct(self, keys: frozenset[str]) -> tuple[tuple[Node, int], ...]:
         """One node for each way in which the nodes differ in these labels, with how many are like it."""

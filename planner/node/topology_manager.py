@@ -94,15 +94,15 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
     return NumaNode(node.name, policy, scope, tuple(zones))
 
 
-def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, now: bool) -> Misfit | None:
+def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool) -> Misfit | None:
     """The first of the requests, in order, that the kubelet would refuse; None if it admits all.
 
-    `now` False checks the empty node. Requests that stay reduce the amounts for later ones.
+    `occupied` False checks the empty node. Requests that stay reduce the amounts for later ones.
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
     allocatable = [zone.allocatable for zone in node.zones]
-    free = [dict(zone.available if now else zone.allocatable) for zone in node.zones]
+    free = [dict(zone.available if occupied else zone.allocatable) for zone in node.zones]
     return take(node.policy, allocatable, free, requests)
 
 

@@ -111,8 +111,8 @@ def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | No
         closest_of(results),
     )
     asked, topology = result.request, result.tree.topology
-    current = search_space(snapshot, result.tree, now=True)
-    empty = search_space(snapshot, result.tree, now=False)
+    current = search_space(snapshot, result.tree, occupied=True)
+    empty = search_space(snapshot, result.tree, occupied=False)
     counts = node_counts(gang, current, asked)
     as_asked = (Alternative(AS_ASKED, problem.asked),)
     admitted = answer.decision == "admitted"

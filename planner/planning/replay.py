@@ -136,7 +136,7 @@ def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
     node = snapshot.nodes.get(name)
     if node is None or not affinity_allows(pod_set.shape, node):
         return False
-    return not any(is_excluded(bar, node) for bar in pod_set.shape.exclusions if not bar.now)
+    return not any(is_excluded(bar, node) for bar in pod_set.shape.exclusions if not bar.passing)
 
 
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:

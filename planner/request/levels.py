@@ -66,7 +66,7 @@ def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) ->
     if gpus < 2:
         return ()
     smaller = frozenset(str(size) for size in range(1, gpus))
-    return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", now=False),)
+    return (NodeExclusion(NVLINK_SIZE, smaller, f"{SMALL}{gpus} GPUs", passing=False),)
 
 
 def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
@@ -97,7 +97,7 @@ def with_numa_nodes(
         if not gpus:
             return pod_set
         names = frozenset(name for name, size in sizes.items() if size >= gpus)
-        bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, now=False)
+        bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, passing=False)
         shape = pod_set.shape
         return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
 

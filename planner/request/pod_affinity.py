@@ -156,7 +156,7 @@ def _among(
                     together[name].add((term.key, names))
                     if term.key != HOSTNAME:
                         bars[name].append(
-                            NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
+                            NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
                         )
     return shuns, together, bars, inner_terms
 
@@ -196,7 +196,7 @@ def _barred(
         if (
             term.key != HOSTNAME
         ):  # a matching pod may come later, but never to a domain of a node without the label
-            yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, now=False)
+            yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
 
 
 def _cause(term: PodTerm) -> tuple[str, str]:

@@ -48,8 +48,8 @@ class PlacementProblem:
     """A gang resolved in a snapshot in which it holds nothing: the input of every search.
 
     `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
-    policies add. `requests`: one for each topology that it may use, empty with a `refusal`. `now`: search the
-    cluster as it is; False searches it as if it were empty. `notes`: warnings from these stages.
+    policies add. `requests`: one for each topology that it may use, empty with a `refusal`. `occupied`:
+    search the cluster as it is; False searches it as if it were empty. `notes`: warnings from these stages.
     """
 
     snapshot: Snapshot
@@ -57,7 +57,7 @@ class PlacementProblem:
     gang: ResolvedPodGroup
     requests: tuple[TopologyRequest, ...] = ()
     refusal: Refusal | None = None
-    now: bool = True
+    occupied: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -72,7 +72,7 @@ class PlacementProblem:
 
     def when_empty(self) -> PlacementProblem:
         """The same problem in a cluster without other pods and reservations."""
-        return replace(self, now=False)
+        return replace(self, occupied=False)
 
     def noting(self, *notes: str) -> PlacementProblem:
         """The same problem with more warnings."""
@@ -84,7 +84,7 @@ class PlacementProblem:
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
         """The problem of a changed request whose device claims are the same."""
-        return replace(_problem(self.snapshot, asked), now=self.now, notes=self.notes)
+        return replace(_problem(self.snapshot, asked), occupied=self.occupied, notes=self.notes)
 
     def reserving(self, mode: ReserveMode) -> PlacementProblem:
         """The same request with another wish of what to hold, on which no stage hangs."""
@@ -93,7 +93,7 @@ class PlacementProblem:
 
     def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
         """The same request with other pods and reservations around it."""
-        return replace(_problem(snapshot, self.asked), now=self.now, notes=self.notes)
+        return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
         """The problem on these nodes only; `one_per_node`: at most one pod of a PodSet on each node."""
@@ -135,7 +135,7 @@ class PlacementProblem:
         """Resolves claims again: they depend on a pod's amounts and on how many pods share a claim."""
         if not has_claims(asked):
             return self.changed(asked)
-        return replace(resolve(self.snapshot, asked), now=self.now, notes=self.notes)
+        return replace(resolve(self.snapshot, asked), occupied=self.occupied, notes=self.notes)
 
 
 def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:

@@ -82,7 +82,7 @@ def when_alone(asked: TopologyRequest) -> TopologyRequest:
 
 
 def _alone(kind: PodClass) -> PodClass:
-    exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.now)
+    exclusions = tuple(exclusion for exclusion in kind.shape.exclusions if not exclusion.passing)
     spreading = tuple(
         replace(state, existing_pods=dict.fromkeys(state.existing_pods, 0), nodes={})
         for state in kind.shape.spread_states
@@ -122,7 +122,9 @@ def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> Resolve
     tell that it lacks the rack's label.
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
-    bars = (NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, now=False) for key in keys)
+    bars = (
+        NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, passing=False) for key in keys
+    )
     return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *bars))))
 
 

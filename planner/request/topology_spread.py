@@ -61,7 +61,7 @@ def _resolve(
         pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
     }
     if spread.key != HOSTNAME:
-        bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, now=False)
+        bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, passing=False)
         shapes[keeper.name] = _barred(shapes[keeper.name], bar)
     if not counted:
         full_domains = frozenset(

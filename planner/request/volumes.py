@@ -46,12 +46,12 @@ ONE_POD = "ReadWriteOncePod"
 class Reach:
     """The nodes that a volume can be used from: those that match one of `terms` (() for all) and, where they
     have any label of a zone or region, one of the values of each of `zones`. `cause`: what is wrong with all
-    others. `now`: it may change by itself."""
+    others. `passing`: it may change by itself."""
 
     cause: str
     terms: tuple[Term, ...] = ()
     zones: tuple[tuple[str, frozenset[str]], ...] = ()
-    now: bool = False
+    passing: bool = False
 
     def holds(self, node: Node) -> bool:
         """Whether the volume can be used from the node."""
@@ -149,7 +149,7 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
         return Reach(
             f"other than {claim.node}, where the volume of claim {name} is being made",
             ((Requirement(NODE_NAME_FIELD, "In", (claim.node,)),),),
-            now=True,
+            passing=True,
         )
     if storage.provisions and not storage.topologies:
         return None
@@ -162,7 +162,7 @@ def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[s
         cause = f"outside {place or 'the topologies'} where class {storage.name} makes volumes (claim {name})"
         return Reach(cause, (*storage.topologies, *terms))
     cause = f"without an available volume of class {storage.name} for claim {name}"
-    return Reach(cause, terms or (_NOWHERE,), now=True)
+    return Reach(cause, terms or (_NOWHERE,), passing=True)
 
 
 _NOWHERE: Term = (Requirement(NODE_NAME_FIELD, "In", ()),)
@@ -225,10 +225,10 @@ def _exclusion(snapshot: Snapshot, reaches: tuple[Reach, ...]) -> NodeExclusion:
     terms = [term for reach in reaches for term in reach.terms or ((),)]
     keys = {requirement.key for term in terms for requirement in term}
     simple = all(len(term) == 1 and term[0].operator == "In" for term in terms)
-    only_now = all(reach.now for reach in reaches)
+    passing = all(reach.passing for reach in reaches)
     if simple and len(keys) == 1 and not any(reach.zones for reach in reaches):
         values = frozenset(value for term in terms for value in term[0].values if value)
-        return NodeExclusion(keys.pop(), values, first.cause, inside=True, now=only_now)
+        return NodeExclusion(keys.pop(), values, first.cause, inside=True, passing=passing)
     reached = (node for node in snapshot.nodes.values() if any(reach.holds(node) for reach in reaches))
     names = frozenset(node.name for node in reached)
-    return NodeExclusion(NODE_NAME_FIELD, names, first.cause, inside=True, now=only_now)
+    return NodeExclusion(NODE_NAME_FIELD, names, first.cause, inside=True, passing=passing)

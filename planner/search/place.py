@@ -75,7 +75,7 @@ def _try(
     """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
-    if result.placement is None and not result.complete and problem.now and not budget.hard:
+    if result.placement is None and not result.complete and problem.occupied and not budget.hard:
         return replace(
             result, placement=place_class_by_class(problem.snapshot, tree, request, problem.gang.reserve)
         )
@@ -87,9 +87,9 @@ def _searched(
 ) -> SearchResult:
     """The first relaxation that has a place; of the empty cluster it matters only whether any has. Where the
     last has none, none has: it asks for the least."""
-    request = request if problem.now else when_alone(request)
-    space, steps = search_space(problem.snapshot, tree, now=problem.now), relaxations(request)
-    steps = steps if problem.now else steps[-1:]
+    request = request if problem.occupied else when_alone(request)
+    space, steps = search_space(problem.snapshot, tree, occupied=problem.occupied), relaxations(request)
+    steps = steps if problem.occupied else steps[-1:]
     mode, required = problem.gang.reserve, request.required
     last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others
     search = LevelSearch(space, request, mode, budget)

@@ -3,7 +3,7 @@
     tree          root ─ r1 ─ a, b          where domains are
     capacity       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
 
-`now` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
+`occupied` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
 cordons, every node ready. Costs look only at capacities and never at the gang's selectors, so that a plan
 made again within its own node affinity comes out the same.
 """
@@ -26,7 +26,7 @@ from planner.search.objective import Weights, weights, without
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """One tree at one moment (`now`) or when empty; `capacity` is that of the whole tree.
+    """One tree at one moment (`occupied`) or when empty; `capacity` is that of the whole tree.
 
     `extra`: levels that only rules over labels look at, in a tree made finer by them
     (`rules.label_levels`); they cost nothing and are no place to be. `plain`: the tree without these.
@@ -34,7 +34,7 @@ class SearchSpace:
 
     base: Infrastructure
     tree: TopologyTree
-    now: bool
+    occupied: bool
     capacity: DomainCapacity
     extra: frozenset[int] = frozenset()
     plain: TopologyTree | None = None
@@ -86,7 +86,7 @@ class SearchSpace:
         return branch, capacity
 
 
-def search_space(snapshot: Snapshot, tree: TopologyTree, *, now: bool) -> SearchSpace:
+def search_space(snapshot: Snapshot, tree: TopologyTree, *, occupied: bool) -> SearchSpace:
     """The search space of a tree in a snapshot that does not hold the gang itself."""
-    capacity = snapshot.capacity(tree) if now else snapshot.base.empty_capacity(tree)
-    return SearchSpace(snapshot.base, tree, now, capacity)
+    capacity = snapshot.capacity(tree) if occupied else snapshot.base.empty_capacity(tree)
+    return SearchSpace(snapshot.base, tree, occupied, capacity)

@@ -43,7 +43,7 @@ def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
         if (entry["node"] not in chosen) if chosen else not _may_go(shape, entry):
             continue
         node = _numa_node(entry)
-        shortfall = misfit(node, alignment.asks(entry["scope"]), now=bool(chosen))
+        shortfall = misfit(node, alignment.asks(entry["scope"]), occupied=bool(chosen))
         if shortfall is None and not chosen:
             return NONE
         if shortfall is not None:
@@ -56,7 +56,7 @@ def _may_go(shape: PodShape, entry: Mapping[str, Json]) -> bool:
     allocatable = entry["allocatable"]
     enough = all(allocatable.get(name, 0) >= amount for name, amount in shape.requests.items())
     return enough and not obstacle(
-        shape, Node(entry["node"], entry["labels"], allocatable, taints), now=False
+        shape, Node(entry["node"], entry["labels"], allocatable, taints), occupied=False
     )
 
 

@@ -28,10 +28,10 @@ Place = Literal["object", "template"]
 
 
 Origin = tuple[str, str, str]
-"""A field, what it says (one of `NAMED`) and its value."""
+"""A field, what it says (one of `TOLD_MEANINGS`) and its value."""
 
 
-NAMED: tuple[Meaning, ...] = ("topology", "required", "preferred", "slice")
+TOLD_MEANINGS: tuple[Meaning, ...] = ("topology", "required", "preferred", "slice")
 """What origins tell of: the keys that name a topology or a level of one."""
 
 
@@ -193,7 +193,7 @@ def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> State
         Constraint(
             first("topology"), first("required"), first("preferred"), level, of_slice, _is_kais(fields, level)
         ),
-        tuple(_origin(field, meaning) for meaning in NAMED for field in fields.get(meaning, ())),
+        tuple(_origin(field, meaning) for meaning in TOLD_MEANINGS for field in fields.get(meaning, ())),
         tuple(warnings),
         first("together"),
         (fields["gpu-count"][0].where.field, gpus) if gpus is not None else None,

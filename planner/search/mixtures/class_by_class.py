@@ -37,7 +37,7 @@ def place_class_by_class(
     for index in sorted(range(len(pod_classes)), key=lambda index: _size(pod_classes[index]), reverse=True):
         own_request = replace(request, kinds=(pod_classes[index],))
         placement = LevelSearch(
-            search_space(snapshot, tree, now=True), own_request, mode, WorkBudget()
+            search_space(snapshot, tree, occupied=True), own_request, mode, WorkBudget()
         ).anywhere(own_request.kinds)
         if placement is None:
             return None

@@ -56,21 +56,21 @@ def ask(gpus=0, cpu=0, memory=0, name="main", stays=True):
 
 def test_what_one_zone_gives_is_admitted():
     """Four GPUs and half the cores; a device that no zone lists is nobody's affair."""
-    assert misfit(node(), [ask(4, 55, 500)], now=True) is None
+    assert misfit(node(), [ask(4, 55, 500)], occupied=True) is None
 
 
 def test_eight_gpus_over_two_zones_fail_single_numa_node_and_pass_restricted():
     """Restricted looks at the fewest zones by capacity, which are two here, for cores as well."""
     wanted = [ask(8, 110, 1000)]
-    found = misfit(node(), wanted, now=True)
+    found = misfit(node(), wanted, occupied=True)
     assert found is not None
     assert found.zones == {GPU: 2, "cpu": 2, "memory": 2}
-    assert misfit(node("restricted"), wanted, now=True) is None
+    assert misfit(node("restricted"), wanted, occupied=True) is None
 
 
 def test_restricted_wants_one_set_of_zones_for_every_resource():
     """Eight GPUs take two zones and eight cores one, so no set is preferred for both."""
-    found = misfit(node("restricted"), [ask(8, 8)], now=True)
+    found = misfit(node("restricted"), [ask(8, 8)], occupied=True)
     assert found is not None
     assert found.zones == {GPU: 2, "cpu": 1}
 
@@ -78,21 +78,21 @@ def test_restricted_wants_one_set_of_zones_for_every_resource():
 @pytest.mark.parametrize("policy", ["none", "best-effort", "", "no such policy"])
 def test_other_policies_admit_everything(policy):
     """They only prefer."""
-    assert misfit(node(policy), [ask(8, 8)], now=True) is None
+    assert misfit(node(policy), [ask(8, 8)], occupied=True) is None
 
 
 def test_containers_take_from_their_zones_in_turn():
     """Three containers of three GPUs: the third finds one left in each zone."""
     wanted = [ask(3, name="a"), ask(3, name="b"), ask(2, name="c")]
-    found = misfit(node(), wanted, now=True)
+    found = misfit(node(), wanted, occupied=True)
     assert found is not None
     assert found.request.name == "c"
-    assert misfit(node(), [ask(2, name="a"), ask(2, name="b"), ask(4, name="c")], now=True) is None
+    assert misfit(node(), [ask(2, name="a"), ask(2, name="b"), ask(4, name="c")], occupied=True) is None
 
 
 def test_an_init_container_gives_back_what_it_took():
     """It has ended when the next one starts."""
-    assert misfit(node(), [ask(4, stays=False), ask(4), ask(4)], now=True) is None
+    assert misfit(node(), [ask(4, stays=False), ask(4), ask(4)], occupied=True) is None
 
 
 def test_now_counts_what_is_available_and_empty_what_is_allocatable():
@@ -101,8 +101,8 @@ def test_now_counts_what_is_available_and_empty_what_is_allocatable():
     for zone in busy["zones"]:
         zone["resources"][2]["available"] = "2"
     wanted = [ask(4)]
-    assert misfit(numa_from(busy, Where()), wanted, now=True) is not None
-    assert misfit(numa_from(busy, Where()), wanted, now=False) is None
+    assert misfit(numa_from(busy, Where()), wanted, occupied=True) is not None
+    assert misfit(numa_from(busy, Where()), wanted, occupied=False) is None
 
 
 def test_more_than_all_zones_have_is_zero_zones():

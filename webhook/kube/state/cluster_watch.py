@@ -20,7 +20,7 @@ from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
 from planner.manifests.node import node_from
 from planner.manifests.schedulers import watched
-from planner.manifests.settings import KNOWN
+from planner.manifests.settings import SCHEDULER_CONFIGS
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -89,7 +89,7 @@ EXTRAS = (
     Extra("karpenter.sh", "nodepools", "NodePool"),
     Extra("cluster.x-k8s.io", "machinedeployments", "MachineDeployment"),
     Extra("", "configmaps", "ConfigMap", STATUS_CONFIG, condensed),
-    *(Extra("", "configmaps", "ConfigMap", name) for name in KNOWN),
+    *(Extra("", "configmaps", "ConfigMap", name) for name in SCHEDULER_CONFIGS),
 )
 
 
@@ -171,7 +171,7 @@ class ClusterWatch(Watches):
         if self.waiting():
             return None
         with self._lock:
-            return self._picture.now()
+            return self._picture.snapshot()
 
     def priorities(self) -> PriorityClasses:
         """The PriorityClasses that the picture was last described with. Safe in any thread."""

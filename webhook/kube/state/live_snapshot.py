@@ -63,7 +63,7 @@ class LiveSnapshot:
         """A topology, or what is known of hardware and limits, changed."""
         self._redescribed = True
 
-    def now(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """The snapshot of now, with the reservations of whatever book was last put into the former one."""
         if self._redescribed:
             self._redescribed, self._fabric = False, self._described()

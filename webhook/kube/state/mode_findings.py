@@ -25,7 +25,7 @@ from webhook.workloads.options import MODE
 Json = Mapping[str, Any]
 
 
-_NAMED = 3
+_MAX_NAMES = 3
 """Namespaces that one line names; how many more there are is told."""
 
 
@@ -82,11 +82,11 @@ def _findings(names_by_way: Mapping[str, Sequence[str]], wrong: Sequence[str]) -
     for way, names in names_by_way.items():
         if names:
             difference, mend = _WORDS[way]
-            yield CheckFinding("modes", "warn", f"{listed(names, _NAMED)}: {difference}", mend)
+            yield CheckFinding("modes", "warn", f"{listed(names, _MAX_NAMES)}: {difference}", mend)
     if wrong:
         mend = f"kubectl label namespace NAME --overwrite {MODE}=enforce (or warn, audit, off)"
         yield CheckFinding(
-            "modes", "warn", "; ".join(wrong[:_NAMED]) + _rest_words(len(wrong) - _NAMED), mend
+            "modes", "warn", "; ".join(wrong[:_MAX_NAMES]) + _rest_words(len(wrong) - _MAX_NAMES), mend
         )
 
 

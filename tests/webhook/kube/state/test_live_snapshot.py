@@ -68,7 +68,7 @@ class World:
 
     def anew(self) -> Snapshot:
         """The snapshot that a reader of all of it makes."""
-        return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base).now()
+        return LiveSnapshot(self.nodes, self.pods, lambda: read_cluster(self._documents()).base).snapshot()
 
     def change(self) -> None:
         """Something happens."""
@@ -139,7 +139,7 @@ def test_after_any_changes_every_plan_is_the_one_of_a_picture_made_anew(seed: in
     for _ in range(40):
         for _ in range(world.chance.choice((0, 1, 1, 3, 12))):
             world.change()
-        kept, fresh = (one.with_book(world.book) for one in (world.picture.now(), world.anew()))
+        kept, fresh = (one.with_book(world.book) for one in (world.picture.snapshot(), world.anew()))
         assert (kept.nodes, kept.topologies) == (fresh.nodes, fresh.topologies)
         assert sorted(pod.name for pod in kept.pods) == sorted(pod.name for pod in fresh.pods)
         assert (kept.taken, kept.holders, kept.opened) == (fresh.taken, fresh.holders, fresh.opened)
@@ -152,10 +152,10 @@ def test_after_any_changes_every_plan_is_the_one_of_a_picture_made_anew(seed: in
 def test_a_pod_that_comes_leaves_all_else_as_it_was_worked_out() -> None:
     """The trees are the very same, so nothing is built anew for it."""
     world = World(random.Random(1))
-    before = world.picture.now()
+    before = world.picture.snapshot()
     world.pods["a/p"] = BoundPod("a/p", "n1", amounts(gpu=8))
     world.picture.pod_moved("a/p")
-    after = world.picture.now()
+    after = world.picture.snapshot()
     assert after is not before
     assert after.base is before.base
     assert after.taken == {"n1": amounts(gpu=8)}
@@ -164,20 +164,20 @@ def test_a_pod_that_comes_leaves_all_else_as_it_was_worked_out() -> None:
 def test_a_node_that_is_cordoned_leaves_the_trees_as_they_are() -> None:
     """Its place is the same, and so are the places of all others."""
     world = World(random.Random(1))
-    before = world.picture.now()
+    before = world.picture.snapshot()
     world.nodes["n1"] = replace(world.nodes["n1"], cordoned=True)
     world.picture.node_moved("n1")
-    trees = world.picture.now().base.trees
+    trees = world.picture.snapshot().base.trees
     assert all(trees[name].root is tree.root for name, tree in before.base.trees.items())
 
 
 def test_numa_zones_that_change_leave_the_trees_as_they_are() -> None:
     """A kubelet's exporter tells of zones with every pod."""
     world = World(random.Random(1))
-    before = world.picture.now()
+    before = world.picture.snapshot()
     world.objects["n1"] = numa("n1", 4)
     world.picture.redescribe()
-    after = world.picture.now()
+    after = world.picture.snapshot()
     assert all(after.base.trees[name] is tree for name, tree in before.base.trees.items())
     assert list(after.base.numa) == ["n1"]
 
@@ -185,4 +185,4 @@ def test_numa_zones_that_change_leave_the_trees_as_they_are() -> None:
 def test_nothing_that_changed_is_the_same_picture() -> None:
     """Asking again costs nothing."""
     world = World(random.Random(1))
-    assert world.picture.now() is world.picture.now()
+    assert world.picture.snapshot() is world.picture.snapshot()
