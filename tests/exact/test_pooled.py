@@ -25,7 +25,7 @@ def compared(one: Instance) -> str:
     """Compares the two searches anywhere in the cluster; returns what came of it."""
     group = replace(one.group, constraint=Constraint(), reserve="nodes")
     check(group)
-    view = search_space(one.snapshot, one.snapshot.base.trees["topo"], now=True)
+    view = search_space(one.snapshot, one.snapshot.base.trees["topo"], occupied=True)
     kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     if len(kinds) == 1:
         return "one kind"

@@ -22,7 +22,7 @@ def searched(moment, group, budget):
     """The search for a group in the only topology, with so much work allowed."""
     tree = moment.base.trees["topo"]
     asked = topology_request(resolved_group(group), tree.topology)
-    search = LevelSearch(search_space(moment, tree, now=True), asked, group.reserve, WorkBudget(budget))
+    search = LevelSearch(search_space(moment, tree, occupied=True), asked, group.reserve, WorkBudget(budget))
     return search.search(relaxations(asked)[0], ROOT)
 
 
@@ -86,7 +86,7 @@ def test_equal_domains_cost_no_more_than_a_few_of_them():
 def test_no_digit_of_the_cost_carries_into_the_next():
     """The most that one digit can hold is less than one unit of the next."""
     moment = cluster("r1: a b c\nr2: d e f")
-    content = search_space(moment, moment.base.trees["topo"], now=True).capacity
+    content = search_space(moment, moment.base.trees["topo"], occupied=True).capacity
     value = weights(moment.topologies[0], content, worst_penalty=300)
     hosts, free = content.size, content.worth
     assert value.free[1] * free < value.free[0]

@@ -42,7 +42,7 @@ def half_used(seed: int) -> Callable[[], int]:
 
 def searches(moment, group):
     """The search by every mixture with time enough, and one that may try none; what they are asked for."""
-    view = search_space(moment, moment.base.trees["topo"], now=True)
+    view = search_space(moment, moment.base.trees["topo"], occupied=True)
     kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     weights, match = view.weights(kinds), view.match(kinds)
     every = DomainPacking(kinds, "shared", weights, WorkBudget(10**9))
@@ -151,7 +151,7 @@ def test_pooled_no_place_is_none():
 def test_what_pools_do_not_decide_ends_the_budget():
     """Nothing is made up: without work allowed neither every mixture nor a pool is an answer."""
     sets = [pod_set(3, shape(gpu=1), name="one"), pod_set(2, shape(gpu=4), name="four")]
-    view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], now=True)
+    view = search_space(hall(1, 2, 4), hall(1, 2, 4).base.trees["topo"], occupied=True)
     kinds = topology_request(resolved_group(gang(*sets)), view.tree.topology).kinds
     none = SeveralClassesPacking(kinds, "shared", view.weights(kinds), WorkBudget(0), WorkBudget(0))
     with pytest.raises(BudgetEnded):
