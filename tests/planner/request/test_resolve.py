@@ -74,7 +74,7 @@ def test_a_resized_problem_has_other_counts_of_the_sets_that_are_named():
     pair = (pod_set(3, shape(gpu=8), name="a"), pod_set(5, shape(gpu=8), name="b"))
     problem = resolve(racks(2, 4), gang(*pair)).when_empty().resized({"b": 1})
     assert [one.count for one in problem.gang.pod_sets] == [3, 1]
-    assert not problem.now
+    assert not problem.occupied
 
 
 def test_a_contradiction_is_a_refusal_of_the_problem_and_has_no_place():
