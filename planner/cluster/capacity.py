@@ -65,6 +65,12 @@ class DomainCapacity:
     """How many of the domain's children a chunk has; 1 of what is no chunk."""
 
     @property
+    def amounts(self) -> Resources:
+        """The free amounts of a host."""
+        assert self.free is not None, "only hosts are packed"
+        return self.free
+
+    @property
     def coarsest(self) -> int:
         """The level of the coarsest domains that are whole inside this capacity."""
         return self.level + self.is_chunk

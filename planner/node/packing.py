@@ -10,6 +10,7 @@ take.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
@@ -93,6 +94,22 @@ NOT_OFFERED = -(2**63)
 resource that is not listed is claimed. Below every real amount, so that it can stand in a cache key."""
 
 
+class HostRoom(Protocol):
+    """What one host has left: free amounts, GPUs that pods share, NUMA zones where its kubelet heeds them,
+    devices for claims, and the GPUs of each NVLink domain inside it (0 where it is one)."""
+
+    @property
+    def amounts(self) -> Resources: ...
+    @property
+    def gpus(self) -> SharedGpus | None: ...
+    @property
+    def numa_state(self) -> NumaState | None: ...
+    @property
+    def available_devices(self) -> AvailableDevices | None: ...
+    @property
+    def nvlink_size(self) -> int: ...
+
+
 class _OneClassFit:
     """How many pods of one class one node holds: what the shape alone decides is worked out once."""
 
@@ -104,30 +121,22 @@ class _OneClassFit:
         """The requests, where a node without devices for claims is told by its amounts alone."""
         self._alignment = alignment_for(shape)
 
-    def best(
-        self,
-        free: Resources,
-        allowed: tuple[bool, ...],
-        gpus: SharedGpus | None = None,
-        numa_state: NumaState | None = None,
-        available_devices: AvailableDevices | None = None,
-        nvlink_size: int = 0,
-    ) -> tuple[tuple[int, ...], ...]:
+    def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
         """The most pods; empty where not one fits."""
-        room = self._cap
+        room, free, available_devices = self._cap, host.amounts, host.available_devices
         if self._amounts and available_devices is None:
             for name, need in self._amounts:
                 fits = free.get(name, 0) // need
                 if fits < room:
                     room = fits
         else:
-            room = min(room, max_pods(free, self._shape, gpus, room, available_devices))
+            room = min(room, max_pods(free, self._shape, host.gpus, room, available_devices))
         if room <= 0:
             return ()
-        if nvlink_size and self._shape.nvlink_group:
-            room = max_pods_in_groups(nvlink_size, free, self._shape, room)
-        if numa_state is not None:
-            room = numa_state.max_pods(self._alignment, room)
+        if host.nvlink_size and self._shape.nvlink_group:
+            room = max_pods_in_groups(host.nvlink_size, free, self._shape, room)
+        if host.numa_state is not None:
+            room = host.numa_state.max_pods(self._alignment, room)
         return ((room,),) if room else ()
 
 
@@ -169,25 +178,16 @@ class _SeveralClassesFit:
             tuple[tuple[int, ...], ...],
         ] = {}
 
-    def best(
-        self,
-        free: Resources,
-        allowed: tuple[bool, ...],
-        gpus: SharedGpus | None = None,
-        numa_state: NumaState | None = None,
-        available_devices: AvailableDevices | None = None,
-        nvlink_size: int = 0,
-    ) -> tuple[tuple[int, ...], ...]:
+    def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
         """The maximal counts, in descending order; empty where not one pod fits."""
-        missing = NOT_OFFERED if self._claiming else 0
+        free, missing = host.amounts, NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
-        available_devices = (
-            available_devices
-            if any(takes_devices(available_devices, shape) for shape in self._shapes)
-            else None
-        )
-        nvlink_size = nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
-        key = (amounts, allowed, gpus if self._sharing else None, numa_state, available_devices, nvlink_size)
+        available_devices = host.available_devices
+        if not any(takes_devices(available_devices, shape) for shape in self._shapes):
+            available_devices = None
+        nvlink_size = host.nvlink_size if any(shape.nvlink_group for shape in self._shapes) else 0
+        gpus, numa_state = host.gpus if self._sharing else None, host.numa_state
+        key = (amounts, allowed, gpus, numa_state, available_devices, nvlink_size)
         largest = self._memo.get(key)
         if largest is None:
             offered = {n: a for n, a in zip(self._resources, amounts, strict=True) if a != NOT_OFFERED}

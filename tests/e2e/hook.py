@@ -54,8 +54,7 @@ class Hook:
 
     def start(self) -> None:
         """Certificates where there are none, the server, and wait until it is ready."""
-        names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
-        bayplan("certs", "init", "--dir", str(self.certs), *names)
+        make_certificates(self.certs)
         command = [BAYPLAN, "serve", "--port", str(self.port), "-c", str(self.picture)]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
         command += ["--ledger", str(self.ledger), *(("-p", *self.policies) if self.policies else ())]
@@ -101,6 +100,12 @@ class Hook:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
+
+
+def make_certificates(folder: Path) -> None:
+    """A CA and a certificate for Bayplan's Service and for loopback, where the folder has none."""
+    names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
+    bayplan("certs", "init", "--dir", str(folder), *names)
 
 
 def bayplan(*arguments: str, statuses: Sequence[int] = (0,)) -> str:

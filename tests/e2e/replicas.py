@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.e2e.api import Api, Json
 from tests.e2e.configured import configure, unconfigure, wait_for_calls
-from tests.e2e.hook import BAYPLAN, bayplan
+from tests.e2e.hook import BAYPLAN, make_certificates
 from tests.e2e.processes import Process, free_port, start
 
 RACK = "example.com/rack"
@@ -116,8 +116,7 @@ class Replicas:
 
     def start(self) -> None:
         """All of them, until all are ready."""
-        names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
-        bayplan("certs", "init", "--dir", str(self.certs), *names)
+        make_certificates(self.certs)
         self.ports = [free_port() for _ in range(self.count)]
         self.processes = [self._start(number) for number in range(self.count)]
         for process, port in zip(self.processes, self.ports, strict=True):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
@@ -25,24 +26,30 @@ _MAX_LISTED = 4096
 as read."""
 
 
-class CostLimit:
-    """One goal in one domain, whose children are of level `first`; the prices and peaks are those of the
-    levels from there to the hosts: of one more domain, and the most that some hold."""
+@dataclass(frozen=True, slots=True)
+class InnerLevels:
+    """The levels inside a domain, from `first` (that of its children) to the hosts, each with the price of
+    one more domain of it, and its peaks: the most that some domains of it hold."""
 
-    def __init__(
-        self,
-        counts: CountAlgebra,
-        goal: PodCount,
-        first: int,
-        prices: Sequence[int],
-        peaks: Sequence[Peaks],
-        ceiling: int,
-    ) -> None:
+    first: int
+    prices: Sequence[int]
+    peaks: Sequence[Peaks]
+
+
+class CostLimit:
+    """One goal in one domain."""
+
+    def __init__(self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int) -> None:
         self.goal, self.ceiling = goal, ceiling
-        self._counts, self.first, self._prices, self._peaks = counts, first, prices, peaks
+        self._counts, self.first, self._prices, self._peaks = (
+            counts,
+            levels.first,
+            levels.prices,
+            levels.peaks,
+        )
         need = counts.measure(goal)
         self._bases = [ceiling]
-        for price, level_peaks in zip(prices, peaks, strict=True):
+        for price, level_peaks in zip(levels.prices, levels.peaks, strict=True):
             self._bases.append(self._bases[-1] - price * fewest(need, level_peaks))
         self._allowed: dict[int, Allowed] = {}
 

@@ -258,16 +258,7 @@ class CapacityClasses:
         )
         if True not in allowed:
             return ()
-        assert capacity.free is not None, "only hosts are packed"
-        best = self._fit.best(
-            capacity.free,
-            allowed,
-            capacity.gpus,
-            capacity.numa_state,
-            capacity.available_devices,
-            capacity.nvlink_size,
-        )
-        return tuple(map(self.counts.pack, best))
+        return tuple(map(self.counts.pack, self._fit.best(capacity, allowed)))
 
     def _domain(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
         held = capacity.level == self._weights.reservable and capacity.has_name and capacity.gang

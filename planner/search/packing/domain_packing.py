@@ -33,6 +33,7 @@ from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
 from planner.search.packing.bounds import (
     CostLimit,
+    InnerLevels,
     Peaks,
     cost_limits,
     fewest,
@@ -209,10 +210,11 @@ class DomainPacking(DomainOptions):
         key = (goal, first, peaks, max_cost, pairs)
         limit = self._limits.get(key)
         if limit is None:
+            levels = InnerLevels(first, prices, peaks)
             if pairs is None:
-                limit = CostLimit(self.counts, goal, first, prices, peaks, max_cost)
+                limit = CostLimit(self.counts, goal, levels, max_cost)
             else:
-                limit = JointCostLimit(self.counts, goal, first, prices, peaks, max_cost, pairs)
+                limit = JointCostLimit(self.counts, goal, levels, max_cost, pairs)
             self._limits[key] = limit
         return limit
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from planner.search.packing.bounds import CostLimit, Peaks, fewest
+from planner.search.packing.bounds import CostLimit, InnerLevels, Peaks, fewest
 from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
@@ -120,21 +120,15 @@ class JointCostLimit(CostLimit):
     """A `CostLimit` for one class of pods, over levels all of which cost something."""
 
     def __init__(
-        self,
-        counts: CountAlgebra,
-        goal: PodCount,
-        first: int,
-        prices: Sequence[int],
-        peaks: Sequence[Peaks],
-        ceiling: int,
-        pairs: Bounds,
+        self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int, pairs: Bounds
     ) -> None:
-        super().__init__(counts, goal, first, prices, peaks, ceiling)
+        super().__init__(counts, goal, levels, ceiling)
         self._pairs = pairs
-        needed = fewest_by_level(goal, peaks, pairs)
-        self._bases = list(accumulate(map(int.__mul__, prices, needed), int.__sub__, initial=ceiling))
+        needed = fewest_by_level(goal, levels.peaks, pairs)
+        paid = map(int.__mul__, levels.prices, needed)
+        self._bases = list(accumulate(paid, int.__sub__, initial=ceiling))
         # Of each level, the domains that can be paid for at the most: what is not placed may be in all these.
-        self._payable = list(map(int.__floordiv__, self._bases, prices))
+        self._payable = list(map(int.__floordiv__, self._bases, levels.prices))
 
     def _listed(self, level: int) -> bool:
         """Of the coarsest level alone: in a finer domain are few pods, and each number takes longer here."""

@@ -103,6 +103,17 @@ async def one_round(client: Client, ended: Callable[[], Awaitable[bool]]) -> Non
     await asyncio.wait([task])
 
 
+def after(event: asyncio.Event) -> Callable[[], Awaitable[bool]]:
+    """Whether a round has ended, some time after something happened in it."""
+
+    async def ended() -> bool:
+        happened = event.is_set()
+        await asyncio.sleep(0.5)  # what would come after it in the round has come
+        return happened
+
+    return ended
+
+
 async def test_a_place_that_could_not_be_given_back_is_given_to_nobody() -> None:
     """The finished gang's reservation changed under the controller: the gang that waits has to wait."""
     cluster = racks(1, 1)
@@ -120,12 +131,7 @@ async def test_a_place_that_could_not_be_given_back_is_given_to_nobody() -> None
 
         client.before = replaced
 
-        async def ended() -> bool:
-            before = changed.is_set()
-            await asyncio.sleep(0.5)  # what would come after it in the round has come
-            return before
-
-        await one_round(client, ended)
+        await one_round(client, after(changed))
         assert [held.gang for held in (await other.book(NOW)).reservations] == ["default/Job/a"]
 
 
@@ -145,12 +151,7 @@ async def test_what_came_to_a_node_since_the_look_is_heeded_when_a_gang_is_let_i
 
         client.before = overtaken
 
-        async def ended() -> bool:
-            before = reached.is_set()
-            await asyncio.sleep(0.5)  # what would come after it in the round has come
-            return before
-
-        await one_round(client, ended)
+        await one_round(client, after(reached))
         assert [held.gang for held in (await other.book(NOW)).reservations] == ["default/Job/rival"]
 
 

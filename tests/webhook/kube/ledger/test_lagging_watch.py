@@ -11,12 +11,13 @@ import pytest
 
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict
-from planner.model.reservation import reservation_id
+from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import part, whole
-from tests.webhook.kube.ledger.api_server import ApiServer
+from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import NOW, holders, outcome, run, started
 from webhook.kube.api.client import Json, Unreachable
 from webhook.kube.ledger import documents
+from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.ledger.proposals import NEXT_SECONDS
 
 
@@ -212,15 +213,21 @@ def test_a_proposal_that_lost_is_claimed_by_nobody() -> None:
     run(script)
 
 
+async def proposing() -> tuple[ApiServer, KubeLedger, Client, asyncio.Task[Reservation]]:
+    """A call for a whole rack whose proposal is stored, and whose watch does not tell of it."""
+    server = ApiServer()
+    ledger, client = await started(server)
+    client.hold()
+    call = asyncio.create_task(ledger.reserve(whole("a", "r1"), 0, NOW))
+    await asyncio.sleep(0.01)
+    return server, ledger, client, call
+
+
 def test_a_call_that_ends_while_its_proposal_is_on_its_way_leaves_nothing() -> None:
     """Neither what was stored, nor what no answer told of."""
 
     async def script() -> None:
-        server = ApiServer()
-        ledger, client = await started(server)
-        client.hold()
-        call = asyncio.create_task(ledger.reserve(whole("a", "r1"), 0, NOW))
-        await asyncio.sleep(0.01)
+        server, _, _, call = await proposing()
         assert len(server.objects) == 1
         call.cancel()
         await asyncio.sleep(0.01)
@@ -233,11 +240,7 @@ def test_a_gang_that_comes_again_while_its_proposal_is_withdrawn_does_not_rely_o
     """The first call was given up; its deletion is on its way when the second asks for the same place."""
 
     async def script() -> None:
-        server = ApiServer()
-        ledger, client = await started(server)
-        client.hold()
-        first = asyncio.create_task(ledger.reserve(whole("a", "r1"), 0, NOW))
-        await asyncio.sleep(0.01)
+        server, ledger, client, first = await proposing()
 
         async def slowly(method: str, path: str) -> None:
             await asyncio.sleep(0.2 if method == "DELETE" else 0)
@@ -291,7 +294,7 @@ def test_a_gang_that_moves_keeps_its_place_until_the_new_one_is_its_own() -> Non
         await ledger.reserve(whole("b", "r2"), 0, NOW)
         revision = (await ledger.book(NOW)).revision
         assert await outcome(ledger, whole("a", "r2"), revision) == "b"
-        assert held.domains in {one.domains for one in (await ledger.book(NOW)).reservations}
+        assert held.domains in {reservation.domains for reservation in (await ledger.book(NOW)).reservations}
         moved = await ledger.reserve(whole("a", "r10"), revision, NOW)
         assert (moved.state, moved.owner_uid, moved.domains) == ("claimed", "uid", (("z", "r10"),))
         assert len(server.objects) == 2
