@@ -1,1 +1,4 @@
-"""The webhook's certificates: `authority` issues them (pure), `rotation` stores, `reload` serves them."""
+"""The webhook's certificates: `authority` issues them (pure), `rotation` stores, `reload` serves them.
+
+Begin with `authority`.
+"""

@@ -11,7 +11,8 @@
       if not  -> diagnose(problem, outcome)  explain/       why, and what would work: changed problems, placed
 
 A `PodGroup` is what was read, a `ResolvedPodGroup` the same in one cluster, a `PlacementProblem` all that a
-search needs; what is tried instead of it (other nodes, counts, levels) is a changed problem.
+search needs; what is tried instead of it (other nodes, counts, levels) is a changed problem. Begin with
+`planning.plan`.
 
 Here are the names that most callers need; the rest is in the packages. Each imports only what stands below
 it in this list:

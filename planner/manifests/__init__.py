@@ -5,7 +5,8 @@
 - `pod`, `pod_affinity`, `host_ports`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels
-- `schedulers`: which scheduling systems are there, with their queues and topologies
+- `schedulers`: which scheduling systems are there, with their queues and topologies; `kueue_queues`: the
+  topologies that a queue of Kueue's leads to
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written
 - `requirements`: label selectors and node selector terms

@@ -4,8 +4,8 @@
   `pod`: the shape of one pod; `claim_spec`: a claim
 - `answer`: the answer; `holding`: what a gang will hold; `reservation`: what it holds, and the book of all
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
-- `schedulers`: which scheduling systems a cluster has; `resources`: names of GPU resources and labels;
-  `priority`: what a PriorityClass gives
+- `schedulers`: which scheduling systems a cluster has; `scheduler_facts`: what each of them reads and does
+- `resources`: names of GPU resources and labels; `priority`: what a PriorityClass gives
 - `volumes`: claims and volumes; `host_ports`: ports as anti-affinity; `growth`: pools that may grow
 - `pod_class`: equal pods as one class, which `request` makes and `node` packs
 - `quantity`, `natural_order`, `errors`, `words`: numbers, sorting, invalid input, phrases of messages

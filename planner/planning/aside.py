@@ -21,9 +21,9 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 
 MAX_PASSED = 7
-"""Places that are passed over at most. Each is one more plan, a millisecond or two where a decision takes 25.
-160 pods of a GPU each on half-used nodes through three replicas, 32 at once: 2.5 decisions a pod without, 1.3
-with 7, 1.2 with 15."""
+"""Places that are passed over at most. Each is one more plan, which costs a small part of a decision; of more
+places a gang gains little, since so many rivals seldom choose the same one. How many decisions a pod takes
+with several replicas is a column of `make bench-cluster`."""
 
 
 def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:

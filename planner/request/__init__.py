@@ -2,7 +2,8 @@
 
 - `resolve`: the one stage from the PodGroup to a `PlacementProblem`, and changed problems
 - `topology_request`: levels and pod classes in one topology; `level_policy`: levels that a policy sets
-- `levels`, `topology_choice`: which topology, and which of its levels, a request means
+- `levels`, `topology_choice`: which topology, and which of its levels, a request means;
+  `segments`: KAI's parts of a PodSet, of which the last may be short
 - `device_claims`, `pod_affinity`, `topology_spread`: the constraints that claims and other pods add
 - `volumes`: the nodes that they can be used from; `tolerations`: those that the API server will add;
   `priority`: what pods state that counts for nothing

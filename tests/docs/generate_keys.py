@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from webhook.workloads.known_keys import KNOWN_KEYS, KnownKey
+from webhook.workloads.keys.known_keys import KNOWN_KEYS, KnownKey
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
 HEADER = """\
 # Keys that are read and written
 
-Written by `python -m tests.docs.generate_keys` from the table `webhook/workloads/known_keys.py`. A key that
-is nearly one of Bayplan's, KAI's, Kueue's or nod-ai's gets a warning with the right one (`key-spelling`). Of
-labels that a Topology names as its levels, any may be read; they are not listed, nor are the label presets
-of `bayplan topology propose`.
+Written by `python -m tests.docs.generate_keys` from the table `webhook/workloads/keys/known_keys.py`. A key
+that is nearly one of Bayplan's, KAI's, Kueue's or nod-ai's gets a warning with the right one
+(`key-spelling`). Of labels that a Topology names as its levels, any may be read; they are not listed, nor are
+the label presets of `bayplan topology propose`.
 """
 
 SECTIONS = (

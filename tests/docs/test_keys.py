@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.docs.generate_keys import FILE, generate
-from webhook.workloads.known_keys import KNOWN_KEYS
+from webhook.workloads.keys.known_keys import KNOWN_KEYS
 from webhook.workloads.topology_keys import KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_the_page_is_what_the_table_says() -> None:
 
 
 def test_every_key_in_code_and_policies_is_in_the_table() -> None:
-    """Who reads or writes a new key adds a row to webhook/workloads/known_keys.py."""
+    """Who reads or writes a new key adds a row to webhook/workloads/keys/known_keys.py."""
     assert sorted({(key, file) for key, file in literals() if key not in NAMES}) == []
 
 

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TREES = ("planner", "webhook")
+PACKAGES = sorted(path.parent for tree in (*TREES, "certs") for path in (ROOT / tree).rglob("__init__.py"))
 
 
 def packages(tree: str) -> list[str]:
@@ -59,11 +60,7 @@ def test_each_package_says_what_it_is_for(package: str) -> None:
     assert charter(ROOT / package).partition("\n")[0].endswith((".", ":"))
 
 
-@pytest.mark.parametrize(
-    "package",
-    sorted(path.parent for tree in TREES for path in (ROOT / tree).rglob("__init__.py")),
-    ids=lambda package: str(package.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
 def test_a_package_names_modules_that_it_has(package: Path) -> None:
     """In its list, and where it says what to read first."""
     text = charter(package)
@@ -73,6 +70,19 @@ def test_a_package_names_modules_that_it_has(package: Path) -> None:
     first = [name.partition(".")[0] for name in re.findall(r"Begin with `([\w.]+)`", text)]
     there = {path.stem for path in package.iterdir()}
     assert [name for name in (*listed, *first) if name not in there] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
+def test_a_package_says_where_to_begin_and_names_its_modules(package: Path) -> None:
+    """All of them, or it says that its modules are of one sort: a file each, or a file a subject."""
+    text = " ".join(charter(package).split())
+    assert re.search(r"\b[Bb]egin with ", text)
+    if not re.search(r"a file each|a file a subject", text):
+        words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]*`", text))))
+        modules = {path.stem for path in package.glob("*.py")} | {
+            p.parent.name for p in package.glob("*/__init__.py")
+        }
+        assert modules - words - {"__init__"} == set()
 
 
 @pytest.mark.parametrize("tree", TREES)

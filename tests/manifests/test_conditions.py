@@ -17,8 +17,8 @@ from tests.manifests import conditions, generate
 from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, Program, compile
 from webhook.workloads import KINDS, asks_for_gpus, read, wants_plan
+from webhook.workloads.keys.misspelt_keys import misspelt_resources
 from webhook.workloads.kinds import row_of
-from webhook.workloads.misspelt_keys import misspelt_resources
 from webhook.workloads.templates import value_at
 from webhook.workloads.topology_keys import KEYS, Key
 

@@ -10,10 +10,10 @@
   `annotation_keys`; `implied_labels`: labels that a controller adds to its pods
 - `pod_groups`: pods of a wider gang; `subgroups`: their parts
 - `workload`: what is read of an object; `reader`, `gangs`: all of it put together
-- `templates`: a template as a Pod and back; `read_templates`: templates read
-  once; `fields`: a value with the path that leads to it
-- `known_keys`: every key that is read or written; `misspelt_keys`: what is nearly one; `left_alone`: whose
-  objects are not looked at
+- `templates`: a template as a Pod and back; `read_templates`: templates read once
+- `fields`: a value with the path that leads to it
+- `keys`: the table of every key that is read or written, and what is nearly one
+- `left_alone`: whose objects are not looked at
 - `node_affinity`: terms added to what a pod requires or prefers
 - `merge`: pods of one gang in the same files
 

@@ -17,7 +17,7 @@ MEBIBYTE = 2**20
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 4 MiB and 100 files; skipped where nobody may mount one."""
+    """A file system of 4 MiB and 100 files; skipped where the user may not mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=100", "tmpfs", str(folder)]
@@ -26,7 +26,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     except OSError:
         mounted = False
     if not mounted:
-        pytest.skip("nobody may mount a file system here")
+        pytest.skip("needs the right to mount a file system: runs as root, where the container allows it")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

@@ -1,4 +1,4 @@
-"""The function libraries, a file a subject, and which of them an environment has: `table`.
+"""The function libraries, a file each, and which of them an environment has: `table`.
 
 Begin with `lists`: each module ends with `OVERLOADS`, the signatures that it gives a meaning to.
 """

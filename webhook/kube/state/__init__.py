@@ -2,7 +2,8 @@
 
 `cluster_watch` keeps nodes, pods and topologies, `live_snapshot` the planner's snapshot of them, changed
 rather than built anew; `scheduler_watch` keeps which schedulers are there; `workload_watch` keeps workloads,
-`gangs` (pure) tells who waits, runs and is done; `param_watch` keeps the parameters of policies,
+`gangs` (pure) tells who waits, runs and is done; `gang_size` (pure) what KAI is told of a Job whose
+pods succeed; `param_watch` keeps the parameters of policies,
 `parameters_watch` those of Bayplan; `findings` (pure) tells what the picture lacks, `mode_findings` (pure)
 where modes and webhooks disagree. Begin with `cluster_watch`.
 """

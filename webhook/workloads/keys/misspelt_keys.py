@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.manifests.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
 from planner.model.resources import MISSPELT_DEVICES
-from webhook.workloads.known_keys import KNOWN_KEYS
+from webhook.workloads.keys.known_keys import KNOWN_KEYS
 
 DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
 """Whose keys are looked at."""

@@ -1,8 +1,8 @@
 """Every annotation, label, taint and gate that Bayplan or its policies read or write: one table.
 
 The reference (docs/reference/keys.md) is made from it (`python -m tests.docs.generate_keys`), and a key that
-is nearly one of these is told with the right one (`webhook.workloads.misspelt_keys`). What a key of topology
-means is said once, by its meaning in `topology_keys`.
+is nearly one of these is told with the right one (`misspelt_keys`). What a key of topology means is
+said once, by its meaning in `topology_keys`.
 """
 
 from __future__ import annotations

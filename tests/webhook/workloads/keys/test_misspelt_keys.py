@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.workloads.known_keys import KNOWN_KEYS
-from webhook.workloads.misspelt_keys import DOMAINS, meant, misspelt
+from webhook.workloads.keys.known_keys import KNOWN_KEYS
+from webhook.workloads.keys.misspelt_keys import DOMAINS, meant, misspelt
 
 OURS = sorted({key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{one}/" for one in DOMAINS))})
 
