@@ -89,7 +89,7 @@ def loaded(*documents: Json) -> PolicySet:
 class Inputs:
     """A caller that knows what a test gives it: `values` of an object and a PodSet, paths of templates."""
 
-    known: frozenset[str] = frozenset()
+    variable_names: frozenset[str] = frozenset()
     values: Callable[[Mapping[str, Any], str], Mapping[str, Any]] = lambda obj, pod_set: {}
     paths: Sequence[tuple[Path, str]] = ()
     params: Params | None = None
