@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
+import yaml
+
 from planner.model.errors import InputError, Where
 
 T = TypeVar("T")
@@ -18,6 +20,14 @@ class CachedDocument(dict[str, object]):
     def __init__(self, document: Mapping[str, object]) -> None:
         super().__init__(document)
         self.value: object = None
+
+
+def yaml_text(content: str, where: Where) -> object:
+    """What a text in an object says as YAML, such as a ConfigMap's. Raises `InputError` where it is none."""
+    try:
+        return yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`
+        raise InputError("is no YAML", where) from error
 
 
 def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:

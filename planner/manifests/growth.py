@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import yaml
-
-from planner.manifests.fields import integer, mapping, maps, strings, text, texts
+from planner.manifests.fields import integer, mapping, maps, strings, text, texts, yaml_text
 from planner.manifests.node import DEFAULT_PODS
 from planner.model import quantity
 from planner.model.errors import InputError, Where
@@ -121,8 +119,8 @@ def status_groups(item: Mapping[str, object], where: Where) -> tuple[AutoscalerG
     place = where.at_path("data[status]")
     content = text(mapping(item.get("data"), where.at_path("data")).get("status"), place)
     try:
-        status = yaml.safe_load(content)
-    except (yaml.YAMLError, ValueError, LookupError, RecursionError):  # before 1.30: prose
+        status = yaml_text(content, place)
+    except InputError:  # before 1.30: prose
         return ()
     if not isinstance(status, Mapping):
         return ()

@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import yaml
-
-from planner.manifests.fields import integer, kind_of, mapping, maps, text, texts
+from planner.manifests.fields import integer, kind_of, mapping, maps, text, texts, yaml_text
 from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.priority import PriorityClass
@@ -44,10 +42,7 @@ def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: 
     read = readers.get(str(metadata.get("name")), _kai)
     for key, content in texts(item.get("data"), where.at_path("data")).items():
         place = where.at_path(f"data[{key}]")
-        try:
-            parsed = yaml.safe_load(content)
-        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`
-            raise InputError("is no YAML", place) from error
+        parsed = yaml_text(content, place)
         if isinstance(parsed, Mapping):
             settings = read(settings, parsed, place)
     return settings
