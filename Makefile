@@ -6,7 +6,7 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e image base lock sbom release clean
+.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e image base lock sbom docs release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -77,8 +77,13 @@ sbom: .venv-tools/.ready ## what the image installs, as CycloneDX: dist/bayplan.
 	  --output-file dist/bayplan.cdx.json
 	@echo dist/bayplan.cdx.json
 
+docs: .venv-tools/.ready ## the pages as a site with search, in dist/site; a link to no page or heading fails
+	@rm -rf dist/pages && mkdir -p dist/pages
+	@git ls-files '*.md' LICENSE Dockerfile manifests overlays policies docs | tar c -T - | tar x -C dist/pages
+	@.venv-tools/bin/zensical build --strict --clean
+
 release: .venv/.ready sbom ## wheel, chart, image recipe, SBOM, checksums, provenance: dist/bayplan-VERSION (needs Go)
 	@.ci/release
 
 clean: ## remove the virtual environment and the caches
-	rm -rf .venv .venv-tools dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-tools dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
