@@ -58,7 +58,7 @@ class CacheSection(Generic[K, V]):
 
 
 @dataclass(slots=True)
-class _Entry:
+class _CachedValue:
     """A value, and how many results it held when it was last measured."""
 
     value: object
@@ -75,7 +75,7 @@ class PlanCache:
 
     def __init__(self) -> None:
         self._lock = RLock()  # reentrant: a search asks for further entries
-        self._entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _Entry] = OrderedDict()
+        self._entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _CachedValue] = OrderedDict()
 
     def exclusively(self, search: Callable[[], R]) -> R:
         """The search's result; no other thread uses an entry meanwhile."""
@@ -99,7 +99,7 @@ class PlanCache:
             place = (section, key)
             entry = self._entries.get(place)
             if entry is None or entry.measure() > MAX_RESULTS or (fresh and not fresh(entry.value)):  # type: ignore[arg-type]
-                entry = self._entries[place] = _Entry(make(), section.results)
+                entry = self._entries[place] = _CachedValue(make(), section.results)
             self._entries.move_to_end(place)
             self._evict()
             return cast(V, entry.value)

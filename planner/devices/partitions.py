@@ -122,7 +122,7 @@ def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
     """Whether they fit (None: not decided within `MAX_STEPS`), and the steps that this took."""
     if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
         return False, 0
-    assignment = _Assignment(partition, counts)
+    assignment = _DeviceAssignment(partition, counts)
     try:
         fit = assignment.complete(0, 0, 0, partition.counters_left)
     except BudgetEnded:
@@ -130,7 +130,7 @@ def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
     return fit, MAX_STEPS - assignment.budget.left
 
 
-class _Assignment:
+class _DeviceAssignment:
     """A depth-first search that assigns devices to items, the largest items first.
 
     Failed states are remembered by (remaining items, devices used); the counters follow from the devices

@@ -91,7 +91,7 @@ def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> t
     `missing`: so many pods have no place yet, as a guess to begin with.
     """
     problem = moments[0]
-    trial = _Trial(problem, place)
+    trial = _GrowthTrial(problem, place)
     # Most pools of a cluster have no GPUs.
     growing = [pool for pool in pools(problem.snapshot) if _pods_on(problem, pool)]
     for moment in moments:
@@ -120,7 +120,7 @@ def _without_claims(shape: ResolvedShape) -> ResolvedShape:
     return replace(shape, requests=requests, claim_specs=())
 
 
-class _Trial:
+class _GrowthTrial:
     """Places the gang among more nodes; all trials share a budget."""
 
     def __init__(self, problem: PlacementProblem, place: Place) -> None:

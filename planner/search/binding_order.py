@@ -41,7 +41,7 @@ class BindingOrderCheck:
         self._left = [seat.count for seat in seats]
         self._steps = max(_STEPS, 2 * sum(self._left))
         self._books = [
-            _Book(number, rule, class_index, self._nodes(rule, class_index, pinned))
+            _RuleCounts(number, rule, class_index, self._nodes(rule, class_index, pinned))
             for number, rule in enumerate(rules)
             for class_index in rule.keepers
         ]
@@ -91,7 +91,7 @@ class BindingOrderCheck:
             book.add(self._seats[index], count)
 
 
-class _Book:
+class _RuleCounts:
     """The counts of one rule as the scheduler has them for pods of one class."""
 
     def __init__(self, number: int, rule: SpreadRule, class_index: int, nodes: frozenset[str] | None) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+TREES = ("planner", "webhook", "certs")
 
 
 def check(*paths: Path) -> subprocess.CompletedProcess[str]:
@@ -27,6 +30,10 @@ def check(*paths: Path) -> subprocess.CompletedProcess[str]:
         "pods = [one for one in ()]",
         "self.there = 1",
         "_made = 1",
+        "def nearest(name, known): ...",
+        "class Node:\n    named: bool",
+        "def search(now: bool): ...",
+        "class Problem:\n    now: bool = True",
     ],
 )
 def test_a_name_that_is_a_pronoun_or_a_participle_fails(line: str, tmp_path: Path) -> None:
@@ -39,13 +46,25 @@ def test_a_name_that_is_a_pronoun_or_a_participle_fails(line: str, tmp_path: Pat
     assert "says nothing of its role" in result.stdout
 
 
-@pytest.mark.parametrize("line", ["def __eq__(self, other): ...", "found_by = 1", "row.at(1)"])
+@pytest.mark.parametrize(
+    "line", ["def __eq__(self, other): ...", "found_by = 1", "row.at(1)", "def decide(now: float): ..."]
+)
 def test_other_names_pass(line: str, tmp_path: Path) -> None:
-    """The second of two, longer names, and names that others gave."""
+    """The second of two, longer names, names that others gave, and a moment."""
     (tmp_path / "module.py").write_text(line + "\n")
     assert check(tmp_path).returncode == 0
 
 
+def test_no_class_name_means_two_things() -> None:
+    """Whoever reads `Placement` anywhere knows which; a module's private classes are its own affair."""
+    places = defaultdict(list)
+    for path in (path for tree in TREES for path in (ROOT / tree).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+
+
 def test_the_code_has_no_such_name() -> None:
     """In the three trees."""
-    assert check(*(ROOT / tree for tree in ("planner", "webhook", "certs"))).stdout == ""
+    assert check(*(ROOT / tree for tree in TREES)).stdout == ""

@@ -51,7 +51,7 @@ async def report_running(
         for problem in read_parameters(policies, cluster.environment.configured)[1]:
             inputs.note(f"left out: {problem}")
         webhooks = _webhooks(cluster)
-        judged = _Findings()
+        judged = _KeptResults()
         with _progress(len(cluster.objects)) as steps:
             for obj, _ in zip(cluster.objects, steps, strict=False):
                 judged.add(obj, _judged(obj, cluster, policies, webhooks))
@@ -88,7 +88,7 @@ def _judged(
 
 
 @dataclass(slots=True)
-class _Findings:
+class _KeptResults:
     """What is kept of each decision; texts that many objects share are kept once. `not_asked`: how many
     objects are nothing to Bayplan."""
 

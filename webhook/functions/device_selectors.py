@@ -110,15 +110,15 @@ class _Lookups:
         raise CelError("evaluation", "not known of this device")
 
 
-class _Domains(Mapping[str, "_Names"]):
+class _Domains(Mapping[str, "_DomainValues"]):
     """Attributes or capacities by domain; a domain that is not there is an empty map."""
 
     def __init__(self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity]) -> None:
         self._lookups = lookups
         self._values = values
 
-    def __getitem__(self, domain: str) -> _Names:
-        return _Names(self._lookups, self._values, domain)
+    def __getitem__(self, domain: str) -> _DomainValues:
+        return _DomainValues(self._lookups, self._values, domain)
 
     def __contains__(self, domain: object) -> bool:
         driver = self._lookups.device.driver
@@ -133,7 +133,7 @@ class _Domains(Mapping[str, "_Names"]):
         self._lookups.fail()
 
 
-class _Names(Mapping[str, CelValue]):
+class _DomainValues(Mapping[str, CelValue]):
     """The attributes or capacities of a domain."""
 
     def __init__(

@@ -35,7 +35,7 @@ def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     """The object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
     if not operations:
         return obj
-    draft = _Draft(obj)
+    draft = _PatchedObject(obj)
     for operation in operations:
         _apply_one(draft, operation)
     return draft.holder[""]
@@ -50,7 +50,7 @@ def tokens(pointer: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
 
 
-def _apply_one(draft: _Draft, operation: Mapping[str, Any]) -> None:
+def _apply_one(draft: _PatchedObject, operation: Mapping[str, Any]) -> None:
     op, path = operation.get("op"), operation.get("path")
     if not isinstance(path, str):
         raise PatchError("an operation needs a path")
@@ -73,7 +73,7 @@ def _apply_one(draft: _Draft, operation: Mapping[str, Any]) -> None:
         raise PatchError(f"unknown operation {str(op)[:20]!r}; known: {', '.join(OPERATIONS)}")
 
 
-class _Draft:
+class _PatchedObject:
     """An object on its way through a patch; `own` are the containers that are its alone, by id."""
 
     __slots__ = ("holder", "own")
@@ -107,7 +107,7 @@ def _index(node: list[Any], step: str, last: int) -> int:
     return index
 
 
-def _put(draft: _Draft, path: str, value: Any, *, insert: bool) -> None:
+def _put(draft: _PatchedObject, path: str, value: Any, *, insert: bool) -> None:
     node, step = draft.parent(path)
     if isinstance(node, dict):
         node[step] = value
@@ -117,7 +117,7 @@ def _put(draft: _Draft, path: str, value: Any, *, insert: bool) -> None:
         node.insert(len(node) if step == "-" else _index(node, step, len(node)), value)
 
 
-def _take(draft: _Draft, path: str) -> Any:
+def _take(draft: _PatchedObject, path: str) -> Any:
     node, step = draft.parent(path)
     if isinstance(node, list):
         return node.pop(_index(node, step, len(node) - 1))
@@ -129,7 +129,7 @@ def _take(draft: _Draft, path: str) -> Any:
 _NEVER = object()
 
 
-def _read(draft: _Draft, path: str, missing: Any = _NEVER) -> Any:
+def _read(draft: _PatchedObject, path: str, missing: Any = _NEVER) -> Any:
     node, step = draft.parent(path)
     if isinstance(node, list):
         return node[_index(node, step, len(node) - 1)]

@@ -192,7 +192,7 @@ class _Reading:
             if entry.text:
                 yield RunningObject(entry.name, entry.text, tuple(below.get(entry.name, ())))
 
-    async def _listed(self, row: WorkloadKind) -> list[_Entry]:
+    async def _listed(self, row: WorkloadKind) -> list[_ListedObject]:
         path = await served_path(self._api, row.group, row.resource)
         if not path:
             return []
@@ -215,7 +215,7 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ListedObject:
     """One listed object: `text` is "" where its owner was asked, or somebody else is."""
 
     name: str
@@ -223,7 +223,7 @@ class _Entry:
     text: bytes
 
 
-def _entry(item: Json) -> _Entry | None:
+def _entry(item: Json) -> _ListedObject | None:
     """What is kept of an object, None where nothing is: it has ended, is leaving, or is left alone."""
     metadata = item["metadata"]
     namespace, kind = metadata.get("namespace", ""), item["kind"]
@@ -236,7 +236,7 @@ def _entry(item: Json) -> _Entry | None:
         return None
     asked = row_of(str(controller.get("apiVersion", "")), owner_kind) is not None
     owner = f"{namespace}/{owner_kind}/{controller['name']}" if asked else ""
-    return _Entry(f"{namespace}/{kind}/{metadata['name']}", owner, b"" if asked else _as_applied(item))
+    return _ListedObject(f"{namespace}/{kind}/{metadata['name']}", owner, b"" if asked else _as_applied(item))
 
 
 def _as_applied(item: Json) -> bytes:

@@ -31,12 +31,12 @@ class ChosenDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class _Item:
+class _PackingTarget:
     """What takes one packing: a host (`path`: the places that lead to it), or a domain as a whole."""
 
     options: tuple[PodCount, ...]
     path: tuple[int, ...] = ()
-    inside: tuple[_Item, ...] = ()
+    inside: tuple[_PackingTarget, ...] = ()
 
 
 PodsByHost = dict[tuple[int, ...], PodCount]
@@ -64,24 +64,26 @@ class HostAssignment:
                 lacking.append((held * _FINE // need, place, direction))
         return [direction for *_, direction in sorted(lacking)]
 
-    def _max_weight(self, along: Direction, item: _Item) -> int:
+    def _max_weight(self, along: Direction, item: _PackingTarget) -> int:
         return max((weight(along, self._counts.each(counts)) for counts in item.options), default=0)
 
-    def _items(self, chosen: ChosenDomain) -> list[_Item]:
+    def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
         """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
-    def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_Item]:
+    def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
         """A host or domain as an item; where no rule holds for the domain, the items inside it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
-            return [_Item(tuple([counts for counts, _ in self._classes.options[chosen.class_id]]), path)]
+            return [
+                _PackingTarget(tuple([counts for counts, _ in self._classes.options[chosen.class_id]]), path)
+            ]
         items = [item for place, child in chosen.inside for item in self._flat(child, (*path, place))]
         if not self._classes.binds(domain_class):
             return items
-        return [_Item(self._together(items, domain_class), path, tuple(items))]
+        return [_PackingTarget(self._together(items, domain_class), path, tuple(items))]
 
-    def _together(self, items: Sequence[_Item], domain_class: CapacityClass) -> tuple[PodCount, ...]:
+    def _together(self, items: Sequence[_PackingTarget], domain_class: CapacityClass) -> tuple[PodCount, ...]:
         """All that these items could hold together, as a domain of the class may keep it."""
         counts, no_cost = self._counts, _Free()
         stage: CostBySum = {counts.zero: 0}
@@ -99,7 +101,7 @@ class HostAssignment:
         )
         return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))
 
-    def _over(self, items: Sequence[_Item], goal: PodCount) -> PodsByHost | None:
+    def _over(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
         """The goal spread over items, whole: a walk with an iterator of choices for each item."""
         counts = self._counts
         peaks = [tuple([self._max_weight(direction, item) for direction in self._along]) for item in items]
@@ -131,7 +133,7 @@ class HostAssignment:
             return None
         return self._inside(items, packings)
 
-    def _choices(self, item: _Item, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
+    def _choices(self, item: _PackingTarget, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
         """What an item may take so that those ahead can hold the rest; first what leaves them most room."""
         counts = self._counts
         room_by_packing: dict[PodCount, int] = {}
@@ -149,7 +151,7 @@ class HostAssignment:
                 room_by_packing[packing] = min(room, default=0)
         return iter(sorted(room_by_packing, key=lambda packing: (-room_by_packing[packing], -packing)))
 
-    def _inside(self, items: Sequence[_Item], packings: Sequence[PodCount]) -> PodsByHost | None:
+    def _inside(self, items: Sequence[_PackingTarget], packings: Sequence[PodCount]) -> PodsByHost | None:
         """What the hosts hold, after the items that are domains have been dealt to inside."""
         pods_by_host: PodsByHost = {}
         for item, counts in zip(items, packings, strict=False):

@@ -40,7 +40,7 @@ MAX_MENDS = 32
 own."""
 
 
-class _Candidate(NamedTuple):
+class _PlacedVariant(NamedTuple):
     """The best placement of a variant. `order`: finest domain, least cost, deepest, first found; no two are
     equal, so a heap compares nothing else."""
 
@@ -177,7 +177,7 @@ class LabelRuleSearch:
             ),
         )
 
-    def _in_plain_tree(self, candidate: _Candidate) -> Placement:
+    def _in_plain_tree(self, candidate: _PlacedVariant) -> Placement:
         """The candidate's placement by the plain tree's nodes and domains; its attempts are to be told."""
         self._attempts = candidate.attempts
         placement = candidate.placement
@@ -189,7 +189,7 @@ class LabelRuleSearch:
             placement, branch=self._finer.around(self._space, placement.branch), pods_by_node=pods_by_node
         )
 
-    def _mended(self, first: _Candidate) -> _Candidate | None:
+    def _mended(self, first: _PlacedVariant) -> _PlacedVariant | None:
         """A placement that breaks no rule, by capping what the former one broke, again and again; None for
         none."""
         candidate = first
@@ -209,7 +209,7 @@ class LabelRuleSearch:
             candidate = candidates[0]
         return None
 
-    def _repairs(self, candidate: _Candidate) -> list[Variant] | None:
+    def _repairs(self, candidate: _PlacedVariant) -> list[Variant] | None:
         """Variants that keep the first rule that the candidate breaks; None where it breaks none."""
         repairs = self._rules.repairs(candidate.placement, candidate.variant)
         if repairs is None:
@@ -217,8 +217,10 @@ class LabelRuleSearch:
         self._complete = self._complete and repairs.complete
         return repairs.variants
 
-    def _searched(self, variants: Sequence[Variant], depth: int, *, first: bool = False) -> list[_Candidate]:
-        candidates: list[_Candidate] = []
+    def _searched(
+        self, variants: Sequence[Variant], depth: int, *, first: bool = False
+    ) -> list[_PlacedVariant]:
+        candidates: list[_PlacedVariant] = []
         host = self._space.tree.topology.host_index
         outer = self._level_search
         for variant in variants:
@@ -235,7 +237,7 @@ class LabelRuleSearch:
                 self._attempts = attempts
             if placement is not None:
                 order = (host - placement.branch.level, placement.cost, -depth, self._serial)
-                candidates.append(_Candidate(order, placement, attempts, variant))
+                candidates.append(_PlacedVariant(order, placement, attempts, variant))
         return candidates
 
 

@@ -91,7 +91,7 @@ def type_schema(name: str) -> SchemaNode:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _TypeRow:
     atomic: bool
     fields: list[tuple[str, str, str | None, str | None]]
 
@@ -99,15 +99,15 @@ class _Entry:
 @dataclass(frozen=True, slots=True)
 class _Data:
     kinds: frozenset[str]
-    types: Mapping[str, _Entry]
+    types: Mapping[str, _TypeRow]
 
 
 @lru_cache(maxsize=1)
 def _data() -> _Data:
     """The lines of kinds.txt, by type; a ValueError for a line that is none."""
     kinds: set[str] = set()
-    types: dict[str, _Entry] = {}
-    current = _Entry(False, [])
+    types: dict[str, _TypeRow] = {}
+    current = _TypeRow(False, [])
     for line in _lines():
         if line.startswith("kind "):
             kinds.add(line.removeprefix("kind "))
@@ -115,7 +115,7 @@ def _data() -> _Data:
             name, kind, merge, default = match.groups()
             current.fields.append((name, kind, merge, default))
         elif match := _TYPE.fullmatch(line):
-            current = types[match[1]] = _Entry(bool(match[2]), [])
+            current = types[match[1]] = _TypeRow(bool(match[2]), [])
         else:
             raise ValueError(f"kinds.txt: {line!r} is no type and no field")
     return _Data(frozenset(kinds), types)
