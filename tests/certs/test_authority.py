@@ -157,15 +157,15 @@ def test_nothing_is_done_while_nothing_is_due():
 
 def test_both_cas_are_trusted_while_they_overlap():
     """A client with the bundle verifies the leaf at every look for three years, under the CA of the time."""
-    material, at = Material(), NOW
-    while at < NOW + 3 * 365 * DAY:
+    material, moment = Material(), NOW
+    while moment < NOW + 3 * 365 * DAY:
         before = bundle_pem(material.trusted)
-        material, _ = renewed(material, NAMES, at)
-        verify(material.leaf.certificate, list(material.trusted), DNSName("localhost"), at)
+        material, _ = renewed(material, NAMES, moment)
+        verify(material.leaf.certificate, list(material.trusted), DNSName("localhost"), moment)
         if before:
-            known = list(read_bundle(before))
-            verify(material.leaf.certificate, known, DNSName("localhost"), at)
-        at += timedelta(hours=12)
+            bundle = list(read_bundle(before))
+            verify(material.leaf.certificate, bundle, DNSName("localhost"), moment)
+        moment += timedelta(hours=12)
 
 
 def test_a_renewed_ca_signs_only_at_the_next_look():

@@ -45,12 +45,12 @@ def row(key: KnownKey) -> str:
 
 def generate() -> str:
     """The whole page."""
-    named = {domain for _, domains in SECTIONS for domain in domains}
+    domains_of_sections = {domain for _, domains in SECTIONS for domain in domains}
     parts = [
         section(title, (key for key in KNOWN_KEYS if domain_of(key) in domains))
         for title, domains in SECTIONS
     ]
-    others = section("Others", (key for key in KNOWN_KEYS if domain_of(key) not in named))
+    others = section("Others", (key for key in KNOWN_KEYS if domain_of(key) not in domains_of_sections))
     return "".join((HEADER, *parts, others))
 
 

@@ -32,9 +32,9 @@ def literals() -> Iterator[tuple[str, str]]:
     ]
     for path in files:
         text = path.read_text()
-        for found in KEY.finditer(text):
-            if not VERSION.search(found["key"]) and path.name != OTHERS:
-                yield found["key"], str(path.relative_to(ROOT))
+        for key in KEY.finditer(text):
+            if not VERSION.search(key["key"]) and path.name != OTHERS:
+                yield key["key"], str(path.relative_to(ROOT))
 
 
 def test_the_page_is_what_the_table_says() -> None:

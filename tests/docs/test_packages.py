@@ -68,8 +68,8 @@ def test_a_package_names_modules_that_it_has(package: Path) -> None:
         name for row in re.findall(r"^- (.*?):", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     ]
     first = [name.partition(".")[0] for name in re.findall(r"Begin with `([\w.]+)`", text)]
-    there = {path.stem for path in package.iterdir()}
-    assert [name for name in (*listed, *first) if name not in there] == []
+    modules = {path.stem for path in package.iterdir()}
+    assert [name for name in (*listed, *first) if name not in modules] == []
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))

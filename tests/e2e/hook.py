@@ -79,14 +79,14 @@ class Hook:
 
     def reservations(self) -> list[Reservation]:
         """What is held now, by gang."""
-        found = asyncio.run(_book(self.ledger))
-        return sorted(found, key=lambda reservation: reservation.gang)
+        book = asyncio.run(_book(self.ledger))
+        return sorted(book, key=lambda reservation: reservation.gang)
 
     def decisions(self) -> list[dict[str, Any]]:
         """The server's own log of what it decided."""
         lines = self.process.log.read_text().splitlines() if self.process else []
-        found = [json.loads(line) for line in lines if line.startswith("{")]
-        return [line for line in found if line.get("event") == "decision"]
+        lines_read = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in lines_read if line.get("event") == "decision"]
 
     def clear(self) -> None:
         """Give back every place."""

@@ -49,9 +49,9 @@ class Balancer:
     def cut(self) -> int:
         """All connections are lost, watches among them; how many there were."""
         cut = list(self._open)
-        for one in cut:
+        for end in cut:
             with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                end.shutdown(socket.SHUT_RDWR)
         return len(cut) // 2
 
     def _accept(self) -> None:
@@ -86,9 +86,9 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
             sink.sendall(data)
-    for one in (source, sink):
+    for end in (source, sink):
         with suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+            end.shutdown(socket.SHUT_RDWR)
 
 
 @dataclass(slots=True)
@@ -199,7 +199,7 @@ class Replicas:
 
 def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
     """Racks r1 … of hosts r1-n1 …, with the topology that names their level."""
-    found: list[Json] = [
+    manifests: list[Json] = [
         {
             "apiVersion": "kai.scheduler/v1alpha1",
             "kind": "Topology",
@@ -211,7 +211,7 @@ def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
         for host in range(1, hosts + 1):
             name = f"r{rack}-n{host}"
             offers = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: str(gpus)}
-            found.append(
+            manifests.append(
                 {
                     "apiVersion": "v1",
                     "kind": "Node",
@@ -227,7 +227,7 @@ def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
                     },
                 }
             )
-    return found
+    return manifests
 
 
 def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: Any) -> Json:
@@ -262,10 +262,10 @@ def events(api: Api, kind: str, name: str) -> list[tuple[str, str]]:
     """Reason and message of what was told on a workload, oldest first."""
     uid = api.get(f"/apis/batch/v1/namespaces/research/{kind.lower()}s/{name}")["metadata"]["uid"]
     query = f"involvedObject.uid={uid}"
-    found = api.items("/api/v1/namespaces/research/events", fieldSelector=query)
-    ours = [one for one in found if one["source"].get("component") == "bayplan"]
-    ours.sort(key=lambda one: (one["firstTimestamp"], one["metadata"]["name"]))
-    return [(one["reason"], one["message"]) for one in ours]
+    entries = api.items("/api/v1/namespaces/research/events", fieldSelector=query)
+    ours = [event for event in entries if event["source"].get("component") == "bayplan"]
+    ours.sort(key=lambda event: (event["firstTimestamp"], event["metadata"]["name"]))
+    return [(event["reason"], event["message"]) for event in ours]
 
 
 def racks_of(pods: Iterable[Json]) -> set[str]:

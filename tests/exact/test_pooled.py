@@ -21,11 +21,11 @@ INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
 CHUNKS = 4
 
 
-def compared(one: Instance) -> str:
+def compared(instance: Instance) -> str:
     """Compares the two searches anywhere in the cluster; returns what came of it."""
-    group = replace(one.group, constraint=Constraint(), reserve="nodes")
+    group = replace(instance.group, constraint=Constraint(), reserve="nodes")
     check(group)
-    view = search_space(one.snapshot, one.snapshot.base.trees["topo"], occupied=True)
+    view = search_space(instance.snapshot, instance.snapshot.base.trees["topo"], occupied=True)
     kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     if len(kinds) == 1:
         return "one kind"
@@ -48,8 +48,8 @@ def compared(one: Instance) -> str:
             for kind, count in zip(kinds, counts, strict=True)
             if count
         }
-        assert valid(one.snapshot, group, assigned)
-        assert within_capacity(Instance(one.snapshot, group), assigned)
+        assert valid(instance.snapshot, group, assigned)
+        assert within_capacity(Instance(instance.snapshot, group), assigned)
     return "placed"
 
 

@@ -62,17 +62,17 @@ def test_what_one_zone_gives_is_admitted():
 def test_eight_gpus_over_two_zones_fail_single_numa_node_and_pass_restricted():
     """Restricted looks at the fewest zones by capacity, which are two here, for cores as well."""
     wanted = [ask(8, 110, 1000)]
-    found = misfit(node(), wanted, occupied=True)
-    assert found is not None
-    assert found.zones == {GPU: 2, "cpu": 2, "memory": 2}
+    refusal = misfit(node(), wanted, occupied=True)
+    assert refusal is not None
+    assert refusal.zones == {GPU: 2, "cpu": 2, "memory": 2}
     assert misfit(node("restricted"), wanted, occupied=True) is None
 
 
 def test_restricted_wants_one_set_of_zones_for_every_resource():
     """Eight GPUs take two zones and eight cores one, so no set is preferred for both."""
-    found = misfit(node("restricted"), [ask(8, 8)], occupied=True)
-    assert found is not None
-    assert found.zones == {GPU: 2, "cpu": 1}
+    refusal = misfit(node("restricted"), [ask(8, 8)], occupied=True)
+    assert refusal is not None
+    assert refusal.zones == {GPU: 2, "cpu": 1}
 
 
 @pytest.mark.parametrize("policy", ["none", "best-effort", "", "no such policy"])
@@ -84,9 +84,9 @@ def test_other_policies_admit_everything(policy):
 def test_containers_take_from_their_zones_in_turn():
     """Three containers of three GPUs: the third finds one left in each zone."""
     wanted = [ask(3, name="a"), ask(3, name="b"), ask(2, name="c")]
-    found = misfit(node(), wanted, occupied=True)
-    assert found is not None
-    assert found.request.name == "c"
+    refusal = misfit(node(), wanted, occupied=True)
+    assert refusal is not None
+    assert refusal.request.name == "c"
     assert misfit(node(), [ask(2, name="a"), ask(2, name="b"), ask(4, name="c")], occupied=True) is None
 
 
@@ -122,8 +122,8 @@ def test_more_than_all_zones_have_is_zero_zones():
 )
 def test_the_deprecated_field_is_read_where_there_are_no_attributes(old, policy, scope):
     """Attributes win where both are there."""
-    found = node(attributes=None, topologyPolicies=[old])
-    assert (found.policy, found.scope) == (policy, scope)
+    numa_node = node(attributes=None, topologyPolicies=[old])
+    assert (numa_node.policy, numa_node.scope) == (policy, scope)
     assert node(topologyPolicies=[old]).policy == "single-numa-node"
 
 
@@ -155,7 +155,7 @@ def test_a_cluster_file_brings_its_topologies():
     """They are facts for policies; nodes without one count as unaligned."""
     nodes = [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": n}} for n in ("dgx-1", "cpu-1")]
     facts = cluster_variable(read([("cluster.yaml", [*nodes, topology()])]))
-    assert [(one["node"], one["policy"], len(one["zones"])) for one in facts["numa"]] == [
+    assert [(entry["node"], entry["policy"], len(entry["zones"])) for entry in facts["numa"]] == [
         ("cpu-1", "none", 0),
         ("dgx-1", "single-numa-node", 2),
     ]

@@ -18,7 +18,7 @@ STEPS = ("with_devices", "_settled", "check", "candidates", "topology_request")
 def nodes_of(outcome) -> set[str]:
     """The nodes of a placement."""
     hosts = hosts_of(outcome.best)
-    return {one.node for one in assignments_of(outcome.problem, outcome.best, hosts)}
+    return {assignment.node for assignment in assignments_of(outcome.problem, outcome.best, hosts)}
 
 
 @pytest.mark.parametrize("pods", [2, 5])

@@ -30,10 +30,10 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
     """The beam finds a valid placement, which is not called exact."""
     mixed = gang(pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
     result = searched(racks(3, 2), mixed, 10)
-    found = result.placement
-    assert found is not None
-    assert (found.exact, result.complete) == (False, False)
-    assert [sum(counts[kind] for _, counts in found.pods_by_node) for kind in (0, 1)] == [3, 5]
+    placement = result.placement
+    assert placement is not None
+    assert (placement.exact, result.complete) == (False, False)
+    assert [sum(counts[kind] for _, counts in placement.pods_by_node) for kind in (0, 1)] == [3, 5]
 
 
 def ended(moment, group, monkeypatch):
@@ -49,7 +49,7 @@ def test_where_a_search_ends_without_a_place_the_kinds_are_placed_one_after_anot
     moment = racks(4, 2)
     holder = gang(1, gpu=1, name="x/Job/holder")
     moment = moment.with_reservation(reservation_for(moment, holder, plan(moment, holder)))
-    held = {name for one in moment.reservations for name in one.nodes}
+    held = {name for reservation in moment.reservations for name in reservation.nodes}
     pair = (pod_set(3, shape(gpu=4), name="a"), pod_set(5, shape(gpu=2), name="b"))
     mixed = gang(*pair, reserve=reserve)
     tried = ended(moment, mixed, monkeypatch)
@@ -71,15 +71,15 @@ def test_pods_that_must_be_in_one_domain_are_not_placed_one_after_another(monkey
 def test_a_search_within_its_budget_is_exact():
     """The usual case."""
     result = searched(racks(3, 2), gang(3), 100_000)
-    found = result.placement
-    assert (found.exact, result.complete) == (True, True)
+    placement = result.placement
+    assert (placement.exact, result.complete) == (True, True)
 
 
 def test_equal_domains_cost_no_more_than_a_few_of_them():
     """A gang over two racks of sixty equal ones is planned with the work for a few."""
     result = searched(racks(60, 8), gang(12), 20_000)
-    found = result.placement
-    assert found.exact
+    placement = result.placement
+    assert placement.exact
     assert result.complete
 
 
@@ -100,8 +100,8 @@ def test_no_digit_of_the_cost_carries_into_the_next():
 
 def test_the_leader_and_its_workers_of_one_shape_are_dealt_in_the_order_of_the_nodes():
     """PodSets that nothing tells apart are planned as one; the first named gets the first nodes."""
-    both = gang(pod_set(1, shape(gpu=8), name="leader"), pod_set(3, shape(gpu=8), name="worker"))
-    answer = plan(racks(1, 4), both)
+    pair = gang(pod_set(1, shape(gpu=8), name="leader"), pod_set(3, shape(gpu=8), name="worker"))
+    answer = plan(racks(1, 4), pair)
     assert [(a.pod_set, a.node) for a in answer.assignments] == [
         ("leader", "r1-n1"),
         ("worker", "r1-n2"),
@@ -124,18 +124,18 @@ def test_pod_sets_that_no_node_tells_apart_are_planned_as_one():
     """Whole nodes with more or fewer cores: nodes have cores enough, so the search sees one kind of pods."""
     sets = [pod_set(30, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 16, 32)]
     moment = racks(8, 16)
-    found = searched(moment, gang(*sets), 60_000).placement
-    assert found.exact
-    assert len(found.pod_classes) == 1
-    assert dict(found.pod_classes[0].parts) == {"s8": 30, "s16": 30, "s32": 30}
+    placement = searched(moment, gang(*sets), 60_000).placement
+    assert placement.exact
+    assert len(placement.pod_classes) == 1
+    assert dict(placement.pod_classes[0].parts) == {"s8": 30, "s16": 30, "s32": 30}
 
 
 def test_pods_of_which_a_node_holds_unlike_numbers_stay_apart():
     """One node with too few cores for the larger pods is enough to tell them apart."""
     sets = [pod_set(2, shape(gpu=8, cpu=cores), name=f"s{cores}") for cores in (8, 32)]
     moment = cluster("r1: a b c d\nr2: e cpu=16")
-    found = searched(moment, gang(*sets), 60_000).placement
-    assert len(found.pod_classes) == 2
+    placement = searched(moment, gang(*sets), 60_000).placement
+    assert len(placement.pod_classes) == 2
 
 
 def test_whole_pod_sets_over_several_blocks_are_found_within_the_budget():

@@ -111,12 +111,12 @@ def _results() -> Iterator[tuple[dict[str, Any], str | None]]:
 
 def test_the_specifications_cases_pass() -> None:
     """Every conformance case passes, save the listed exceptions; an exception that passes is no exception."""
-    known = _exceptions()
+    exceptions = _exceptions()
     results = list(_results())
     wrong = {_name(case): f"{case['expr']} -> {got}" for case, got in results if got is not None}
-    assert len(known) <= 15
-    assert {name: text for name, text in wrong.items() if name not in known} == {}
-    assert sorted(known.keys() - wrong.keys()) == []
+    assert len(exceptions) <= 15
+    assert {name: text for name, text in wrong.items() if name not in exceptions} == {}
+    assert sorted(exceptions.keys() - wrong.keys()) == []
 
 
 def test_the_case_reader_tells_types_apart() -> None:

@@ -29,8 +29,8 @@ def pod(
     name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **more: object
 ) -> Unbound:
     """A pod of the Job `owner`, or of its own."""
-    made = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", group)
-    return replace(made, **more)  # type: ignore[arg-type]
+    unbound = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", group)
+    return replace(unbound, **more)  # type: ignore[arg-type]
 
 
 def waiting(group: PodGroup, *, created: float = 0.0) -> Gang:
@@ -40,12 +40,12 @@ def waiting(group: PodGroup, *, created: float = 0.0) -> Gang:
 
 def held(snapshot: Snapshot, group: PodGroup, *, claimed: bool = True) -> Reservation:
     """What the planner gives the gang, in the book and claimed by its Job."""
-    made = reservation_for(snapshot, group, plan(snapshot, group))
-    assert made is not None, "it has a place"
+    reservation = reservation_for(snapshot, group, plan(snapshot, group))
+    assert reservation is not None, "it has a place"
     owner = f"uid-{group.name.split('/')[2]}"
     if not claimed:
-        return replace(made, created=NOW - 10, expires=NOW + 290)
-    return replace(made, created=NOW - 10, state="claimed", owner_uid=owner)
+        return replace(reservation, created=NOW - 10, expires=NOW + 290)
+    return replace(reservation, created=NOW - 10, state="claimed", owner_uid=owner)
 
 
 def booked(snapshot: Snapshot, *groups: PodGroup) -> Snapshot:

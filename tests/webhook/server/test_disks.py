@@ -20,9 +20,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 4 MiB and 100 files; skipped where the user may not mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    made = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=100", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=100", "tmpfs", str(folder)]
     try:
-        mounted = subprocess.run(made, capture_output=True, check=False).returncode == 0
+        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
     except OSError:
         mounted = False
     if not mounted:
@@ -50,9 +50,10 @@ async def test_readyz_tells_of_a_full_disk_and_of_its_end(serve: Serve, small_di
 
         assert await problems() == []
         fill(small_disk)
-        (told,) = await problems()
+        (problem,) = await problems()
         assert (
-            told == f"reservations: the disk of {small_disk} is full, 0 KiB are left; free some space there"
+            problem
+            == f"reservations: the disk of {small_disk} is full, 0 KiB are left; free some space there"
         )
         response = await asked.mutate(example("job-two-nodes-one-rack"))
         assert "the disk is full" in response["status"]["message"]
@@ -67,8 +68,8 @@ async def test_readyz_tells_of_a_disk_that_takes_no_more_files(serve: Serve, sma
         with suppress(OSError):
             for number in range(200):
                 (small_disk / str(number)).touch()
-        found = (await (await asked.client.get("/readyz")).json())["problems"]
-        assert found == [
+        shown = (await (await asked.client.get("/readyz")).json())["problems"]
+        assert shown == [
             f"certificates: the disk of {small_disk} takes no more files; delete some there",
             f"reservations: {small_disk / 'gone'} cannot be looked at: No such file or directory",
         ]

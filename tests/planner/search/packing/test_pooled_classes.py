@@ -59,7 +59,7 @@ def test_two_sizes_of_pods_over_an_empty_block_are_searched_to_their_end():
     sets = [pod_set(128, shape(gpu=2), name="prefill"), pod_set(64, shape(gpu=4), name="decode")]
     answer = plan(hall(1, 8, 18), gang(*sets, required="block"))
     assert (answer.decision, answer.warnings) == ("admitted", ())
-    assert len({one.node for one in answer.assignments}) == 128
+    assert len({assignment.node for assignment in answer.assignments}) == 128
 
 
 def test_a_launcher_beside_slices_of_many_whole_nodes_is_searched_to_its_end():
@@ -68,7 +68,7 @@ def test_a_launcher_beside_slices_of_many_whole_nodes_is_searched_to_its_end():
     sets = [pod_set(1, shape(gpu=1), name="launcher"), pod_set(256, shape(gpu=4), constraint=kept)]
     answer = plan(hall(6, 8, 18, half_used(3)), gang(*sets, reserve="nodes"))
     assert (answer.decision, answer.warnings) == ("admitted", ())
-    assert len({one.node for one in answer.assignments}) == 257
+    assert len({assignment.node for assignment in answer.assignments}) == 257
 
 
 def test_five_unlike_pod_sets_are_searched_to_their_end():
@@ -110,9 +110,9 @@ def test_what_is_cut_off_sums_is_of_no_use(seed):
     random = Random(seed)
     along = random.sample([(0, 1, 0), (0, 1, 1), (1, 1, 1), (1, 2, 2), (1, 2, 1), (2, 2, 1), (0, 0, 1)], 4)
     packings = [[[random.randint(0, 2) for _ in range(3)] for _ in range(2)] for _ in range(8)]
-    hosts = [[max(weight(one, pods) for pods in host) for one in along] for host in packings]
+    hosts = [[max(weight(direction, pods) for pods in host) for direction in along] for host in packings]
     wanted = [random.randint(2, 6) for _ in range(3)]
-    needs = tuple(weight(one, wanted) for one in along)
+    needs = tuple(weight(direction, wanted) for direction in along)
     counts = NestedCounts(needs, along)
     sides = []
     for side in (hosts[:4], hosts[4:]):
@@ -120,24 +120,27 @@ def test_what_is_cut_off_sums_is_of_no_use(seed):
         for host in side:
             stage = counts.undominated(counts.sums(stage, [(counts.pack(host), 1)], counts.full, ANY_COST))
         sides.append(stage)
-    both = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
+    sums = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
     chosen = (some for size in range(9) for some in combinations(hosts, size))
     enough = (len(s) for s in chosen if all(map(int.__ge__, map(sum, zip(*s, strict=True)), needs)) and s)
-    assert both.get(counts.full) == next(enough, None)
+    assert sums.get(counts.full) == next(enough, None)
 
 
 def test_a_cut_by_one_direction_leaves_what_another_says():
     """Four pods of one kind and ten of two others have enough together: neither is cut short."""
     along = [(0, 1, 1), (1, 2, 2), (1, 2, 1)]
-    counts = NestedCounts(tuple(weight(one, (1, 5, 5)) for one in along), along)
+    counts = NestedCounts(tuple(weight(direction, (1, 5, 5)) for direction in along), along)
     sides = [
         counts.sums(
-            {counts.zero: 0}, [(counts.pack([weight(one, pods) for one in along]), 1)], counts.full, ANY_COST
+            {counts.zero: 0},
+            [(counts.pack([weight(direction, pods) for direction in along]), 1)],
+            counts.full,
+            ANY_COST,
         )
         for pods in ((4, 0, 0), (0, 2, 8))
     ]
-    both = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
-    assert both[counts.full] == 2
+    sums = counts.sums(sides[0], sorted(sides[1].items()), counts.full, ANY_COST)
+    assert sums[counts.full] == 2
 
 
 def test_pooled_no_place_is_none():

@@ -68,9 +68,11 @@ def part(name: str, gpus: int = 8):
 
 def claimed(cluster: Snapshot, group) -> Reservation:
     """Its place, claimed by its Job."""
-    made = reservation_for(cluster, group, plan(cluster, group))
-    assert made is not None, "it has a place"
-    return replace(made, created=NOW - 100, state="claimed", owner_uid=f"uid-{group.name.split('/')[2]}")
+    reservation = reservation_for(cluster, group, plan(cluster, group))
+    assert reservation is not None, "it has a place"
+    return replace(
+        reservation, created=NOW - 100, state="claimed", owner_uid=f"uid-{group.name.split('/')[2]}"
+    )
 
 
 @asynccontextmanager
@@ -207,9 +209,9 @@ async def test_what_a_replica_has_proposed_is_not_swept_by_a_clock_that_was_set(
     cluster = racks(1, 1)
     async with leading(cluster) as (client, ledger, _):
         hold = replace(claimed(cluster, part("a")), state="held", owner_uid="", expires=NOW + 30)
-        made = proposed(hold)
-        made["metadata"]["creationTimestamp"] = datetime.fromtimestamp(NOW - 3600, UTC).isoformat()
-        await client.create(RESERVATIONS, made)
+        document = proposed(hold)
+        document["metadata"]["creationTimestamp"] = datetime.fromtimestamp(NOW - 3600, UTC).isoformat()
+        await client.create(RESERVATIONS, document)
         deleted: list[str] = []
 
         async def noted(method: str, path: str) -> None:

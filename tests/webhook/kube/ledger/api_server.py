@@ -59,7 +59,9 @@ class ApiServer:
     def _listed(self, path: str) -> Json:
         if path.count("/") != COLLECTION:
             raise ApiError(404, "NotFound", f"{path} not found")
-        items = [copy.deepcopy(found) for name, found in self.objects.items() if _collection(name) == path]
+        items = [
+            copy.deepcopy(document) for name, document in self.objects.items() if _collection(name) == path
+        ]
         return {"items": items, "metadata": {"resourceVersion": str(self.version)}}
 
     def _created(self, collection: str, document: Json) -> Json:
@@ -120,12 +122,12 @@ class Client(Api):
     async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
         """Changes after a resource version, up to what is shown."""
         yield Event("OPENED", {})
-        told = int(version)
+        version_shown = int(version)
         while True:
             news = self._news
-            while told < min(self._server.version, self.shown):
-                collection, kind, document = self._server.changes[told]
-                told += 1
+            while version_shown < min(self._server.version, self.shown):
+                collection, kind, document = self._server.changes[version_shown]
+                version_shown += 1
                 if collection == path:
                     yield Event(kind, copy.deepcopy(document))  # type: ignore[arg-type]
             await news.wait()
@@ -140,9 +142,9 @@ class Client(Api):
     ) -> Json:
         self.calls.append((method, path))
         await self.before(method, path)
-        found = self._server.call(method, path, copy.deepcopy(body))
+        answer = self._server.call(method, path, copy.deepcopy(body))
         await asyncio.sleep(0)
-        return found
+        return answer
 
 
 async def _at_once(method: str, path: str) -> None:

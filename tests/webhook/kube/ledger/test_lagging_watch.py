@@ -142,7 +142,7 @@ def test_a_gang_is_two_writes_until_it_is_claimed() -> None:
         assert await second.claim(reservation_id("a"), "uid", NOW)
         assert await first.claim(reservation_id("b"), "uid", NOW)
         assert server.version - before == 4
-        calls = [method for made in (client, other) for method, path in made.calls if path.count("/") > 4]
+        calls = [method for caller in (client, other) for method, path in caller.calls if path.count("/") > 4]
         assert calls.count("GET") == 0
 
     run(script)
@@ -165,8 +165,8 @@ def test_of_two_proposals_the_one_that_was_stored_first_is_held() -> None:
         one.show()
         other.show()
         order = [document["spec"]["gang"] for _, _, document in server.changes]
-        said = dict(zip("ab", await asyncio.gather(*asked), strict=True))
-        assert said == {order[0]: "taken", order[1]: order[0]}
+        answers = dict(zip("ab", await asyncio.gather(*asked), strict=True))
+        assert answers == {order[0]: "taken", order[1]: order[0]}
         assert await holders(first) == {order[0]}
 
     run(script)
@@ -268,11 +268,11 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_a_reservation() -> Non
         stored = server.call
 
         def deaf(method: str, path: str, body: Mapping[str, Any] | None) -> Json:
-            found = stored(method, path, body)
+            stored_object = stored(method, path, body)
             if method == "POST":
                 server.call = stored  # type: ignore[method-assign]
                 raise Unreachable("reset")
-            return found
+            return stored_object
 
         server.call = deaf  # type: ignore[method-assign]
         taken = await ledger.reserve_all([Wish(whole("a", "r1"), 0)], NOW)

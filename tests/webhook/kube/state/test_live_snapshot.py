@@ -92,9 +92,9 @@ class World:
 
     def _node(self) -> None:
         name = f"n{self.chance.randrange(30)}"
-        known = self.nodes.get(name) or host(int(name[1:]), self.chance.randrange(6))
+        present = self.nodes.get(name) or host(int(name[1:]), self.chance.randrange(6))
         taints = self.chance.choice(((), (Taint("x", "", "NoSchedule"),)))
-        self.nodes[name] = replace(known, cordoned=self.chance.random() < 0.3, taints=taints)
+        self.nodes[name] = replace(present, cordoned=self.chance.random() < 0.3, taints=taints)
         self.picture.node_moved(name)
 
     def _node_goes(self) -> None:

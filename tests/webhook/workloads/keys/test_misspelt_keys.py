@@ -7,7 +7,9 @@ import pytest
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
 from webhook.workloads.keys.misspelt_keys import DOMAINS, meant, misspelt
 
-OURS = sorted({key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{one}/" for one in DOMAINS))})
+OURS = sorted(
+    {key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{domain}/" for domain in DOMAINS))}
+)
 
 
 @pytest.mark.parametrize(
