@@ -96,28 +96,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8443, help="0 picks a free one (default: %(default)s)")
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
-    _add_secret(parser)
-    parser.add_argument(
-        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
-    )
-    parser.add_argument(
-        "--client-names",
-        nargs="+",
-        default=[],
-        metavar="NAME",
-        help="with --client-ca: common or DNS names that may call (default: all that the CA signed)",
-    )
-    parser.add_argument(
-        "--probe-port",
-        type=_port,
-        metavar="PORT",
-        help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
-    )
-    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
+    _add_listening(parser)
     parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
@@ -144,6 +123,32 @@ def add_parser(subparsers: Subparsers) -> None:
         "--drain", type=float, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
     )
     parser.set_defaults(run=run)
+
+
+def _add_listening(parser: argparse.ArgumentParser) -> None:
+    """Where it listens, with which certificate, and whom it answers."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=_port, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    _add_secret(parser)
+    parser.add_argument(
+        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+    )
+    parser.add_argument(
+        "--client-names",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="with --client-ca: common or DNS names that may call (default: all that the CA signed)",
+    )
+    parser.add_argument(
+        "--probe-port",
+        type=_port,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
+    )
+    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
 
 
 def _port(text: str) -> int:

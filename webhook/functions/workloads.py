@@ -99,21 +99,8 @@ def kai_places(obj: Json) -> list[Json]:
         **{key: wish[key] for key in ("required", "preferred")},
         **_NO_SEGMENTS,
     }
-    segments = [
-        {**worker, "path": worker["path"] + "/metadata", "required": "", "preferred": ""}
-        for worker in linked
-        if kind in _SEGMENTED and worker["podSet"] in ("worker", "") and worker["sliceLevel"]
-    ]
-    jobs = [
-        {
-            **place,
-            "path": place["path"].removesuffix("/spec/template") + "/metadata",
-            "metadata": metadata,
-            **_NO_SEGMENTS,
-        }
-        for place, metadata in zip(every, _job_metadata(obj), strict=False)
-        if kind == "JobSet"
-    ]
+    segments = _segment_places(linked) if kind in _SEGMENTED else []
+    jobs = _job_places(obj, every) if kind == "JobSet" else []
     one_place = kind == "JobSet" or len(linked) == 1
     own = [
         pod_set.name
@@ -121,6 +108,28 @@ def kai_places(obj: Json) -> list[Json]:
         if pod_set.constraint.required or pod_set.constraint.preferred
     ]
     return [{**place, "alone": [] if one_place else own} for place in (top, *segments, *jobs)]
+
+
+def _segment_places(templates: list[Json]) -> list[Json]:
+    """The workers' template, where segments are asked for."""
+    return [
+        {**worker, "path": worker["path"] + "/metadata", "required": "", "preferred": ""}
+        for worker in templates
+        if worker["podSet"] in ("worker", "") and worker["sliceLevel"]
+    ]
+
+
+def _job_places(obj: Json, templates: list[Json]) -> list[Json]:
+    """The templates of a JobSet's jobs, above those of their pods."""
+    return [
+        {
+            **place,
+            "path": place["path"].removesuffix("/spec/template") + "/metadata",
+            "metadata": metadata,
+            **_NO_SEGMENTS,
+        }
+        for place, metadata in zip(templates, _job_metadata(obj), strict=False)
+    ]
 
 
 _NO_SEGMENTS = {"sliceLevel": "", "sliceSize": 0}

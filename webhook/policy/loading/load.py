@@ -50,20 +50,8 @@ def load(
     """
     functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []
-    documents: list[PolicyDocument] = []
-    paths = []
-    for path, text in files:
-        if PurePosixPath(path).name in TEST_FILES:
-            continue
-        paths.append(path)
-        try:
-            unfolded = [item for document in parse(path, text) for item in _unfold(document)]
-            if not unfolded:
-                problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
-            documents.extend(unfolded)
-        except PolicyError as error:
-            problems.extend(error.problems)
-    sorted_out = _sort_out(documents, problems)
+    texts = [(path, text) for path, text in files if PurePosixPath(path).name not in TEST_FILES]
+    sorted_out = _sort_out(_parsed(texts, problems), problems)
     _once([*sorted_out["policy"], *sorted_out["binding"]], problems)
     bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
     warnings: list[Problem] = []
@@ -84,8 +72,22 @@ def load(
         rules=rules,
         warnings=tuple(map(str, sorted(warnings))),
         revision=revision,
-        files=tuple(paths),
+        files=tuple(path for path, _ in texts),
     )
+
+
+def _parsed(texts: Iterable[tuple[str, str]], problems: list[Problem]) -> list[PolicyDocument]:
+    """The objects in the files (path, text), those of Lists one by one."""
+    documents: list[PolicyDocument] = []
+    for path, text in texts:
+        try:
+            unfolded = [item for document in parse(path, text) for item in _unfold(document)]
+            if not unfolded:
+                problems.append(Problem(path, 0, 0, "", "", "holds nothing; a policy may have been cut off"))
+            documents.extend(unfolded)
+        except PolicyError as error:
+            problems.extend(error.problems)
+    return documents
 
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
