@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
 from webhook.admission.environment import Environment, namespaces, pod_groups
@@ -111,10 +112,16 @@ def plan_each(
         planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
-            result.append(PlannedGang(placed.answer, placed.group, snapshot))
+            answer = _as_preview(placed.answer) if workload.suspended else placed.answer
+            result.append(PlannedGang(answer, placed.group, snapshot))
             if placed.reservation is not None:
                 snapshot = snapshot.with_reservation(placed.reservation)
     return result
+
+
+def _as_preview(answer: Answer) -> Answer:
+    words = "is suspended, and holds nothing until it is resumed: this is what it would get now"
+    return replace(answer, warnings=(*answer.warnings, words))
 
 
 def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:

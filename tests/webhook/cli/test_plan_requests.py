@@ -15,7 +15,7 @@ SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 def planned(capsys, tmp_path):
     """Plan a Job of so many pods of eight GPUs with these annotations, beside these further objects."""
 
-    def planning(pods, annotations=None, *objects, words=("-o", "json")):
+    def planning(pods, annotations=None, *objects, words=("-o", "json"), **spec):
         container = {"name": "main", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
         job = {
             "apiVersion": "batch/v1",
@@ -26,6 +26,7 @@ def planned(capsys, tmp_path):
                 "completions": pods,
                 "completionMode": "Indexed",
                 "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+                **spec,
             },
         }
         manifest, more = tmp_path / "job.yaml", tmp_path / "more.yaml"
@@ -41,6 +42,14 @@ def planned(capsys, tmp_path):
 def test_explain_shows_the_ranks(planned):
     """In the order of the topology, by runs of one node."""
     assert "ranks of main: 0 on dgx-05, 1 on dgx-06, 2 on dgx-07" in planned(3, words=("--explain",))
+
+
+def test_the_plan_of_what_is_suspended_is_told_as_a_preview(planned):
+    """It holds nothing until it is resumed: the next one may get the same place."""
+    assert planned(4)["warnings"] == []
+    assert planned(4, suspend=True)["warnings"] == [
+        "is suspended, and holds nothing until it is resumed: this is what it would get now"
+    ]
 
 
 def test_a_preferred_domain_is_followed(planned):
