@@ -1,19 +1,21 @@
 """Keys that are nearly one of Bayplan's, KAI's, Kueue's or nod-ai's: `topology-required-placment`.
 
 Schedulers ignore what they do not know, so that such a key costs a slow job rather than an error. Near means
-that the domain and the name each differ by a letter or two; other people's keys are left alone. Names of
-devices are told by a list of what people write (`nvidia.com/gpus`), for other resources may have any name.
+that the domain and the name each differ by a letter or two; other people's keys are left alone. Devices are
+told by a list of what people write (`nvidia.com/shared-gpu`), and where a name is a slip away from one or
+from what some node offers; other resources may have any name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
 from planner.manifests.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
-from planner.model.resources import MISSPELT_DEVICES
+from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVICES
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
 
 DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
@@ -74,13 +76,59 @@ def misspelt(metadata: Any) -> list[str]:
 
 def misspelt_resources(spec: Any, advertised: Mapping[str, Any]) -> list[str]:
     """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource that a pod asks for
-    under the name that people give to a device by mistake, where no node has one of that name."""
+    under a name that is nearly a device's, or nearly what a node offers, where no node has that one."""
     asked_names = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in advertised)
     return [
-        f"resource {name} is offered by no device plugin. What would work: {MISSPELT_DEVICES[name]}"
+        f"resource {name} is offered by no device plugin. What would work: {right}"
         for name in asked_names
-        if name in MISSPELT_DEVICES
+        if (right := _device_meant(name, advertised))
     ]
+
+
+_OTHER_DEVICES = frozenset(("nvidia.com/vgpu", "nvidia.com/pgpu"))
+"""Devices of other plugins (virtual machines, shares of GPUs) that are a letter away from those we know."""
+
+
+_SHORTEST = 3
+"""Letters of a name or a domain from which on a slip in it is told: `rdma/ib` and `rdma/ic` are two."""
+
+
+def _device_meant(name: str, advertised: Iterable[str]) -> str:
+    """The device or resource that is probably meant, "" where none is near."""
+    if name in MISSPELT_DEVICES:
+        return MISSPELT_DEVICES[name]
+    if name in _OTHER_DEVICES or name in DEVICE_NAMES or name.startswith(DEVICE_PREFIXES):
+        return ""
+    parts = name.lower().split("/")
+    devices = (*DEVICE_NAMES, *(other for other in advertised if "/" in other))
+    return next((other for other in devices if _is_slip(parts, other.lower().split("/"))), "")
+
+
+def _is_slip(written: list[str], right: list[str]) -> bool:
+    """Whether domain and name are each a slip away at most."""
+    if len(written) != len(right) or _are_neighbours(written[-1], right[-1]):
+        return False
+    pairs = zip(written, right, strict=True)
+    return all(text == other or (len(other) >= _SHORTEST and _one_edit(text, other)) for text, other in pairs)
+
+
+def _are_neighbours(name: str, other: str) -> bool:
+    """Whether names differ in a number or in their last sign alone, as those of two pools do."""
+    in_number = _DIGITS.sub("", name) == _DIGITS.sub("", other)
+    return name != other and (in_number or (len(name) == len(other) and name[:-1] == other[:-1]))
+
+
+_DIGITS = re.compile("[0-9]+")
+
+
+def _one_edit(text: str, other: str) -> bool:
+    """Whether a letter too few, too many or wrong, or two that changed places, is all that differs."""
+    shorter = min(len(text), len(other))
+    start = next((place for place in range(shorter) if text[place] != other[place]), shorter)
+    rest, other_rest = text[start:], other[start:]
+    while rest and other_rest and rest[-1] == other_rest[-1]:
+        rest, other_rest = rest[:-1], other_rest[:-1]
+    return max(len(rest), len(other_rest)) < 2 or (len(rest) == 2 and rest == other_rest[::-1])
 
 
 def _asked(spec: Any) -> Iterator[list[str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
-from webhook.workloads.keys.misspelt_keys import DOMAINS, meant, misspelt
+from webhook.workloads.keys.misspelt_keys import DOMAINS, meant, misspelt, misspelt_resources
 
 OURS = sorted(
     {key.name for key in KNOWN_KEYS if key.name.startswith(tuple(f"{domain}/" for domain in DOMAINS))}
@@ -63,3 +65,52 @@ def test_other_keys_of_these_systems_and_other_peoples_are_left_alone(key: str) 
 def test_metadata_that_are_none_have_no_keys(metadata: object) -> None:
     """The API server says what is wrong with them."""
     assert misspelt(metadata) == []
+
+
+OFFERED = {"nvidia.com/gpu": 8, "rdma/hca_shared_devices_a": 63, "habana.ai/gaudi": 8, "example.com/fpga": 2}
+
+
+def asking_for(name: str) -> dict[str, Any]:
+    """A pod spec that asks for one of it."""
+    return {"containers": [{"name": "main", "resources": {"limits": {name: "1"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("nvidia.con/gpu", "nvidia.com/gpu"),
+        ("nvidea.com/gpu", "nvidia.com/gpu"),
+        ("Nvidia.com/Gpu", "nvidia.com/gpu"),
+        ("habana.ai/guadi", "habana.ai/gaudi"),
+        ("habana.ai/gaudis", "habana.ai/gaudi"),
+        ("rdma/hca_shared_device_a", "rdma/hca_shared_devices_a"),
+        ("example.com/fgpa", "example.com/fpga"),
+        ("amd.com/gppu", "amd.com/gpu"),
+    ],
+)
+def test_a_resource_that_is_nearly_a_device_or_what_a_node_offers_is_told(name: str, right: str) -> None:
+    """Whoever writes it waits for ever: the API server takes every name."""
+    said = f"resource {name} is offered by no device plugin. What would work: {right}"
+    assert misspelt_resources(asking_for(name), OFFERED) == [said]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia.com/gpu",
+        "amd.com/gpu",
+        "nvidia.com/mig-1g.5gb",
+        "nvidia.com/vgpu",
+        "nvidia.com/gpumem",
+        "nvidia.com/gpucores",
+        "rdma/hca_shared_devices_b",
+        "habana.ai/gaudi2",
+        "example.com/asic",
+        "tencent.com/vcuda-core",
+        "cpu",
+        "hugepages-1Gi",
+    ],
+)
+def test_a_resource_that_may_be_meant_is_left_alone(name: str) -> None:
+    """Other people's devices, devices whose nodes have yet to come, and names of two pools."""
+    assert misspelt_resources(asking_for(name), OFFERED) == []
