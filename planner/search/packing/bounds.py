@@ -59,13 +59,23 @@ class CostLimit:
         if remembered is None:
             max_costs: Allowed = _MaxCosts(self, level)
             if self._listed(level):
-                max_costs = [self.max_cost(level, counts) for counts in range(self.goal + 1)]
+                max_costs = self._max_costs(level)
             remembered = self._allowed[level] = max_costs
         return remembered
 
     def _listed(self, level: int) -> bool:
         """Whether all numbers of pods are worked out at once: a list is read faster than a dictionary."""
         return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
+
+    def _max_costs(self, level: int) -> list[int]:
+        """The same as `allowed`, for every number of pods of one class."""
+        place = level - self.first
+        prices = [0] * (self.goal + 1)
+        for price, (sums, *_) in zip(self._prices[place:], self._peaks[place:], strict=True):
+            needed = fewest_by_amount(self.goal, sums)
+            prices = [paid + price * domains for paid, domains in zip(prices, needed, strict=True)]
+        base = self._bases[place]
+        return [base - paid for paid in reversed(prices)]
 
     def max_cost(self, level: int, placed: PodCount) -> int:
         """The same as `allowed`, for one sum."""
@@ -145,6 +155,20 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
         if need > domains:
             domains = need
     return domains
+
+
+def fewest_by_amount(most: int, sums: Sequence[int]) -> list[int]:
+    """Domains that hold none, one, two, … and `most` pods of one class at the least, as `fewest` has it: a
+    step for each domain, as wide as what it adds."""
+    steps = list(map(int.__sub__, sums, (0, *sums)))
+    if not steps[-1]:
+        return [0] * (most + 1)
+    if most > sums[-1]:
+        steps += [steps[-1]] * -((sums[-1] - most) // steps[-1])
+    needed = [0]
+    for domains, added in enumerate(steps, 1):
+        needed += [domains] * added
+    return needed[: most + 1]
 
 
 def single_peaks(peak: Measure) -> Peaks:

@@ -69,11 +69,10 @@ class Frontier:
         stages: list[CostBySum] = [{counts.zero: start}]
         allowed = limit.allowed(level)
         for place, options in enumerate(offers):
-            stage = stages[-1]
+            stage, ahead = stages[-1], rest[place + 1]
             if options:
-                stage = counts.sums(stage, options, goal, allowed)
+                stage = counts.sums(stage, options, goal, allowed, counts.minus(goal, ahead))
                 self._budget.spend(len(stages[-1]) * (len(options) + 1) * self._effort)
-            ahead = rest[place + 1]
             if ahead != counts.full:
                 stage = {s: c for s, c in stage.items() if counts.covers(counts.add(s, ahead), goal)}
             stages.append(self.narrowed(stage, allowed) if options else stage)
@@ -137,11 +136,14 @@ def _smallest_option(
     counts: CountAlgebra, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
 ) -> tuple[int, PodCount]:
     """The price of the smallest option that is part of this cost, and what the domains before it hold."""
+    held_at: dict[int, list[PodCount]] = {}
+    for held, paid in before.items():
+        held_at.setdefault(paid, []).append(held)
     for option, price in [(counts.zero, 0), *options]:
         rests = [
             counts.smaller(held, target)
-            for held, paid in before.items()
-            if paid + price == cost and counts.covers(counts.add(held, option), target)
+            for held in held_at.get(cost - price, ())
+            if counts.covers(counts.add(held, option), target)
         ]
         if rests:
             return price, max(rests)

@@ -14,10 +14,13 @@ the true number of racks in all draws that were measured, where the racks alone 
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from planner.search.packing.bounds import CostLimit, InnerLevels, Peaks, fewest
 from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
@@ -35,12 +38,41 @@ class LevelPairBound:
     the tolls of the finer domains that they use."""
 
     surplus: tuple[tuple[int, tuple[int, ...]], ...]
+    _best_tolls: dict[int, _BestTolls] = field(default_factory=dict, compare=False)
 
     def fewest_finer(self, domains: int, pods: int) -> int:
         """Domains of the finer level that so many domains of the level need at the least for the pods."""
-        return max(
-            [-((held[min(domains, len(held) - 1)] - pods) // toll) for toll, held in self.surplus], default=0
-        )
+        best = self._best_tolls.get(domains)
+        if best is None:
+            held_above = [(toll, held[min(domains, len(held) - 1)]) for toll, held in self.surplus]
+            best = self._best_tolls[domains] = _best_tolls(held_above)
+        toll, held = best.tolls[bisect_right(best.starts, pods)]
+        return -((held - pods) // toll)
+
+
+class _BestTolls(NamedTuple):
+    """The toll that bounds best, with what some domains hold above it: `tolls[0]` up to `starts[0]` pods, and
+    so on. By a toll the bound is a line over the pods, the lower the toll the steeper, so each is best for one
+    run of pods at the most: one is looked at instead of 64."""
+
+    starts: list[int]
+    tolls: list[tuple[int, int]]
+
+
+def _best_tolls(held_above: Iterable[tuple[int, int]]) -> _BestTolls:
+    starts: list[int] = []
+    tolls = [(sys.maxsize, sys.maxsize - 1)]  # no domain, however many pods
+    for toll, held in sorted(held_above, reverse=True):
+        while True:
+            flatter, held_flatter = tolls[-1]
+            start = -((held_flatter * toll - held * flatter) // (flatter - toll))
+            if not starts or start > starts[-1]:
+                break
+            starts.pop()
+            tolls.pop()
+        starts.append(start)
+        tolls.append((toll, held))
+    return _BestTolls(starts, tolls)
 
 
 Bounds = tuple[LevelPairBound, ...]
@@ -133,6 +165,9 @@ class JointCostLimit(CostLimit):
     def _listed(self, level: int) -> bool:
         """Of the coarsest level alone: in a finer domain are few pods, and each number takes longer here."""
         return level == self.first and super()._listed(level)
+
+    def _max_costs(self, level: int) -> list[int]:
+        return [self.max_cost(level, placed) for placed in range(self.goal + 1)]
 
     def max_cost(self, level: int, placed: PodCount) -> int:
         """See `CostLimit.allowed`."""

@@ -87,10 +87,19 @@ class CountAlgebra(Protocol):
         ...
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        least: PodCount = 0,
     ) -> CostBySum:
         """The sums of before, and with one of these options each; capped at the goal, within what they may
-        cost. One that has reached the goal is left as it is."""
+        cost. One that has reached the goal is left as it is.
+
+        Options are in the order of their counts, and of one pod class none costs less than one before it.
+        Sums of fewer pods than `least` may be left out: they are of no use.
+        """
         ...
 
     def undominated(self, stage: CostBySum) -> CostBySum:
@@ -132,18 +141,27 @@ class SingleClassCounts:
         return (counts,)
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        least: PodCount = 0,
     ) -> CostBySum:
-        after = dict(before)
+        after = {counts: cost for counts, cost in before.items() if counts >= least}
+        sizes = [added for added, _ in options]
         for counts, cost in before.items():
             if counts == goal:
                 continue
-            for added, price in options:
+            reaching = bisect_left(sizes, goal - counts)  # the first that reaches the goal is the cheapest
+            for added, price in options[bisect_left(sizes, least - counts) : reaching]:
                 total, paid = counts + added, cost + price
-                if total > goal:
-                    total = goal
                 if paid <= allowed[total] and (total not in after or paid < after[total]):
                     after[total] = paid
+            if reaching < len(sizes):
+                paid = cost + options[reaching][1]
+                if paid <= allowed[goal] and (goal not in after or paid < after[goal]):
+                    after[goal] = paid
         return after
 
     def undominated(self, stage: CostBySum) -> CostBySum:
@@ -212,7 +230,12 @@ class MultiClassCounts:
         return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        least: PodCount = 0,
     ) -> CostBySum:
         after, spare = dict(before), self._spare
         goal_with_spare, smaller = goal | spare, self.smaller

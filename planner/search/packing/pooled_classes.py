@@ -181,9 +181,14 @@ class NestedCounts(MultiClassCounts):
         self._cuts = [(outer, inners) for outer, inners in zip(every, held, strict=True) if inners]
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        least: PodCount = 0,
     ) -> CostBySum:
-        after = super().sums(before, options, goal, allowed)
+        after = super().sums(before, options, goal, allowed, least)
         if not self._cuts:
             return after
         wanted = self.each(goal)
