@@ -20,3 +20,4 @@ def with_joint_bounds(request, monkeypatch):
     if hasattr(request.node, "callspec") and request.node.callspec.params.get("chunk", 0) % 4 > 1:
         for state in domain_packing._SEPARATE_BOUNDS:
             monkeypatch.setitem(domain_packing._SEPARATE_BOUNDS, state, 0)
+        monkeypatch.setattr(domain_packing, "_FEW_DOMAINS", -1)

@@ -351,11 +351,9 @@ def _joined(peaks: Iterable[Peaks]) -> Peaks:
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     """The highest of what one more domain adds to any of these sums."""
-    additions = sorted(
-        [addition for sums in column for addition in map(int.__sub__, sums, (0, *sums))], reverse=True
-    )
-    return tuple(
-        accumulate(
-            [addition for place, addition in enumerate(additions[:MAX_LISTED]) if addition or not place]
-        )
-    )
+    additions: list[int] = []
+    for sums in column:
+        additions += map(int.__sub__, sums, (0, *sums)) if len(sums) > 1 else sums
+    additions.sort(reverse=True)
+    some = additions.index(0) if not additions[-1] else len(additions)
+    return tuple(accumulate(additions[: min(some, MAX_LISTED) or 1]))

@@ -119,6 +119,7 @@ class DomainPacking(DomainOptions):
         self._frontiers: dict[tuple[int, PodCount], FrontierSearch] = {}
         self._max_pods: dict[int, int] = {EMPTY: 0}
         self._bounds_of_goal: dict[PodCount, _BoundsOfGoal] = {}
+        self._joint_bounds_of: dict[int, Bounds] = {}
         self._covers: dict[tuple[DomainCapacity, EligibilityMap, PodCount], PodsByNode] = {}
 
     @property
@@ -239,21 +240,34 @@ class DomainPacking(DomainOptions):
             return self._min_cost_within(class_id, goal, ceiling)
         state = self._bounds_of_goal.get(goal, "unknown")
         few = self._may_do_with_few_domains(class_id, need)
-        if state != "joint":
+        if state != "joint" and (few or state != "unknown" or not self._joint_bounds_tell_more(class_id, goal)):
             with suppress(BudgetEnded), self._work.trial(BUDGET // 2 if few else _SEPARATE_BOUNDS[state]):
                 cost = self._min_cost_within(class_id, goal, ceiling)
                 if state == "joint once":
                     self._bounds_of_goal[goal] = "separate"
                 return cost
         self._bounds_of_goal[goal] = "joint once" if state == "unknown" else "joint"
-        assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
-        pairs = level_pair_bounds(self.classes, class_id)
         with (
             suppress(BudgetEnded),
             self._work.trial(_JOINT_BOUNDS if self._work.own_budgets else BUDGET // 2),
         ):
-            return self._min_cost_within(class_id, goal, ceiling, pairs)
+            return self._min_cost_within(class_id, goal, ceiling, self._joint_bounds(class_id))
         return self._min_cost_within(class_id, goal, ceiling)
+
+    def _joint_bounds(self, class_id: int) -> Bounds:
+        bounds = self._joint_bounds_of.get(class_id)
+        if bounds is None:
+            assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
+            self._joint_bounds_of.clear()
+            bounds = self._joint_bounds_of[class_id] = level_pair_bounds(self.classes, class_id)
+        return bounds
+
+    def _joint_bounds_tell_more(self, class_id: int, goal: PodCount) -> bool:
+        """Whether the goal needs more domains than the bounds of each level say: no place is within these."""
+        need = self.counts.measure(goal)
+        separate = [fewest(need, level_peaks) for level_peaks in self._peaks_inside(class_id, need)]
+        exact = self._peaks_inside(class_id, need, exact=True)
+        return fewest_by_level(goal, exact, self._joint_bounds(class_id)) != separate
 
     def _may_do_with_few_domains(self, class_id: int, need: Measure) -> bool:
         """Whether `_FEW_DOMAINS` of each level inside may hold what is needed, as far as their peaks tell."""
