@@ -120,9 +120,8 @@ def _shares(
     }
     gpus = {pod_set.name: pod_set.shape.gpus for pod_set in problem.gang.pod_sets}
     lengths = sorted({len(domain) for domain in domains})
-    domain_of = {
-        host.node: next(host.path[:n] for n in lengths if host.path[:n] in domains) for host in hosts
-    }
+    held = frozenset(domains)
+    domain_of = {host.node: next(host.path[:n] for n in lengths if host.path[:n] in held) for host in hosts}
     first, taken, required = dict[Domain, int](), dict.fromkeys(domains, 0), dict.fromkeys(domains, True)
     for (place, _), host in zip(best.placement.pods_by_node, hosts, strict=True):
         first.setdefault(domain_of[host.node], place)

@@ -71,11 +71,14 @@ class CostLimit:
         """The same as `allowed`, for every number of pods of one class."""
         place = level - self.first
         prices = [0] * (self.goal + 1)
-        for price, (sums, *_) in zip(self._prices[place:], self._peaks[place:], strict=True):
-            needed = fewest_by_amount(self.goal, sums)
+        for price, needed in zip(self._prices[place:], self._needed(place), strict=True):
             prices = [paid + price * domains for paid, domains in zip(prices, needed, strict=True)]
         base = self._bases[place]
         return [base - paid for paid in reversed(prices)]
+
+    def _needed(self, place: int) -> Iterator[list[int]]:
+        """By level, the fewest domains for 0, 1, … pods of one class."""
+        return (fewest_by_amount(self.goal, sums) for sums, *_ in self._peaks[place:])
 
     def max_cost(self, level: int, placed: PodCount) -> int:
         """The same as `allowed`, for one sum."""

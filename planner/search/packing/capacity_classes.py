@@ -101,6 +101,10 @@ class DomainClasses(Protocol):
         how many pods of the one pod class are in any of them."""
         ...
 
+    def binds(self, domain_class: CapacityClass, /) -> bool:
+        """Whether a domain of the class may not hold all that its children could together."""
+        ...
+
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
@@ -211,8 +215,8 @@ class CapacityClasses:
         united = self._united[level]
         return tuple([united(kept, has_name) for kept in each]) if united else each
 
-    def binds(self, domain_class: CapacityClass) -> bool:
-        """Whether a domain of the class may not hold all that its children could together."""
+    def binds(self, domain_class: CapacityClass, /) -> bool:
+        """See `DomainClasses`."""
         if domain_class.is_chunk or domain_class.level < 0:
             return False
         rules = (self._project, self._split, self._united)
@@ -330,8 +334,12 @@ class PeaksByClass:
         peaks = self._peaks.get(class_id)
         if peaks is None:
             domain_class = classes.domain_classes[class_id]
-            rows = [self._row(classes, child) for child in domain_class.children] if domain_class else []
-            peaks = tuple([_joined(level) for level in zip(*rows, strict=True)])
+            children = domain_class.children if domain_class else ()
+            if children and classes.domain_classes[children[0]] is None:
+                peaks = (tuple([_highest(list(column)) for column in zip(*map(classes.held, children))]),)
+            else:
+                rows = [self._row(classes, child) for child in children]
+                peaks = tuple([_joined(level) for level in zip(*rows, strict=True)])
             self._peaks[class_id] = peaks
         return peaks
 
@@ -354,6 +362,11 @@ def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
     additions: list[int] = []
     for sums in column:
         additions += map(int.__sub__, sums, (0, *sums)) if len(sums) > 1 else sums
+    return _highest(additions)
+
+
+def _highest(additions: list[int]) -> tuple[int, ...]:
+    """The sums of the highest, the two highest, …; at least one is listed."""
     additions.sort(reverse=True)
-    some = additions.index(0) if not additions[-1] else len(additions)
-    return tuple(accumulate(additions[: min(some, MAX_LISTED) or 1]))
+    useful = additions.index(0) if not additions[-1] else len(additions)
+    return tuple(accumulate(additions[: min(useful, MAX_LISTED) or 1]))

@@ -65,6 +65,7 @@ class DomainOptions(ABC):
         effort = 1 if isinstance(self.counts, SingleClassCounts) else 2
         self._sums = Frontier(self.counts, work.budget, effort, beam)
         self._options: dict[tuple[int, CostLimit], list[Option]] = {}
+        self._of_hosts: dict[int, list[list[Option]]] = {}
         self._chunks: dict[tuple[int, CostLimit], FrontierSearch] = {}
 
     @abstractmethod
@@ -115,9 +116,10 @@ class DomainOptions(ABC):
             if domain_class.level >= limit.first
             else domain_class.own_cost
         )
-        stage = self._all_sums(
-            domain_class.children, limit, domain_class.level + 1, domain_class.own_cost - price
-        )
+        start = domain_class.own_cost - price
+        stage = self._all_sums(domain_class.children, class_id, limit, domain_class.level + 1, start)
+        if not self.classes.binds(domain_class):
+            return sorted([(counts, cost + price) for counts, cost in stage.items() if counts])
         kept: CostBySum = {}
         for counts, cost in stage.items():
             for kept_counts in self.classes.each_kept(
@@ -127,23 +129,43 @@ class DomainOptions(ABC):
                     kept[kept_counts] = cost + price
         return sorted(self.counts.undominated(kept).items())
 
-    def _all_sums(self, children: Sequence[int], limit: CostLimit, level: int, start: int) -> CostBySum:
-        """The last stage of `_freely`, where nobody asks which domain holds what.
-
-        Of domains that each offer one and the same number of pods, as the nodes of a rack mostly do, the
-        cheapest are taken first: 18 sums for 18 nodes instead of one for each node and number of pods.
-        """
+    def _all_sums(
+        self, children: Sequence[int], class_id: int, limit: CostLimit, level: int, start: int
+    ) -> CostBySum:
+        """The last stage of `_freely`, where nobody asks which domain holds what."""
         stage: CostBySum = {self.counts.zero: start}
+        hosts = self.classes.domain_classes[children[0]] is None
+        if hosts and isinstance(self.counts, SingleClassCounts):
+            steps: Sequence[list[Option]] = self._hosts_alike(class_id, children)
+        else:
+            steps = self._alike_together(
+                self._steps(children, self._offers(children, limit, level, start), limit), limit.goal
+            )
+        for options in steps:
+            stage = self._sums.extended(stage, options, limit, level)
+        return stage
+
+    def _hosts_alike(self, class_id: int, hosts: Sequence[int]) -> list[list[Option]]:
+        """What the hosts in a domain offer, of one class of pods: the same for every limit."""
+        steps = self._of_hosts.get(class_id)
+        if steps is None:
+            offers = [self.classes.options[host] for host in hosts]
+            steps = self._of_hosts[class_id] = self._alike_together(offers, self.counts.full)
+        return steps
+
+    def _alike_together(self, offers: Iterable[list[Option]], goal: PodCount) -> list[list[Option]]:
+        """Of domains that each offer one and the same number of pods, as the nodes of a rack mostly do, the
+        cheapest are taken first: 18 sums for 18 nodes instead of one for each node and number of pods."""
+        steps: list[list[Option]] = []
         costs_by_counts: dict[PodCount, list[int]] = {}
-        for options in self._steps(children, self._offers(children, limit, level, start), limit):
+        for options in offers:
             if len(options) == 1:
                 ((counts, cost),) = options
                 costs_by_counts.setdefault(counts, []).append(cost)
             elif options:
-                stage = self._sums.extended(stage, options, limit, level)
-        for counts, costs in costs_by_counts.items():
-            stage = self._sums.extended(stage, self._cheapest_first(counts, costs, limit.goal), limit, level)
-        return stage
+                steps.append(options)
+        alike = [self._cheapest_first(counts, costs, goal) for counts, costs in costs_by_counts.items()]
+        return steps + alike
 
     def _cheapest_first(self, counts: PodCount, costs: Iterable[int], goal: PodCount) -> list[Option]:
         """The least cost of one, two, … domains that hold so many pods each, until they hold the goal."""

@@ -340,12 +340,20 @@ class DomainPacking(DomainOptions):
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "hosts are covered by themselves"
         able = self._able(capacity, match)
+        if self._fills_hosts(able, target):
+            return [(start, (self.classes.reach[child_id],)) for start, *_, child_id in able]
         frontier = self._reached(
             class_id, domain_class, target, cost - domain_class.own_cost, [child_id for *_, child_id in able]
         )
         if target not in frontier.stages[-1]:  # only a beam loses what its own options promised
             raise BudgetEnded
         return self._split_among(able, frontier, target, frontier.stages[-1][target])
+
+    def _fills_hosts(self, able: Sequence[_Able], target: PodCount) -> bool:
+        """Whether pods of one class take all that these hosts hold, as in most racks of a large gang."""
+        if len(self._pod_classes) != 1 or able[0][1].children:
+            return False
+        return target == sum([self.classes.reach[child_id] for *_, child_id in able])
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
         """The children or chunks that can hold something: where their nodes start, and their class."""

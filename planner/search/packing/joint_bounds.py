@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -166,8 +166,13 @@ class JointCostLimit(CostLimit):
         """Of the coarsest level alone: in a finer domain are few pods, and each number takes longer here."""
         return level == self.first and super()._listed(level)
 
-    def _max_costs(self, level: int) -> list[int]:
-        return [self.max_cost(level, placed) for placed in range(self.goal + 1)]
+    def _needed(self, place: int) -> Iterator[list[int]]:
+        """As `fewest_by_level` has it, for all numbers of pods at once."""
+        needed: list[int] = []
+        for pair, separate in zip((None, *self._pairs[place:]), super()._needed(place), strict=True):
+            jointly = map(pair.fewest_finer, needed, range(self.goal + 1)) if pair else separate
+            needed = list(map(max, jointly, separate))
+            yield needed
 
     def max_cost(self, level: int, placed: PodCount) -> int:
         """See `CostLimit.allowed`."""

@@ -105,6 +105,10 @@ class PooledClasses:
         """Not told of pools: what a domain keeps of one may differ from what its children could hold."""
         return False
 
+    def binds(self, domain_class: CapacityClass, /) -> bool:
+        """See `DomainClasses`."""
+        return self.base.binds(domain_class)
+
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
