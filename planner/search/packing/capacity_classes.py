@@ -336,7 +336,8 @@ class PeaksByClass:
             domain_class = classes.domain_classes[class_id]
             children = domain_class.children if domain_class else ()
             if children and classes.domain_classes[children[0]] is None:
-                peaks = (tuple([_highest(list(column)) for column in zip(*map(classes.held, children))]),)
+                held = zip(*map(classes.held, children), strict=True)
+                peaks = (tuple([_highest(list(column)) for column in held]),)
             else:
                 rows = [self._row(classes, child) for child in children]
                 peaks = tuple([_joined(level) for level in zip(*rows, strict=True)])

@@ -95,14 +95,14 @@ class DomainOptions(ABC):
         return options
 
     def _too_dear(self, class_id: int, domain_class: CapacityClass, goal: PodCount, allowed: Allowed) -> bool:
-        """Whether the pods that the domain may hold are not worth the price of one more domain of its level.
+        """Whether the pods that the domain may hold are not worth what one more domain of its level costs.
 
         So the nodes of a half-used rack are not looked at where only whole racks are few enough.
         """
         if domain_class.is_chunk:
             return False
         reach = self.counts.smaller(self.classes.reach[class_id], goal)
-        return self.weights.domains[domain_class.level] > allowed[reach]
+        return domain_class.own_cost > allowed[reach]
 
     def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
         """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""

@@ -57,7 +57,8 @@ The first change with few pods, so that most of what is worked out with them is 
 the second end searches that the first do not, but change with many a pod. So the first are tried first, with
 few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
 once more, with many sums. It is a matter of time alone: where one of them does not end a search, the other
-is tried.
+is tried. Where the second say that more domains are needed than the first do, the first come to nothing and
+are left out.
 """
 
 
@@ -240,7 +241,9 @@ class DomainPacking(DomainOptions):
             return self._min_cost_within(class_id, goal, ceiling)
         state = self._bounds_of_goal.get(goal, "unknown")
         few = self._may_do_with_few_domains(class_id, need)
-        if state != "joint" and (few or state != "unknown" or not self._joint_bounds_tell_more(class_id, goal)):
+        if state != "joint" and (
+            few or state != "unknown" or not self._joint_bounds_tell_more(class_id, goal)
+        ):
             with suppress(BudgetEnded), self._work.trial(BUDGET // 2 if few else _SEPARATE_BOUNDS[state]):
                 cost = self._min_cost_within(class_id, goal, ceiling)
                 if state == "joint once":
@@ -255,6 +258,7 @@ class DomainPacking(DomainOptions):
         return self._min_cost_within(class_id, goal, ceiling)
 
     def _joint_bounds(self, class_id: int) -> Bounds:
+        """Kept for the domain that was asked for last: a plan asks for one, and twice."""
         bounds = self._joint_bounds_of.get(class_id)
         if bounds is None:
             assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"

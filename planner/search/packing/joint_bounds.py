@@ -52,8 +52,8 @@ class LevelPairBound:
 
 class _BestTolls(NamedTuple):
     """The toll that bounds best, with what some domains hold above it: `tolls[0]` up to `starts[0]` pods, and
-    so on. By a toll the bound is a line over the pods, the lower the toll the steeper, so each is best for one
-    run of pods at the most: one is looked at instead of 64."""
+    so on. By a toll the bound is a line over the pods, the lower the toll the steeper, so each is best for
+    one run of pods at the most: one is looked at instead of 64."""
 
     starts: list[int]
     tolls: list[tuple[int, int]]

@@ -87,12 +87,7 @@ class CountAlgebra(Protocol):
         ...
 
     def sums(
-        self,
-        before: CostBySum,
-        options: Sequence[Option],
-        goal: PodCount,
-        allowed: Allowed,
-        least: PodCount = 0,
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
     ) -> CostBySum:
         """The sums of before, and with one of these options each; capped at the goal, within what they may
         cost. One that has reached the goal is left as it is.
@@ -141,12 +136,7 @@ class SingleClassCounts:
         return (counts,)
 
     def sums(
-        self,
-        before: CostBySum,
-        options: Sequence[Option],
-        goal: PodCount,
-        allowed: Allowed,
-        least: PodCount = 0,
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
     ) -> CostBySum:
         after = {counts: cost for counts, cost in before.items() if counts >= least}
         sizes = [added for added, _ in options]
@@ -230,12 +220,7 @@ class MultiClassCounts:
         return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
 
     def sums(
-        self,
-        before: CostBySum,
-        options: Sequence[Option],
-        goal: PodCount,
-        allowed: Allowed,
-        least: PodCount = 0,
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
     ) -> CostBySum:
         after, spare = dict(before), self._spare
         goal_with_spare, smaller = goal | spare, self.smaller

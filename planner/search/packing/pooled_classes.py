@@ -16,7 +16,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap
-from planner.search.packing.capacity_classes import EMPTY, CapacityClasses, PeaksByClass
+from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, PeaksByClass
 from planner.search.packing.pod_counts import (
     Allowed,
     CostBySum,
@@ -185,12 +185,7 @@ class NestedCounts(MultiClassCounts):
         self._cuts = [(outer, inners) for outer, inners in zip(every, held, strict=True) if inners]
 
     def sums(
-        self,
-        before: CostBySum,
-        options: Sequence[Option],
-        goal: PodCount,
-        allowed: Allowed,
-        least: PodCount = 0,
+        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
     ) -> CostBySum:
         after = super().sums(before, options, goal, allowed, least)
         if not self._cuts:
