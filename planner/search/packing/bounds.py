@@ -160,18 +160,18 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
     return domains
 
 
-def fewest_by_amount(most: int, sums: Sequence[int]) -> list[int]:
-    """Domains that hold none, one, two, … and `most` pods of one class at the least, as `fewest` has it: a
+def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
+    """Domains that hold none, one, two, … and `max_pods` pods of one class at the least, as `fewest` has it: a
     step for each domain, as wide as what it adds."""
     steps = list(map(int.__sub__, sums, (0, *sums)))
     if not steps[-1]:
-        return [0] * (most + 1)
-    if most > sums[-1]:
-        steps += [steps[-1]] * -((sums[-1] - most) // steps[-1])
+        return [0] * (max_pods + 1)
+    if max_pods > sums[-1]:
+        steps += [steps[-1]] * -((sums[-1] - max_pods) // steps[-1])
     needed = [0]
     for domains, added in enumerate(steps, 1):
         needed += [domains] * added
-    return needed[: most + 1]
+    return needed[: max_pods + 1]
 
 
 def single_peaks(peak: Measure) -> Peaks:

@@ -87,13 +87,18 @@ class CountAlgebra(Protocol):
         ...
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        min_pods: int = 0,
     ) -> CostBySum:
         """The sums of before, and with one of these options each; capped at the goal, within what they may
         cost. One that has reached the goal is left as it is.
 
         Options are in the order of their counts, and of one pod class none costs less than one before it.
-        Sums of fewer pods than `least` may be left out: they are of no use.
+        Sums of fewer pods than `min_pods` may be left out: they are of no use.
         """
         ...
 
@@ -136,15 +141,20 @@ class SingleClassCounts:
         return (counts,)
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        min_pods: int = 0,
     ) -> CostBySum:
-        after = {counts: cost for counts, cost in before.items() if counts >= least}
+        after = {counts: cost for counts, cost in before.items() if counts >= min_pods}
         sizes = [added for added, _ in options]
         for counts, cost in before.items():
             if counts == goal:
                 continue
             reaching = bisect_left(sizes, goal - counts)  # the first that reaches the goal is the cheapest
-            for added, price in options[bisect_left(sizes, least - counts) : reaching]:
+            for added, price in options[bisect_left(sizes, min_pods - counts) : reaching]:
                 total, paid = counts + added, cost + price
                 if paid <= allowed[total] and (total not in after or paid < after[total]):
                     after[total] = paid
@@ -220,7 +230,12 @@ class MultiClassCounts:
         return (*each, *[sum(map(int.__mul__, each, asked)) for asked in self._asked])
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        min_pods: int = 0,
     ) -> CostBySum:
         after, spare = dict(before), self._spare
         goal_with_spare, smaller = goal | spare, self.smaller

@@ -185,9 +185,14 @@ class NestedCounts(MultiClassCounts):
         self._cuts = [(outer, inners) for outer, inners in zip(every, held, strict=True) if inners]
 
     def sums(
-        self, before: CostBySum, options: Sequence[Option], goal: PodCount, allowed: Allowed, least: int = 0
+        self,
+        before: CostBySum,
+        options: Sequence[Option],
+        goal: PodCount,
+        allowed: Allowed,
+        min_pods: int = 0,
     ) -> CostBySum:
-        after = super().sums(before, options, goal, allowed, least)
+        after = super().sums(before, options, goal, allowed, min_pods)
         if not self._cuts:
             return after
         wanted = self.each(goal)
