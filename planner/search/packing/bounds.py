@@ -161,8 +161,8 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
 
 
 def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
-    """Domains that hold none, one, two, … and `max_pods` pods of one class at the least, as `fewest` has it: a
-    step for each domain, as wide as what it adds."""
+    """The fewest domains that hold 0, 1, … `max_pods` pods of one class, as `fewest` has it: a step for each
+    domain, as wide as what it adds."""
     steps = list(map(int.__sub__, sums, (0, *sums)))
     if not steps[-1]:
         return [0] * (max_pods + 1)
