@@ -1,6 +1,7 @@
 """Racks and blocks looked at together: large gangs of whole nodes without a level have proven places."""
 
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 import pytest
@@ -30,6 +31,16 @@ def hall(used_racks=frozenset(), random=None):
     return cluster("\n".join(lines), ("block", "rack"), pods=pods)
 
 
+def used_as(used, seed):
+    """The hall without a pod, with half of the racks used whole, or with half of the nodes of every other."""
+    random = Random(seed)
+    if used == "none":
+        return hall()
+    if used == "whole racks":
+        return hall(frozenset(random.sample(range(RACKS), RACKS // 2)))
+    return hall(frozenset(range(1, RACKS, 2)), random)
+
+
 def whole_nodes(pods):
     """So many pods of one node each, no level asked."""
     return gang(pods, gpu=8, cpu=1)
@@ -51,13 +62,7 @@ def domains(answer):
 )
 def test_a_thousand_whole_nodes_are_in_the_fewest_racks_and_proved_to_be(used, seed, fewest):
     """Nobody asks for a level, so many blocks and racks come into question; nothing is given up."""
-    random = Random(seed)
-    if used == "none":
-        moment = hall()
-    elif used == "whole racks":
-        moment = hall(frozenset(random.sample(range(RACKS), RACKS // 2)))
-    else:
-        moment = hall(frozenset(range(1, RACKS, 2)), random)
+    moment = used_as(used, seed)
     answer = plan(moment, whole_nodes(1024))
     assert (answer.decision, answer.warnings) == ("admitted", ())
     assert domains(answer) == fewest
@@ -73,11 +78,10 @@ def test_one_rack_with_a_node_more_leaves_the_place_of_a_thousand_nodes_proved()
     assert domains(answer) == (8, 58)
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["empty", "half used"])
-def test_a_thousand_whole_nodes_take_fifty_milliseconds(half):
+@pytest.mark.parametrize("used", ["none", "whole racks", "in racks"])
+def test_a_thousand_whole_nodes_take_fifty_milliseconds(used):
     """A gang of another number of pods each time, so that nothing is remembered from the time before."""
-    used = frozenset(Random(3).sample(range(RACKS), RACKS // 2)) if half else frozenset()
-    moment, pods = hall(used), iter(range(1024, 1034))
+    moment, pods = used_as(used, 3), iter(range(1024, 1034))
     plan(moment, whole_nodes(1))
     assert cpu_seconds(lambda: plan(moment, whole_nodes(next(pods))), tries=10) < 0.05
 
@@ -90,3 +94,17 @@ def test_two_levels_together_say_more_than_each_by_itself():
     alone = fewest_by_level(60, tops, (LevelPairBound(()),))
     together = fewest_by_level(60, tops, (LevelPairBound(((4, sums),)),))
     assert (alone, together) == ([2, 4], [2, 6])
+
+
+def test_the_best_toll_for_a_number_of_pods_is_the_best_of_all():
+    """Some tolls and what domains hold above them: for each number the bound is that of one of them."""
+    for seed in range(200):
+        random = Random(seed)
+        surplus = tuple(
+            (toll, (0, *sorted(random.choices(range(80), k=4))))
+            for toll in random.sample(range(1, 30), random.randrange(8))
+        )
+        bound = LevelPairBound(surplus)
+        for domains, pods in product(range(6), range(0, 200, 7)):
+            by_toll = [-((held[min(domains, 4)] - pods) // toll) for toll, held in surplus]
+            assert max(0, bound.fewest_finer(domains, pods)) == max([0, *by_toll]), (surplus, domains, pods)
