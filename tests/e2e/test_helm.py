@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+import yaml
 
 from certs.authority import bundle_pem, new_authority
 from tests.e2e.api import ApiError, Json
@@ -33,6 +36,8 @@ CONFIGURED = tuple(
 BUNDLE = base64.b64encode(bundle_pem([new_authority(datetime.now(UTC)).certificate])).decode()
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/bayplan"
 RELEASES = "/api/v1/namespaces/default/secrets"
+RESERVATIONS_KIND = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/reservations.bayplan.dev"
+FIELD = "fieldOfTheNextRelease"
 WAIT = ("--wait", "--timeout", "3m")
 GPU_POD: Json = {
     "apiVersion": "v1",
@@ -102,6 +107,21 @@ def write(cluster: Cluster) -> None:
         cluster.api.call("PATCH", path, {"webhooks": hooks}, STRATEGIC)
 
 
+def next_release(folder: Path) -> Path:
+    """The chart of a release to come: another image, and a field more in the schema of Reservations."""
+    chart = folder / "chart"
+    shutil.copytree(CHART, chart)
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    (chart / "Chart.yaml").write_text(yaml.safe_dump({**about, "version": "0.2.0", "appVersion": "next"}))
+    kinds = chart / "templates" / "20-crds.yaml"
+    fields = "            status:\n              type: object\n              properties:\n"
+    assert fields in kinds.read_text()
+    kinds.write_text(
+        kinds.read_text().replace(fields, f"{fields}                {FIELD}: {{type: string}}\n")
+    )
+    return chart
+
+
 def image(cluster: Cluster) -> str:
     """What the replicas run."""
     (container,) = cluster.api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
@@ -120,9 +140,11 @@ def test_installing_blocks_nothing_while_no_replica_answers(cluster: Cluster, he
 
 
 def test_an_upgrade_closes_the_webhooks_keeps_what_replicas_wrote_and_is_never_a_replica_short(
-    cluster: Cluster, helm: Helm
+    cluster: Cluster, helm: Helm, tmp_path: Path
 ) -> None:
-    """Once replicas are ready. Where nothing is enforced nothing is blocked meanwhile."""
+    """To the next release, once replicas are ready; its kinds are brought too. Where nothing is enforced
+    nothing is blocked meanwhile."""
+    chart = next_release(tmp_path)
     write(cluster)
     before = written(cluster)
     assert BUNDLE in before[0].values()
@@ -134,11 +156,13 @@ def test_an_upgrade_closes_the_webhooks_keeps_what_replicas_wrote_and_is_never_a
             short.append(status)
 
     with Load(asked_in(cluster, FREE)) as load, Load(look) as looks:
-        helm.must("upgrade", RELEASE, str(CHART), "--set", "image.tag=next", *WAIT)
+        helm.must("upgrade", RELEASE, str(chart), "--reset-values", *WAIT)
         load.more(2)
         looks.more(2)
     assert load.failures == looks.failures == short == []
     assert image(cluster) == "bayplan:next"
+    (version,) = cluster.api.get(RESERVATIONS_KIND)["spec"]["versions"]
+    assert FIELD in version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
     assert failure_policies(cluster) == {"Fail"}
     assert written(cluster) == before
     wait_until(lambda: "failed calling webhook" in refused(cluster, ENFORCED), "the webhooks to be closed")
@@ -169,7 +193,7 @@ def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster,
         helm.must("uninstall", RELEASE, *WAIT)
         load.more(2)
     assert load.failures == []
-    assert refused(cluster, ENFORCED) == ""
+    wait_until(lambda: not refused(cluster, ENFORCED), "the API server to ask nobody")
     left = cluster.kubectl("get", "-k", str(CHART.parent), "--ignore-not-found", "-o", "name")
     assert left.out == ""
     assert not exists(cluster.api, f"/api/v1/namespaces/{SYSTEM}")
