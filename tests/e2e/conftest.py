@@ -58,8 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         kubectl = Kubectl(program, plane.kubeconfig)
         made = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
         assert made.status == 0, made.err
-        waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        assert waited.status == 0, waited.err
+        kubectl.wait_for_kinds()
         for name in NAMESPACES:
             namespace(plane.api, name)
         with Kubelet(plane.api) as kubelet:

@@ -22,8 +22,7 @@ def install(kubectl: Kubectl) -> None:
     """Our kinds, served."""
     made = kubectl("apply", "-f", str(CRDS))
     assert made.status == 0, made.err
-    waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    assert waited.status == 0, waited.err
+    kubectl.wait_for_kinds()
 
 
 def rack(name: str, gang: str, *, hosts: int = 2, fingerprint: str = "f", lives: float = 1e12) -> Reservation:

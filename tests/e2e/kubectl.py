@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.e2e.processes import wait_until
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -59,3 +61,13 @@ class Kubectl:
             env={"PATH": os.environ["PATH"], "HOME": str(self.kubeconfig.parent)},
         )
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def wait_for_kinds(self) -> None:
+        """Until every kind that was defined is served. Raises `TimeoutError`.
+
+        It is asked again: for a definition that has no status yet, kubectl does not wait but fails.
+        """
+        wait_until(lambda: self._established().status == 0, "the custom kinds to be served", 60)
+
+    def _established(self) -> Said:
+        return self("wait", "--for=condition=Established", "crd", "--all", "--timeout=10s")

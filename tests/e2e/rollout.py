@@ -97,8 +97,7 @@ class Rollout:
         """Namespace, kinds, rights, the empty Secret, and the webhook configurations without any CA."""
         for name in INSTALLED:
             self.apply(name)
-        waited = self.cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        assert waited.status == 0, waited.err
+        self.cluster.kubectl.wait_for_kinds()
         self.configure()
 
     def apply(self, name: str) -> None:

@@ -101,9 +101,7 @@ async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPla
         kubectl = Kubectl(made.programs["kubectl"], made.kubeconfig)
         crds = Path(__file__).parent / "crds"
         assert (await asyncio.to_thread(kubectl, "apply", "-f", str(crds))).status == 0
-        await asyncio.to_thread(
-            kubectl, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"
-        )
+        await asyncio.to_thread(kubectl.wait_for_kinds)
         body = {
             "apiVersion": "kai.scheduler/v1alpha1",
             "kind": "Topology",

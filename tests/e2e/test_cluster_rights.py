@@ -108,8 +108,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout,
         made = kubectl("apply", "-f", "-", text=text)
         assert made.status == 0, made.err
         assert kubectl("apply", "-f", str(ROOT / "tests/e2e/crds/reports.openreports.io.yaml")).status == 0
-        waited = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        assert waited.status == 0, waited.err
+        kubectl.wait_for_kinds()
         for name in NAMESPACES:
             namespace(plane.api, name)
         (policies,) = policy_set("default-scheduler", folder)

@@ -42,8 +42,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
         install(kubectl)
         said = kubectl("apply", "-f", str(Path(__file__).parent / "crds"))
         assert said.status == 0, said.err
-        said = kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        assert said.status == 0, said.err
+        kubectl.wait_for_kinds()
         fill(made.api)
         yield made
     finally:

@@ -93,7 +93,7 @@ def control_plane(folder: Path) -> Iterator[tuple[ControlPlane, Kubectl]]:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
         kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-        kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        kubectl.wait_for_kinds()
         fill(plane.api)
         yield plane, kubectl
     finally:
