@@ -29,16 +29,8 @@ from planner.search.domain_caps import CapTrimmer, CountCap
 from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
 from planner.search.packing.bounds import Peaks, single_peaks
-from planner.search.packing.pod_counts import (
-    CountAlgebra,
-    Measure,
-    Option,
-    PodCount,
-    algebra,
-    projections,
-    splits,
-    unions,
-)
+from planner.search.packing.kept_counts import projections, splits, unions
+from planner.search.packing.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
 
 Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
