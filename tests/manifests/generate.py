@@ -88,11 +88,16 @@ def pod_groups() -> list[WorkloadKind]:
 
 def wishing() -> str:
     """A CEL expression: the PodGroup says something of topology."""
-    kais = " || ".join(f"has(object.spec.topologyConstraint.{field})" for field in KAI_WISHES)
     stated = [f"has(object.spec.{field})" for field in WISHES]
-    stated.append(f"(has(object.spec.topologyConstraint) && ({kais}))")
+    stated.append(_kai_wishes("object.spec"))
+    stated.append(f"(has(object.spec.subGroups) && object.spec.subGroups.exists(p, {_kai_wishes('p')}))")
     spec = f"has(object.spec) && ({' || '.join(stated)})"
     return f"!({MADE_FOR_OTHERS}) && (({spec}) || ({keys('object.metadata')}))"
+
+
+def _kai_wishes(part: str) -> str:
+    fields = " || ".join(f"has({part}.topologyConstraint.{field})" for field in KAI_WISHES)
+    return f"(has({part}.topologyConstraint) && ({fields}))"
 
 
 NAMESPACE_RULE: Json = {

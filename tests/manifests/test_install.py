@@ -493,6 +493,8 @@ OF_A_JOB = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name"
         ({}, {"minMember": 2, "topologyConstraint": {}}, False),
         ({}, {"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}}, True),
         ({}, {"topologyConstraint": {"preferredTopologyLevel": "rack"}}, True),
+        ({}, {"topologyConstraint": {}, "subGroups": [{"name": "decode", "topologyConstraint": {}}]}, False),
+        ({}, {"subGroups": [{"name": "decode", "topologyConstraint": {"topology": "racks"}}]}, True),
         (OF_A_JOB, {"topologyConstraint": {"topology": "racks", "requiredTopologyLevel": "rack"}}, False),
         (OF_A_JOB | {"annotations": {"kai.scheduler/topology": "racks"}}, {"topologyConstraint": {}}, False),
     ],
