@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import Wish
+from planner.ledger.conflicts import NO_HEADROOM, Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
@@ -95,6 +95,8 @@ class Controller:
         """How long gangs that lost a node waited for another place; for whoever shows metrics."""
         self._broken: dict[str, float] = {}
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
+        self._left: dict[str, frozenset[str]] = {}
+        """By gang the nodes that it was moved off: its pods stand there until they are evicted."""
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
         self._missing: dict[str, float] = {}
@@ -163,7 +165,9 @@ class Controller:
         world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
-        return replace(world, missing=long)
+        gangs = {held.gang for held in book.reservations}
+        self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
+        return replace(world, missing=long, left=dict(self._left))
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
@@ -180,6 +184,8 @@ class Controller:
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
             case rules.MoveTo():
                 await self._move(action, world)
+            case rules.Follow(gang, reservation):
+                await self._follow(gang, reservation, world)
             case rules.LetIn(gang, reservation, pods):
                 await self._let_in(world.snapshot, gang, reservation, pods)
             case rules.TellSize(ref, size):
@@ -218,11 +224,22 @@ class Controller:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
+        self._left[gang.name] = self._left.get(gang.name, frozenset()) | frozenset(move.gone)
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
         await self._note(gang, move.reservation, world)
         text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
+
+    async def _follow(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+        """What its pods use is counted already: nothing has to be left free for it."""
+        wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
+        await self._ledger.reserve_all([wish], self._clock())
+        await self._note(gang, reservation, world)
+        nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
+        text = f"its pods were bound elsewhere than planned: it holds {_place(reservation)}, with pods on {nodes}"
+        log.info("followed %s: %s", gang.name, text)
+        await self._recorder.tell(gang.ref, "Followed", text)
 
     async def _restore(self, action: rules.Restore, world: rules.World) -> None:
         gang, reservation = action.gang, action.reservation

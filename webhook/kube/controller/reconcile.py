@@ -4,7 +4,8 @@ The rules, in their order:
 1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it.
    In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
    and none of the rules below is for its gangs.
-2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods.
+2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
+   follows pods that were bound elsewhere than planned.
 3. A gang that was admitted and whose reservation has vanished is given its place again.
 4. Gated pods of a gang that holds a place are let in. KAI is told of a Job's gang that is smaller now.
 5. Gangs that wait are planned in turn, by the rules of `webhook.placement.queue`: the first that has no place
@@ -14,7 +15,7 @@ The rules, in their order:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 
@@ -24,6 +25,7 @@ from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
+from webhook.kube.controller.follow import followed
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
@@ -52,7 +54,7 @@ class World:
 
     `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
-    `observed`: the namespaces that are not enforced.
+    `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
     """
 
     snapshot: Snapshot
@@ -63,6 +65,7 @@ class World:
     now: float
     missing: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
+    left: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def bound(self) -> frozenset[str]:
@@ -95,6 +98,14 @@ class MoveTo:
     move: Move
     why: str
     headroom: Headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Pods of a gang were bound elsewhere than planned: it holds this now."""
+
+    gang: Gang
+    reservation: Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,9 @@ class TellSize:
     size: int
 
 
-Action = TellSize | Release | ClaimFor | MoveTo | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
+Action = (
+    TellSize | Release | ClaimFor | MoveTo | Follow | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
+)
 
 
 def reconcile(world: World) -> list[Action]:
@@ -187,7 +200,7 @@ def reconcile(world: World) -> list[Action]:
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
-            snapshot, actions_due = _kept(snapshot, gang, reservation)
+            snapshot, actions_due = _kept(snapshot, gang, reservation, world.left.get(gang.name, frozenset()))
             actions += actions_due
     for gang in gangs.values():
         if gang.name in world.missing and _bereft(gang, snapshot):
@@ -288,7 +301,9 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
         yield Ungate(pod.ref, (pod,))
 
 
-def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Snapshot, list[Action]]:
+def _kept(
+    snapshot: Snapshot, gang: Gang, reservation: Reservation, left: frozenset[str]
+) -> tuple[Snapshot, list[Action]]:
     """What a gang that holds a place needs: another place, its pods let in, or nothing."""
     actions: list[Action] = []
     lost = lost_nodes(snapshot, reservation)
@@ -301,6 +316,9 @@ def _kept(snapshot: Snapshot, gang: Gang, reservation: Reservation) -> tuple[Sna
             actions.append(MoveTo(gang, outcome, why, headroom(snapshot, reservation)))
         else:
             actions.append(Stuck(gang, why, outcome))
+    elif (where := followed(snapshot, gang.group, reservation, left)) is not None:
+        snapshot, reservation = snapshot.with_reservation(where), where
+        actions.append(Follow(gang, where))
     gated = tuple(pod for pod in gang.pods if pod.gated)
     if gated:
         actions.append(LetIn(gang, reservation, gated))

@@ -55,7 +55,7 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
     like = reservation_for(around, group, answer)
     if like is None:
         return answer
-    stands = _seated(group, pods)
+    stands = seated(group, pods)
     if not stands:
         return like
     held = _around(around, group, like, stands)
@@ -104,7 +104,7 @@ def _around(
     return move.reservation if isinstance(move, Move) else None
 
 
-def _seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
+def seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
     """How many pods of each PodSet stand on each node, told by what they ask for."""
     result: Counter[tuple[str, str]] = Counter()
     left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})

@@ -1,0 +1,151 @@
+"""A reservation follows what schedulers really bound: the seats of pods that stand elsewhere than planned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import Requirement
+from planner.model.pod import BoundPod
+from planner.model.podgroup import PodGroup, ReserveMode
+from planner.model.reservation import Reservation, reservation_id
+from planner.model.topology import HOSTNAME
+from tests.builders import amounts, gang, racks
+from tests.webhook.kube.worlds import booked, pod, work, world
+from webhook.kube.controller.reconcile import Follow, LetIn, reconcile
+
+NODE = amounts(gpu=8, pods=1)
+
+
+def nodes_of(pods: int, *, required: str = "", reserve: ReserveMode = "auto", gpus: int = 8) -> PodGroup:
+    """A gang of whole nodes, or of pods with so many GPUs."""
+    group = gang(pods, name="default/Job/a", required=required, gpu=gpus, reserve=reserve)
+    shape = replace(group.pod_sets[0].shape, requests=amounts(gpu=gpus, pods=1))
+    return replace(group, pod_sets=(replace(group.pod_sets[0], shape=shape),))
+
+
+def standing(snapshot: Snapshot, *nodes: str, gpus: int = 8, of: str = "default/Job/a") -> Snapshot:
+    """Pods of the gang are bound to these nodes."""
+    pods = (
+        BoundPod(f"default/p{n}", node, amounts(gpu=gpus, pods=1), reservation_id(of))
+        for n, node in enumerate(nodes)
+    )
+    return replace(snapshot, pods=tuple(pods))
+
+
+def on(node: str, group: PodGroup) -> PodGroup:
+    """The gang, pinned to a node."""
+    (pod_set,) = group.pod_sets
+    term = (Requirement(HOSTNAME, "In", (node,)),)
+    return replace(group, pod_sets=(replace(pod_set, shape=replace(pod_set.shape, affinity=(term,))),))
+
+
+def moved(snapshot: Snapshot, *groups: PodGroup, left: frozenset[str] = frozenset()) -> Reservation | None:
+    """What the controller makes the gang hold now; None where it leaves the reservation as it is."""
+    works = tuple(work(group) for group in groups)
+    (*actions,) = reconcile(replace(world(snapshot, works=works), left={"default/Job/a": left}))
+    follows = [action for action in actions if isinstance(action, Follow)]
+    assert len(follows) == len(actions) < 2
+    return follows[0].reservation if follows else None
+
+
+def seats(held: Reservation | None) -> dict[str, int]:
+    """Pods by node."""
+    assert held is not None
+    return {one.node: one.count for one in held.assignments}
+
+
+def test_pods_that_stand_where_they_were_planned_move_nothing():
+    """Neither all of them nor the first."""
+    group = nodes_of(2, required="rack")
+    assert moved(standing(booked(racks(2, 3), group), "r1-n1", "r1-n2"), group) is None
+    assert moved(standing(booked(racks(2, 3), group), "r1-n1"), group) is None
+
+
+def test_a_pod_that_was_bound_outside_takes_its_seat_along():
+    """What was kept for it is free, and what it uses is the gang's."""
+    group = nodes_of(2, reserve="nodes")
+    found = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
+    held = moved(found, group)
+    assert seats(held) == {"r1-n1": 1, "r2-n1": 1}
+    assert held is not None and held.touched == {"r1-n1", "r2-n1"}
+    former = found.reservations[0]
+    assert (held.id, held.fingerprint, held.owner_uid, held.state) == (
+        former.id, former.fingerprint, former.owner_uid, "claimed",
+    )  # fmt: skip
+
+
+def test_a_promise_to_pods_that_are_still_to_come_stays():
+    """One of three stands elsewhere: two seats are left for the others, where they are pinned."""
+    group = nodes_of(3, reserve="nodes")
+    held = moved(standing(booked(racks(2, 3), group), "r2-n3"), group)
+    assert seats(held) == {"r1-n1": 1, "r1-n2": 1, "r2-n3": 1}
+
+
+def test_inside_its_rack_a_gang_is_followed_once_all_of_it_stands():
+    """The rack is held whole, so that its scheduler may choose; what counts is on which nodes it is lost."""
+    group = nodes_of(2, required="rack")
+    some = standing(booked(racks(2, 3), group), "r1-n3")
+    assert moved(some, group) is None
+    held = moved(standing(booked(racks(2, 3), group), "r1-n3", "r1-n1"), group)
+    assert seats(held) == {"r1-n1": 1, "r1-n3": 1}
+    assert held is not None and (held.mode, held.domains) == ("domain", (("r1",),))
+
+
+def test_a_gang_that_left_its_rack_holds_the_racks_in_which_it_stands():
+    """A free rack is taken as the first was; the first one is free again once nobody stands in it."""
+    group = nodes_of(2, required="rack")
+    held = moved(standing(booked(racks(2, 3), group), "r1-n1", "r2-n1"), group)
+    assert held is not None and held.domains == (("r1",), ("r2",))
+    held = moved(standing(booked(racks(2, 3), group), "r2-n2", "r2-n1"), group)
+    assert held is not None and (held.domain, held.domains) == (("r2",), (("r2",),))
+
+
+def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
+    """Nothing is taken from them."""
+    group, other = nodes_of(2, required="rack"), gang(1, name="default/Job/other", reserve="nodes", gpu=8)
+    found = booked(racks(2, 3), group, on("r2-n3", other))
+    held = moved(standing(found, "r1-n1", "r2-n1"), group, other)
+    assert held is not None
+    assert (held.mode, held.domains, held.touched) == ("nodes", (), {"r1-n1", "r2-n1"})
+
+
+def test_a_node_that_another_gang_holds_whole_is_not_taken_from_it():
+    """The pod counts as anybody's there; its own seat is kept."""
+    group, other = nodes_of(2, required="rack"), gang(2, name="default/Job/other", required="rack")
+    found = booked(racks(2, 3), group, other)
+    assert moved(standing(found, "r1-n1", "r2-n1"), group, other) is None
+
+
+def test_pods_on_nodes_that_the_gang_was_moved_off_are_not_followed_back():
+    """A relabelled node has its pod until somebody evicts it."""
+    group = nodes_of(2, reserve="nodes")
+    found = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
+    assert moved(found, group, left=frozenset({"r2-n1"})) is None
+
+
+def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
+    """The replicas of one template name all of their reservations: which one it is, nothing says."""
+    group = nodes_of(2, reserve="nodes")
+    found = booked(racks(2, 3), group)
+    pods = (BoundPod("default/p", "r2-n1", NODE, f"{reservation_id('default/Job/a')},bp-other"),)
+    assert moved(replace(found, pods=pods), group) is None
+
+
+def test_pods_that_share_nodes_swap_seats_between_nodes():
+    """Two seats here and one there, bound the other way round."""
+    group = nodes_of(3, reserve="nodes", gpus=4)
+    found = booked(racks(1, 2), group)
+    assert seats(found.reservations[0]) == {"r1-n1": 2, "r1-n2": 1}
+    held = moved(standing(found, "r1-n1", "r1-n2", "r1-n2", gpus=4), group)
+    assert seats(held) == {"r1-n1": 1, "r1-n2": 2}
+
+
+def test_gated_pods_are_let_in_to_the_seats_that_are_left():
+    """The one that stands took a seat along; the gate opens with what the gang holds then."""
+    group = nodes_of(2, reserve="nodes")
+    found = standing(booked(racks(2, 3), group), "r2-n1")
+    actions = reconcile(world(found, works=(work(group),), pods=(pod("later", "a"),)))
+    follow, let_in = actions
+    assert isinstance(follow, Follow) and isinstance(let_in, LetIn)
+    assert let_in.reservation == follow.reservation

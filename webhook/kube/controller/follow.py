@@ -1,0 +1,106 @@
+"""A gang whose pods stand elsewhere than planned: its reservation goes where a scheduler really bound them. Pure.
+
+Within what a gang holds whole, its scheduler chooses the nodes: that is followed once all of its pods stand. A pod
+that was bound outside of it (by hand, or by a scheduler that does not heed the affinity) is followed at once: what
+is kept for it is kept for nobody. Nothing is taken from another gang, and no promise is given up for a pod that is
+still to come: each pod takes along the seat of one of its own PodSet that nobody sits on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import replace
+
+from planner.cluster.occupancy import carried
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.model.podgroup import Assignment, PodGroup
+from planner.model.reservation import Reservation
+from planner.model.topology import Domain, Topology, common_domain, contains
+from webhook.kube.controller.restore import own_pods, seated
+
+
+def followed(
+    snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
+) -> Reservation | None:
+    """The reservation with the seats of its pods where they stand; None where they are, or may not be followed.
+
+    `left`: nodes that the gang was moved off, where pods of it may stand for a while yet.
+    """
+    pods = [
+        pod
+        for pod in own_pods(snapshot, held.gang)
+        if carried(pod) == [held.id] and pod.node not in left and _usable(snapshot, pod.node)
+    ]
+    stands, seats = seated(group, pods), Counter[tuple[str, str]]()
+    for seat in held.assignments:
+        seats[seat.pod_set, seat.node] += seat.count
+    surplus = stands - seats
+    all_stand = stands.total() >= seats.total()
+    moving = {
+        (pod_set, node): count
+        for (pod_set, node), count in sorted(surplus.items())
+        if (all_stand or node not in held.touched) and snapshot.holders.get(node, held.gang) == held.gang
+    }
+    after = _taken_along(seats, seats - stands, moving)
+    if after == seats:
+        return None
+    kept = [RecordedReservation(r, 0) for r in snapshot.reservations if r.id != held.id]
+    wanted = _around(snapshot, held, after)
+    free = (one for one in wanted if in_the_way(one, snapshot.revision, kept) is None)
+    return next(free, None)
+
+
+def _usable(snapshot: Snapshot, name: str) -> bool:
+    node = snapshot.nodes.get(name)
+    return node is not None and node.ready and not node.cordoned
+
+
+def _taken_along(
+    seats: Counter[tuple[str, str]], empty: Counter[tuple[str, str]], moving: dict[tuple[str, str], int]
+) -> Counter[tuple[str, str]]:
+    """The seats after each pod took an empty one of its PodSet along, the last nodes by name first."""
+    after, empty = Counter(seats), Counter(empty)
+    for (pod_set, node), count in moving.items():
+        for key in sorted((key for key in empty if key[0] == pod_set), reverse=True):
+            taken = min(count, empty[key])
+            count -= taken
+            empty[key] -= taken
+            after[key] -= taken
+            after[pod_set, node] += taken
+    return +after
+
+
+def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str]]) -> list[Reservation]:
+    """What the gang may hold with these seats: whole domains as deep as before, or else what it uses."""
+    assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in sorted(seats.items()))
+    nodes = frozenset(seat.node for seat in assignments)
+    topology = next((t for t in snapshot.topologies if t.name == held.topology), None)
+    if topology is None:
+        return []
+    paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes if name in snapshot.nodes]
+    domain = common_domain(paths)
+    level = topology.levels[len(domain) - 1] if domain else ""
+    used = replace(
+        held, domain=domain, level=level, mode="nodes", domains=(), nodes=nodes, assignments=assignments
+    )
+    if held.mode != "domain" or not held.domains:
+        return [used]
+    domains = _domains(held, paths)
+    inner = (name for own in domains for name in _inside(snapshot, topology, own))
+    return [replace(used, mode="domain", domains=domains, nodes=frozenset(inner) | nodes), used]
+
+
+def _domains(held: Reservation, paths: list[Domain]) -> tuple[Domain, ...]:
+    """The held domains that are still used, and for each path outside of them one as deep as the finest."""
+    depth = max(map(len, held.domains))
+    used = [own for own in held.domains if any(contains(own, path) for path in paths)]
+    beside = (path[:depth] for path in paths if not any(contains(own, path) for own in held.domains))
+    return tuple(dict.fromkeys((*used, *sorted(beside))))
+
+
+def _inside(snapshot: Snapshot, topology: Topology, domain: Domain) -> Collection[str]:
+    tree = snapshot.base.trees[topology.name]
+    branch = tree.branch(domain)
+    return tree.names(branch) if branch is not None else ()
