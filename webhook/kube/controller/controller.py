@@ -237,7 +237,7 @@ class Controller:
         await self._ledger.reserve_all([wish], self._clock())
         await self._note(gang, reservation, world)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
-        text = f"its pods were bound elsewhere than planned: it holds {_place(reservation)}, with pods on {nodes}"
+        text = f"bound elsewhere than planned: it holds {_place(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
 

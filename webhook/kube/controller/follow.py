@@ -1,9 +1,9 @@
-"""A gang whose pods stand elsewhere than planned: its reservation goes where a scheduler really bound them. Pure.
+"""A gang whose pods stand elsewhere than planned: its place goes where a scheduler really bound them. Pure.
 
-Within what a gang holds whole, its scheduler chooses the nodes: that is followed once all of its pods stand. A pod
-that was bound outside of it (by hand, or by a scheduler that does not heed the affinity) is followed at once: what
-is kept for it is kept for nobody. Nothing is taken from another gang, and no promise is given up for a pod that is
-still to come: each pod takes along the seat of one of its own PodSet that nobody sits on.
+Within what a gang holds whole, its scheduler chooses the nodes: that is followed once all of its pods stand.
+A pod that was bound outside of it (by hand, or by a scheduler that does not heed the affinity) is followed at
+once: what is kept for it is kept for nobody. Nothing is taken from another gang, and no promise is given up
+for a pod that is still to come: each pod takes along a seat of its own PodSet that nobody sits on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from webhook.kube.controller.restore import own_pods, seated
 def followed(
     snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
 ) -> Reservation | None:
-    """The reservation with the seats of its pods where they stand; None where they are, or may not be followed.
+    """The reservation with the seats of its pods where they stand; None where nothing is to be followed.
 
     `left`: nodes that the gang was moved off, where pods of it may stand for a while yet.
     """
