@@ -68,7 +68,8 @@ def test_a_pod_that_was_bound_outside_takes_its_seat_along():
     found = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
     held = moved(found, group)
     assert seats(held) == {"r1-n1": 1, "r2-n1": 1}
-    assert held is not None and held.touched == {"r1-n1", "r2-n1"}
+    assert held is not None
+    assert held.touched == {"r1-n1", "r2-n1"}
     former = found.reservations[0]
     assert (held.id, held.fingerprint, held.owner_uid, held.state) == (
         former.id, former.fingerprint, former.owner_uid, "claimed",
@@ -89,16 +90,19 @@ def test_inside_its_rack_a_gang_is_followed_once_all_of_it_stands():
     assert moved(some, group) is None
     held = moved(standing(booked(racks(2, 3), group), "r1-n3", "r1-n1"), group)
     assert seats(held) == {"r1-n1": 1, "r1-n3": 1}
-    assert held is not None and (held.mode, held.domains) == ("domain", (("r1",),))
+    assert held is not None
+    assert (held.mode, held.domains) == ("domain", (("r1",),))
 
 
 def test_a_gang_that_left_its_rack_holds_the_racks_in_which_it_stands():
     """A free rack is taken as the first was; the first one is free again once nobody stands in it."""
     group = nodes_of(2, required="rack")
     held = moved(standing(booked(racks(2, 3), group), "r1-n1", "r2-n1"), group)
-    assert held is not None and held.domains == (("r1",), ("r2",))
+    assert held is not None
+    assert held.domains == (("r1",), ("r2",))
     held = moved(standing(booked(racks(2, 3), group), "r2-n2", "r2-n1"), group)
-    assert held is not None and (held.domain, held.domains) == (("r2",), (("r2",),))
+    assert held is not None
+    assert (held.domain, held.domains) == (("r2",), (("r2",),))
 
 
 def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
@@ -147,5 +151,6 @@ def test_gated_pods_are_let_in_to_the_seats_that_are_left():
     found = standing(booked(racks(2, 3), group), "r2-n1")
     actions = reconcile(world(found, works=(work(group),), pods=(pod("later", "a"),)))
     follow, let_in = actions
-    assert isinstance(follow, Follow) and isinstance(let_in, LetIn)
+    assert isinstance(follow, Follow)
+    assert isinstance(let_in, LetIn)
     assert let_in.reservation == follow.reservation
