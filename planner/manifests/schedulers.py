@@ -129,8 +129,13 @@ def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: 
     """The schedulers that a bound pod shows: its own, unless that is the default, and the one that it is."""
     own = text(spec.get("schedulerName"), where.at_path("spec.schedulerName"))
     names = [own] if own and own != DEFAULT_SCHEDULER else []
+    return tuple(dict.fromkeys((*names, *schedulers_run_by(spec, labels, where))))
+
+
+def schedulers_run_by(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
+    """The schedulers that a pod is, by its labels, its images and its flags."""
     apps = {labels.get("app", ""), labels.get("app.kubernetes.io/name", "")}
-    names += [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
+    names = [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
     for container in maps(spec.get("containers"), where.at_path("spec.containers")):
         names += _run_by(container)
     return tuple(dict.fromkeys(names))

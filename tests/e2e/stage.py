@@ -28,7 +28,7 @@ WORKLOADS = (
     "/apis/kubeflow.org/v1/namespaces/{}/pytorchjobs",
     "/apis/kubeflow.org/v2beta1/namespaces/{}/mpijobs",
     "/apis/ray.io/v1/namespaces/{}/rayjobs",
-    "/apis/scheduling.run.ai/v2/namespaces/{}/podgroups",
+    "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups",
     "/api/v1/namespaces/{}/pods",
 )
 

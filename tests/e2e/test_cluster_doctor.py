@@ -51,6 +51,8 @@ def test_without_configurations_it_fails_and_says_what_to_apply(cluster: Cluster
     assert found["CRDs"]["grade"] == "ok"
     assert found["Reports"]["grade"] == "ok"
     assert found["topology racks"]["grade"] == "ok"
+    assert "kai-scheduler is there by" in found["scheduling"]["message"]
+    assert "no pod that runs it is running" in found["scheduling"]["message"]
     assert found["mutating webhooks"]["mend"] == "kubectl apply -k manifests/"
     assert found["RBAC"]["grade"] == "fail"
     assert found["dry run"]["message"].endswith("but no webhook planned it")

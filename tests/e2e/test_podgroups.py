@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
 
 from tests.e2e.api import Json
+from tests.e2e.hook import bayplan
 from tests.e2e.kubectl import Said
 from tests.e2e.stage import Site
 
@@ -24,19 +27,43 @@ def apply(site: Site, body: Json) -> Said:
     return site.cluster.kubectl("apply", "--dry-run=server", "-o", "yaml", "-f", "-", text=text)
 
 
-def test_a_scope_of_the_older_recipe_is_told_what_it_is_called_today(site: Site) -> None:
-    """kubectl prints the warning, with the level that the scope means in this cluster."""
-    said = apply(site, group("scheduling.run.ai/v2", {"minMember": 2, "topologyPolicy": {"scope": "rack"}}))
+def test_the_older_recipe_is_refused_by_kais_own_api_and_answered_by_the_preview(
+    site: Site, tmp_path: Path
+) -> None:
+    """KAI serves no v2 of it, and v2alpha2 has no such field; `bayplan mutate` says what works there."""
+    scope = {"minMember": 2, "topologyPolicy": {"scope": "rack"}}
+    said = apply(site, group("scheduling.run.ai/v2", scope))
+    assert (said.status, 'no matches for kind "PodGroup"' in said.err) == (1, True), said.err
+    said = apply(site, group("scheduling.run.ai/v2alpha2", scope))
+    assert (said.status, 'unknown field "spec.topologyPolicy"' in said.err) == (1, True), said.err
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(yaml.safe_dump(group("scheduling.run.ai/v2", scope)))
+    report = bayplan("report", "-f", str(recipe), "-c", str(site.hook.picture), statuses=(0, 1))
+    told = " ".join(report.split())
+    assert "the scope rack is of an older recipe" in told
+    assert "requiredTopologyLevel: cloud.provider.com/topology-rack" in told
+
+
+def test_a_topology_of_a_group_that_is_named_alone_gets_a_level(site: Site) -> None:
+    """KAI would never schedule such a group; the API server takes what the policy writes."""
+    constraint = {"topology": "superpod", "requiredTopologyLevel": "cloud.provider.com/topology-rack"}
+    parts = [{"name": "decode", "minMember": 1, "topologyConstraint": {"topology": "superpod"}}]
+    said = apply(site, group("scheduling.run.ai/v2alpha2", {"subGroups": parts}))
     assert said.status == 0, said.err
-    warning = " ".join(line.strip() for line in said.warnings)  # kubectl prints at most 120 signs of one
-    assert "the scope rack is of an older recipe" in warning
-    assert "requiredTopologyLevel: cloud.provider.com/topology-rack" in warning
+    assert said.object["spec"]["subGroups"][0]["topologyConstraint"] == {
+        "topology": "superpod",
+        "preferredTopologyLevel": "kubernetes.io/hostname",
+    }
+    said = apply(
+        site, group("scheduling.run.ai/v2alpha2", {"minMember": 2, "topologyConstraint": constraint})
+    )
+    assert said.object["spec"]["topologyConstraint"] == constraint
 
 
 def test_a_group_that_says_nothing_of_topology_does_not_reach_the_webhook(site: Site) -> None:
     """Its match condition lets it through."""
     before = len(site.hook.decisions())
-    assert apply(site, group("scheduling.run.ai/v2", {"minMember": 2})).status == 0
+    assert apply(site, group("scheduling.run.ai/v2alpha2", {"minMember": 2})).status == 0
     assert len(site.hook.decisions()) == before
 
 

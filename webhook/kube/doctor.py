@@ -30,6 +30,7 @@ from webhook.kube.api.reflector import served_path
 from webhook.kube.controller.leader import LEASE, lease_path
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
+from webhook.kube.scheduling import examine_scheduling
 from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.findings import CheckFinding, findings_of
 from webhook.kube.state.gangs import NOTED, WATCHED
@@ -313,7 +314,7 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     bad = [
         CheckFinding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()
     ]
-    return [*findings_of(snapshot), *bad[:10]]
+    return [*findings_of(snapshot), *await examine_scheduling(patient.api, snapshot), *bad[:10]]
 
 
 async def _latency(patient: Patient) -> list[CheckFinding]:

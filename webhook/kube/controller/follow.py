@@ -48,7 +48,7 @@ def followed(
         return None
     kept = [RecordedReservation(r, 0) for r in snapshot.reservations if r.id != held.id]
     wanted = _around(snapshot, held, after)
-    free = (one for one in wanted if in_the_way(one, snapshot.revision, kept) is None)
+    free = (hold for hold in wanted if in_the_way(hold, snapshot.revision, kept) is None)
     return next(free, None)
 
 

@@ -1,0 +1,123 @@
+"""`bayplan doctor` on schedulers beside Bayplan: they run, have what is named, and no two queue the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.model.schedulers import KAI, KUEUE, SchedulersSeen
+from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling_findings
+
+SEEN = SchedulersSeen(
+    {
+        KAI: "CustomResourceDefinition queues.scheduling.run.ai",
+        KUEUE: "CustomResourceDefinition workloads.kueue.x-k8s.io",
+    },
+    topologies={KAI: {"racks": ("rack", "kubernetes.io/hostname")}},
+)
+
+
+def running(image: str, name: str = "scheduler", phase: str = "Running") -> dict[str, Any]:
+    """A pod with one container."""
+    return {
+        "metadata": {"namespace": "system", "name": name},
+        "spec": {"containers": [{"name": "main", "image": image}]},
+        "status": {"phase": phase},
+    }
+
+
+def named(name: str, namespace: str = "research", **spec: Any) -> dict[str, Any]:
+    """Any object."""
+    return {"metadata": {"namespace": namespace, "name": name}, "spec": spec}
+
+
+KAI_POD = running("ghcr.io/kai-scheduler/kai-scheduler/scheduler:v0.17.0", "kai-default")
+KUEUE_POD = running("registry.k8s.io/kueue/kueue:v0.15.0@sha256:aa", "kueue")
+FLAVORS = [{"flavors": [{"name": "h100"}]}]
+WELL = {
+    "pods": (KAI_POD, KUEUE_POD),
+    "kueue_topologies": (named("racks"),),
+    "flavors": (named("h100", topologyName="racks"),),
+    "cluster_queues": (named("gpus", resourceGroups=FLAVORS),),
+    "local_queues": (named("team", clusterQueue="gpus"),),
+}
+
+
+def found(seen: SchedulersSeen = SEEN, **changes: Any) -> tuple[list[str], list[str]]:
+    """What is well and what is not, where all is well but for the changes."""
+    findings = scheduling_findings(seen, SchedulingObjects(**{**WELL, **changes}))
+    assert all(finding.mend for finding in findings if finding.grade == "warn")
+    return (
+        [finding.message for finding in findings if finding.grade == "ok"],
+        [finding.message for finding in findings if finding.grade == "warn"],
+    )
+
+
+def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None:
+    """A line for each system."""
+    well, bad = found()
+    assert bad == []
+    assert well == [
+        (
+            "kai-scheduler runs as system/kai-default, version v0.17.0"
+            " (tried: KAI-Scheduler d5bc503a (August 2026))"
+        ),
+        "kueue runs as system/kueue, version v0.15.0 (read: Kueue ff69552e (August 2026))",
+    ]
+
+
+@pytest.mark.parametrize(
+    "pods", [(KUEUE_POD,), (running("kai-scheduler/scheduler:v1", phase="Pending"), KUEUE_POD)]
+)
+def test_kinds_without_a_running_scheduler_keep_what_is_left_to_it_waiting(pods: Any) -> None:
+    """Its CustomResourceDefinitions alone start nothing."""
+    (text,) = found(pods=pods)[1]
+    assert "kai-scheduler is there by CustomResourceDefinition queues.scheduling.run.ai" in text
+    assert "no pod that runs it is running: what is left to it waits" in text
+
+
+def test_a_kai_that_does_not_read_the_gang_size_of_jobs_is_told() -> None:
+    """The recipe pins such a version."""
+    old = running("kai-scheduler/scheduler:v0.12.4", "kai-default")
+    assert "KAI v0.12.4 does not read kai.scheduler/batch-min-member" in found(pods=(old, KUEUE_POD))[1][0]
+
+
+def test_a_kai_without_a_topology_is_told() -> None:
+    """What the plan knows of levels, KAI does not."""
+    assert "KAI has no Topology" in found(SchedulersSeen(SEEN.shown))[1][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"local_queues": ()}, "Kueue has no LocalQueue"),
+        (
+            {"local_queues": (named("team", clusterQueue="gone"),)},
+            "LocalQueue research/team is of the ClusterQueue gone",
+        ),
+        ({"flavors": ()}, "ClusterQueue gpus has the flavor h100, which is not there"),
+        ({"kueue_topologies": ()}, "ResourceFlavor h100 names the Topology racks, which is not there"),
+        (
+            {"flavors": (named("h100", tolerations=[{"operator": "Exists"}]),)},
+            "ResourceFlavor h100 tolerates bayplan.dev/reserved",
+        ),
+    ],
+)
+def test_what_kueues_queues_lack_is_told(change: Any, words: str) -> None:
+    """Each of them keeps workloads waiting without a word."""
+    assert words in found(**change)[1][0]
+
+
+def test_two_that_would_queue_the_same_workload_are_told() -> None:
+    """Kueue takes every Job, or a Job in its queue is for KAI's scheduler; never where Kueue is alone."""
+    config = "apiVersion: config.kueue.x-k8s.io/v1beta1\nmanageJobsWithoutQueueName: true\n"
+    assert "Kueue queues every workload" in found(kueue_config=config)[1][0]
+    assert found(kueue_config=config.replace("true", "false"))[1] == []
+    job = named("train", template={"spec": {"schedulerName": KAI}})
+    assert (
+        "1 Jobs are queued by Kueue and kai-scheduler, as research/train" in found(queued_jobs=(job,))[1][0]
+    )
+    assert found(queued_jobs=(named("train", template={"spec": {}}),))[1] == []
+    alone = SchedulersSeen({KUEUE: "a kind"})
+    assert found(alone, kueue_config=config, queued_jobs=(job,))[1] == []

@@ -1,0 +1,34 @@
+"""What `scheduling_findings` looks at, asked of the API server; what is not served is none."""
+
+from __future__ import annotations
+
+from planner.cluster.snapshot import Snapshot
+from webhook.kube.api.client import Api, Json
+from webhook.kube.api.reflector import served_path
+from webhook.kube.state.findings import CheckFinding
+from webhook.kube.state.scheduling_findings import QUEUE_LABEL, SchedulingObjects, scheduling_findings
+
+KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
+"""Where Kueue's manifests put its configuration."""
+
+
+async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]:
+    """Each scheduling system that `snapshot` shows, and what keeps its workloads waiting."""
+    pods, _ = await api.list("/api/v1/pods")
+    jobs, _ = await api.list("/apis/batch/v1/jobs", labelSelector=QUEUE_LABEL)
+    config = (await api.find(KUEUE_CONFIG) or {}).get("data") or {}
+    objects = SchedulingObjects(
+        pods,
+        await _all(api, "topologies"),
+        await _all(api, "resourceflavors"),
+        await _all(api, "clusterqueues"),
+        await _all(api, "localqueues"),
+        jobs,
+        str(config.get("controller_manager_config.yaml") or ""),
+    )
+    return scheduling_findings(snapshot.base.schedulers, objects)
+
+
+async def _all(api: Api, resource: str) -> list[Json]:
+    path = await served_path(api, "kueue.x-k8s.io", resource)
+    return (await api.list(path))[0] if path else []

@@ -1,0 +1,179 @@
+"""What whoever runs a scheduler beside Bayplan has to mend. Pure.
+
+Each system runs, has what workloads name to it, is of a version that reads what is written, and no two of
+them queue the same workload.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner.manifests.schedulers import SYSTEMS, schedulers_run_by
+from planner.model.errors import Where
+from planner.model.labels import RESERVED_TAINT
+from planner.model.scheduler_facts import FACTS_OF
+from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
+from webhook.kube.state.findings import CheckFinding
+
+Json = Mapping[str, Any]
+
+
+SUBJECT = "scheduling"
+
+
+GANGS_SINCE = (0, 13)
+"""The first KAI that reads `kai.scheduler/batch-min-member`: v0.12, which the recipe pins, has no such word,
+so that a Job is no gang there."""
+
+
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
+
+OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingObjects:
+    """Objects as the API server lists them. `kueue_config`: the text of Kueue's configuration, "" where it is
+    not known. `queued_jobs`: Jobs with a queue of Kueue's."""
+
+    pods: Sequence[Json] = ()
+    kueue_topologies: Sequence[Json] = ()
+    flavors: Sequence[Json] = ()
+    cluster_queues: Sequence[Json] = ()
+    local_queues: Sequence[Json] = ()
+    queued_jobs: Sequence[Json] = ()
+    kueue_config: str = ""
+
+
+def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> list[CheckFinding]:
+    """One line for each system that is there and runs, and one for all that keeps its workloads waiting."""
+    running = _running(objects.pods)
+    shown = (system.name for system in SYSTEMS if system.name in seen.shown)
+    findings = [_runs(name, seen.shown[name], running.get(name)) for name in shown]
+    if KAI in seen.shown:
+        findings += _kai(seen, running.get(KAI, ("", ""))[1])
+    if KUEUE in seen.shown:
+        findings += [_warn(*row) for row in _kueue(objects)]
+    findings += [_warn(*row) for row in _queued_twice(seen, objects)]
+    return findings
+
+
+def _warn(message: str, mend: str) -> CheckFinding:
+    return CheckFinding(SUBJECT, "warn", message, mend)
+
+
+def _running(pods: Iterable[Json]) -> dict[str, tuple[str, str]]:
+    """By system a pod that runs it, NAMESPACE/NAME, and the tag of its image, "" for none."""
+    running: dict[str, tuple[str, str]] = {}
+    for pod in pods:
+        metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+        if (pod.get("status") or {}).get("phase") != "Running":
+            continue
+        where = Where("", f"Pod {metadata.get('name')}")
+        for name in schedulers_run_by(spec, metadata.get("labels") or {}, where):
+            key = f"{metadata.get('namespace')}/{metadata.get('name')}"
+            running.setdefault(name, (key, _tag(spec)))
+    return running
+
+
+def _tag(spec: Json) -> str:
+    """The version of the first container that has one."""
+    images = (str(container.get("image") or "") for container in spec.get("containers") or [])
+    tags = (re.search(r":(v?[0-9][^/@:]*)(@.*)?$", image) for image in images)
+    return next((tag[1] for tag in tags if tag), "")
+
+
+def _runs(name: str, sign: str, pod: tuple[str, str] | None) -> CheckFinding:
+    if pod is None and sign.startswith("pod "):
+        return CheckFinding(SUBJECT, "ok", f"{name} is there by {sign}")
+    if pod is None:
+        text = f"{name} is there by {sign}, and no pod that runs it is running: what is left to it waits"
+        return _warn(text, "start it, or take its kinds and its objects away")
+    facts = FACTS_OF.get(name)
+    tried = f" ({'tried' if facts.tried else 'read'}: {facts.version})" if facts is not None else ""
+    return CheckFinding(SUBJECT, "ok", f"{name} runs as {pod[0]}, version {pod[1] or 'not told'}{tried}")
+
+
+def _kai(seen: SchedulersSeen, version: str) -> Iterator[CheckFinding]:
+    number = re.match(r"v?([0-9]+)\.([0-9]+)", version)
+    if number is not None and (int(number[1]), int(number[2])) < GANGS_SINCE:
+        text = f"KAI {version} does not read kai.scheduler/batch-min-member: its Jobs are no gangs"
+        yield _warn(text, f"KAI {'.'.join(map(str, GANGS_SINCE))} or newer")
+    if not seen.topologies.get(KAI):
+        text = "KAI has no Topology: levels are kept by the plan and the pods' affinity alone"
+        yield _warn(text, "create a kai.scheduler/v1alpha1 Topology; `bayplan topology propose` prints it")
+
+
+def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
+    topologies, flavors = _names(objects.kueue_topologies), _names(objects.flavors)
+    if not objects.local_queues:
+        yield (
+            "Kueue has no LocalQueue, so no workload can be queued",
+            "create one in each namespace that uses Kueue",
+        )
+    for queue in objects.local_queues:
+        named = str(_spec(queue).get("clusterQueue") or "")
+        if named not in _names(objects.cluster_queues):
+            yield (
+                f"Kueue's LocalQueue {_key(queue)} is of the ClusterQueue {named}, which is not there",
+                f"create {named}",
+            )
+    for queue in objects.cluster_queues:
+        groups = _spec(queue).get("resourceGroups") or []
+        for name in dict.fromkeys(
+            flavor.get("name") for group in groups for flavor in group.get("flavors") or []
+        ):
+            if name not in flavors:
+                text = f"Kueue's ClusterQueue {_name(queue)} has the flavor {name}, which is not there"
+                yield text, f"create the ResourceFlavor {name}"
+    for flavor in objects.flavors:
+        wanted = str(_spec(flavor).get("topologyName") or "")
+        if wanted and wanted not in topologies:
+            text = f"Kueue's ResourceFlavor {_name(flavor)} names the Topology {wanted}, which is not there"
+            yield text, f"create it, or take one of {', '.join(sorted(topologies)) or 'none'}"
+        if any(_tolerates_reserved(item) for item in _spec(flavor).get("tolerations") or []):
+            text = f"Kueue's ResourceFlavor {_name(flavor)} tolerates {RESERVED_TAINT}, and so others' racks"
+            yield text, "take that toleration away"
+
+
+def _tolerates_reserved(toleration: Json) -> bool:
+    return str(toleration.get("key") or "") in ("", RESERVED_TAINT)
+
+
+def _queued_twice(seen: SchedulersSeen, objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
+    others = [name for name in (KAI, RUNAI, "volcano") if name in seen.shown]
+    if KUEUE not in seen.shown or not others:
+        return
+    if re.search(r"^manageJobsWithoutQueueName:\s*true\b", objects.kueue_config, re.MULTILINE):
+        text = f"Kueue queues every workload (manageJobsWithoutQueueName), those of {others[0]} too"
+        yield text, "set it to false, or bound it by managedJobsNamespaceSelector"
+    twice = [job for job in objects.queued_jobs if _of_another_queue(job, others)]
+    if twice:
+        text = f"{len(twice)} Jobs are queued by Kueue and {others[0]}, as {_key(twice[0])}"
+        yield text, f"name a queue of one of them: the label {QUEUE_LABEL}, or {' or '.join(OTHER_QUEUES)}"
+
+
+def _of_another_queue(job: Json, others: Sequence[str]) -> bool:
+    pod = ((_spec(job).get("template") or {}).get("spec")) or {}
+    labels = (job.get("metadata") or {}).get("labels") or {}
+    return pod.get("schedulerName") in others or any(label in labels for label in OTHER_QUEUES)
+
+
+def _spec(item: Json) -> Json:
+    return item.get("spec") or {}
+
+
+def _name(item: Json) -> str:
+    return str((item.get("metadata") or {}).get("name"))
+
+
+def _key(item: Json) -> str:
+    return f"{(item.get('metadata') or {}).get('namespace')}/{_name(item)}"
+
+
+def _names(items: Iterable[Json]) -> set[str]:
+    return {_name(item) for item in items}
