@@ -14,7 +14,10 @@ PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
 """PodGroup and Workload objects by (namespace, name), as far as they are known."""
 
 
-GROUP_ANNOTATIONS = ("pod-group-name", "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
+KAI_GROUP = "pod-group-name"
+
+
+GROUP_ANNOTATIONS = (KAI_GROUP, "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
 """KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
 
 

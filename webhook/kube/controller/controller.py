@@ -23,6 +23,7 @@ from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import PositionPace
 from webhook.kube.controller.recovery_metrics import recovery_histogram
+from webhook.kube.controller.scheduler_words import TOLD_SECONDS, scheduler_words
 from webhook.kube.controller.world import world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
@@ -97,6 +98,8 @@ class Controller:
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
         self._left: dict[str, frozenset[str]] = {}
         """By gang the nodes that it was moved off: its pods stand there until they are evicted."""
+        self._asked: dict[str, float] = {}
+        """When the scheduler of each gang was asked why it binds no pods."""
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
         self._missing: dict[str, float] = {}
@@ -166,6 +169,7 @@ class Controller:
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
         gangs = {held.gang for held in book.reservations}
+        self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
         return replace(world, missing=long, left=dict(self._left))
 
@@ -184,6 +188,8 @@ class Controller:
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
             case rules.MoveTo():
                 await self._move(action, world)
+            case rules.LeftUnbound(gang, pods):
+                await self._tell_unbound(gang, pods)
             case rules.Follow(gang, reservation):
                 await self._follow(gang, reservation, world)
             case rules.LetIn(gang, reservation, pods):
@@ -230,6 +236,14 @@ class Controller:
         text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
         log.info("replanned %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
+
+    async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
+        """Its scheduler is asked once in a while, not in every round."""
+        now = self._clock()
+        if now - self._asked.get(gang.name, -TOLD_SECONDS) >= TOLD_SECONDS:
+            self._asked[gang.name] = now
+            text = f"{len(pods)} pods are on no node yet; {await scheduler_words(self._api, pods)}"
+            await self._recorder.tell(gang.ref, "Unbound", text, warning=True)
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """What its pods use is counted already: nothing has to be left free for it."""

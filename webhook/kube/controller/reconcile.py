@@ -28,6 +28,7 @@ from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
+from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -127,6 +128,14 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftUnbound:
+    """A gang holds a place, and its scheduler has left these pods for a while."""
+
+    gang: Gang
+    pods: tuple[Unbound, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LetIn:
     """Open the gate of pods whose gang holds a place, would rather start without one than wait, or waits for
     nodes that an autoscaler adds."""
@@ -173,7 +182,18 @@ class TellSize:
 
 
 Action = (
-    TellSize | Release | ClaimFor | MoveTo | Follow | Restore | Stuck | LetIn | Ungate | Admit | WaitAction
+    TellSize
+    | Release
+    | ClaimFor
+    | MoveTo
+    | Follow
+    | LeftUnbound
+    | Restore
+    | Stuck
+    | LetIn
+    | Ungate
+    | Admit
+    | WaitAction
 )
 
 
@@ -202,6 +222,8 @@ def reconcile(world: World) -> list[Action]:
         if gang is not None:
             snapshot, actions_due = _kept(snapshot, gang, reservation, world.left.get(gang.name, frozenset()))
             actions += actions_due
+            if pods := left_unbound(gang.pods, world.now):
+                actions.append(LeftUnbound(gang, pods))
     for gang in gangs.values():
         if gang.name in world.missing and _bereft(gang, snapshot):
             snapshot, action = _restored(snapshot, gang)

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from planner.model.errors import Where
+from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
@@ -19,6 +20,7 @@ from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
+from webhook.workloads.pod_groups import KAI_GROUP
 from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
@@ -85,7 +87,8 @@ class Unbound:
     """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names, or
     is by itself; None for a pod that never starts alone.
 
-    `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise.
+    `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise. `verdict`: the
+    name of its scheduler and why that does not bind it, "" where it has not looked at it. `pod_group`: KAI's.
     """
 
     ref: Ref
@@ -97,6 +100,8 @@ class Unbound:
     replica: str
     group: PodGroup | None
     notes: tuple[PlacementAnnotation, ...] = ()
+    verdict: str = ""
+    pod_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,19 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         replica,
         as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,
         (note,) if note.decision else (),
+        verdict=_verdict(item),
+        pod_group=str(annotations.get(KAI_GROUP, "")),
     )
+
+
+def _verdict(item: Json) -> str:
+    for condition in (item.get("status") or {}).get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            if condition.get("reason") == "SchedulingGated":
+                return ""
+            scheduler = item["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+            return f"{scheduler} says: {' '.join(str(condition.get('message') or '').split())}"
+    return ""
 
 
 def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:

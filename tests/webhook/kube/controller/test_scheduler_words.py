@@ -1,0 +1,87 @@
+"""A gang that nothing binds hears why on its workload, in the words of its own scheduler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.model.errors import Where
+from tests.builders import gang, racks
+from tests.webhook.kube.worlds import NOW, booked, pod, work, world
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.controller.reconcile import LeftUnbound, reconcile
+from webhook.kube.controller.scheduler_words import TOLD_SECONDS, left_unbound, scheduler_words
+from webhook.kube.state.gangs import unbound_from
+
+UNABLE = "kai-scheduler says: Unable to schedule pod"
+
+
+class Groups(Api):
+    """KAI's PodGroups with this status, or an API server without them."""
+
+    def __init__(self, status: dict[str, Any] | None) -> None:
+        self.status, self.asked = status, ""
+
+    async def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        self.asked = f"{path}?{query}"
+        if self.status is None:
+            raise ApiError(404, "NotFound", "no such kind")
+        return [{"status": self.status}], "1"
+
+
+def stored(**condition: str) -> dict[str, Any]:
+    """A pod for KAI with one condition."""
+    metadata = {"name": "a-0", "namespace": "default", "uid": "1", "annotations": {"pod-group-name": "pg-a"}}
+    spec = {"schedulerName": "kai-scheduler", "containers": [{"name": "c", "image": "i"}]}
+    return {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"conditions": [{"type": "PodScheduled"} | condition]},
+    }
+
+
+def test_a_pod_says_what_its_scheduler_said_of_it() -> None:
+    """Nothing while a gate keeps the scheduler from looking, nor once it is bound."""
+    refused = unbound_from(
+        stored(status="False", reason="Unschedulable", message="Unable to\nschedule pod"), Where()
+    )
+    assert refused is not None
+    assert (refused.verdict, refused.pod_group) == (UNABLE, "pg-a")
+    for condition in (
+        {"status": "False", "reason": "SchedulingGated", "message": "gates"},
+        {"status": "True"},
+    ):
+        waiting = unbound_from(stored(**condition), Where())
+        assert waiting is not None
+        assert waiting.verdict == ""
+
+
+def test_a_gang_with_a_place_that_its_scheduler_leaves_for_a_minute_is_told() -> None:
+    """Not before, not at the gate, and not where no scheduler has looked at it."""
+    group = gang(2, name="default/Job/a", required="rack")
+    left = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - TOLD_SECONDS)
+    (action,) = reconcile(world(booked(racks(2, 2), group), works=(work(group),), pods=(left,)))
+    assert isinstance(action, LeftUnbound)
+    assert action.pods == (left,)
+    young = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - TOLD_SECONDS + 1)
+    gated = pod("a-0", "a", verdict=UNABLE)
+    assert left_unbound((young, gated, pod("a-0", "a", gated=False)), NOW) == ()
+
+
+async def test_kais_reasons_stand_beside_the_pods_own_words() -> None:
+    """The latest condition of the PodGroup that the pod names, its reasons each once."""
+    reasons = [{"reason": "PodSchedulingErrors", "message": "Requested topology x\ndoes not exist"}] * 2
+    api = Groups({"schedulingConditions": [{"message": "older"}, {"reasons": reasons}]})
+    pods = (
+        pod("a-0", verdict=UNABLE, pod_group="pg-a"),
+        pod("a-1", verdict="other"),
+        pod("a-2", verdict=UNABLE),
+    )
+    assert await scheduler_words(api, pods) == f"{UNABLE}: Requested topology x does not exist"
+    assert "namespaces/default/podgroups?{'fieldSelector': 'metadata.name=pg-a'}" in api.asked
+
+
+async def test_without_a_group_of_kais_the_pods_words_stand_alone() -> None:
+    """It is not served, it says nothing, or the pod names none."""
+    for api in (Groups(None), Groups({})):
+        assert await scheduler_words(api, (pod("a-0", verdict=UNABLE, pod_group="pg-a"),)) == UNABLE
+    assert await scheduler_words(Groups(None), (pod("a-0", verdict=UNABLE),)) == UNABLE
