@@ -116,11 +116,11 @@ def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
             "create one in each namespace that uses Kueue",
         )
     for queue in objects.local_queues:
-        named = str(_spec(queue).get("clusterQueue") or "")
-        if named not in _names(objects.cluster_queues):
+        parent = str(_spec(queue).get("clusterQueue") or "")
+        if parent not in _names(objects.cluster_queues):
             yield (
-                f"Kueue's LocalQueue {_key(queue)} is of the ClusterQueue {named}, which is not there",
-                f"create {named}",
+                f"Kueue's LocalQueue {_key(queue)} is of the ClusterQueue {parent}, which is not there",
+                f"create {parent}",
             )
     for queue in objects.cluster_queues:
         groups = _spec(queue).get("resourceGroups") or []
