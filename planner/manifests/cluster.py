@@ -40,7 +40,7 @@ from planner.manifests.settings import (
     with_leaf_spine,
 )
 from planner.manifests.topologies.label_presets import infer
-from planner.manifests.topologies.objects import links_of, topology_from
+from planner.manifests.topologies.objects import links_of, of_runai, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
 from planner.model.growth import AutoscalerGroup, GrowingPool
@@ -133,6 +133,7 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
         return
     if not isinstance(document, Mapping):
         raise InputError("expected a Kubernetes object with apiVersion and kind", where)
+    document = of_runai(document) or document
     kind = document.get("kind")
     if not isinstance(kind, str) or not kind:
         raise InputError("the object has no kind", where.at_path("kind"))

@@ -24,6 +24,21 @@ OVERSUBSCRIPTION_KEY = "bayplan.dev/oversubscription"
 ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
+def of_runai(document: Mapping[str, object]) -> Mapping[str, object] | None:
+    """A topology as Run:ai's API takes it (`name`, and `levels` as a list of label keys, coarse to fine), as
+    the Topology of KAI's that it becomes in a cluster; None for anything else."""
+    levels, name = document.get("levels"), document.get("name")
+    if "kind" in document or not isinstance(levels, list) or not isinstance(name, str):
+        return None
+    spec = {"levels": [{"nodeLabel": level} for level in levels]}
+    return {
+        "apiVersion": "kai.scheduler/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
 def topology_from(item: Mapping[str, object], where: Where) -> Topology:
     """The topology in an object; the hostname is added as last level if it is missing.
 
