@@ -5,5 +5,6 @@ rather than built anew; `scheduler_watch` keeps which schedulers are there; `wor
 `gangs` (pure) tells who waits, runs and is done; `gang_size` (pure) what KAI is told of a Job whose
 pods succeed; `param_watch` keeps the parameters of policies,
 `parameters_watch` those of Bayplan; `findings` (pure) tells what the picture lacks, `mode_findings` (pure)
-where modes and webhooks disagree, `scheduling_findings` (pure) what schedulers beside Bayplan lack. Begin with `cluster_watch`.
+where modes and webhooks disagree, `scheduling_findings` (pure) what schedulers beside Bayplan lack.
+Begin with `cluster_watch`.
 """
