@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.model.labels import NODE_NAME_FIELD, Taint
+from planner.model.labels import NODE_NAME_FIELD, Requirement, Taint
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.resources import COUNT_LABEL, GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources
+from planner.model.topology import HOSTNAME
 from planner.node.eligibility import obstacle
 
 RESERVE_CPU = 2_000
@@ -46,6 +47,9 @@ class NodeGroup:
     claimable: int
     nodes: tuple[Node, ...]
     _distinct: dict[frozenset[str], tuple[tuple[Node, int], ...]] = field(default_factory=dict)
+    _hosts: dict[tuple[str, str], list[Node]] = field(default_factory=dict)
+    """Nodes by name and by hostname label, filled in at the first question: several policies look at a pod
+    that is pinned to its place, and walking 5,000 nodes each time was three quarters of its decision."""
 
     @property
     def gpus(self) -> int:
@@ -62,12 +66,26 @@ class NodeGroup:
 
     def admits(self, shape: PodShape) -> bool:
         """Whether labels and taints let the pod onto some node of this kind, whatever it asks for."""
-        return any(not obstacle(shape, node, occupied=False) for node, _ in self.distinct(_keys(shape)))
+        return any(not obstacle(shape, node, occupied=False) for node, _ in self._representatives(shape))
 
     def admitting(self, shape: PodShape) -> int:
         """How many nodes of this kind let the pod onto them, whatever it asks for."""
-        pairs = self.distinct(_keys(shape))
+        pairs = self._representatives(shape)
         return sum(count for node, count in pairs if not obstacle(shape, node, occupied=False))
+
+    def _representatives(self, shape: PodShape) -> Iterable[tuple[Node, int]]:
+        """Nodes that tell for all of this kind whether labels and taints let the pod onto them, with how many
+        are like each. Of a pod that has its place, in each term by host, those hosts alone."""
+        pins = [next(filter(_names_hosts, term), None) for term in shape.affinity]
+        if not pins or not all(pins):
+            return self.distinct(_keys(shape))
+        if not self._hosts:
+            for node in self.nodes:
+                self._hosts.setdefault((NODE_NAME_FIELD, node.name), []).append(node)
+                self._hosts.setdefault((HOSTNAME, node.labels.get(HOSTNAME, "")), []).append(node)
+        pinned_to = ((pin.key, value) for pin in pins if pin for value in pin.values)
+        nodes = {node.name: node for place in pinned_to for node in self._hosts.get(place, ())}
+        return [(node, 1) for node in nodes.values()]
 
     def distinct(self, keys: frozenset[str]) -> tuple[tuple[Node, int], ...]:
         """One node for each way in which the nodes differ in these labels, with how many are like it."""
@@ -79,6 +97,10 @@ class NodeGroup:
             if len(self._distinct) < _MOST_REMEMBERED:
                 self._distinct[keys] = groups
         return groups
+
+
+def _names_hosts(requirement: Requirement) -> bool:
+    return requirement.operator == "In" and requirement.key in (HOSTNAME, NODE_NAME_FIELD)
 
 
 def _distinct(nodes: Iterable[Node], keys: list[str]) -> tuple[tuple[Node, int], ...]:
