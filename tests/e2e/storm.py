@@ -24,8 +24,9 @@ PATIENCE = 300.0
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/namespaces/research/pods"
 PLACEMENT = "bayplan.dev/placement"
-PASSING = (409, 429, 500, 503, 504)
-"""What is answered while something is away: apply again."""
+PASSING = (409, 413, 429, 500, 503, 504)
+"""What is answered while something is away, or busy with others so that a decision took too long (413): apply
+again."""
 
 
 @dataclass(frozen=True, slots=True)
