@@ -185,6 +185,21 @@ def test_back_to_the_first_revision_is_open_as_that_was_and_forth_is_closed(
         wait_until(lambda closed=closed: bool(refused(cluster, ENFORCED)) is closed, "the webhooks")
 
 
+def test_what_somebody_changed_with_kubectl_is_put_back_only_when_asked(cluster: Cluster, helm: Helm) -> None:
+    """Helm names the field and who changed it; a key that the values do not give stays in any case."""
+    upgrade = ("upgrade", RELEASE, str(CHART), "--reset-values", "--set-json")
+    helm.must(*upgrade, 'parameters={"reserve.default":"nodes"}')
+    change = '{"data":{"reserve.default":"none","reserve.whole-from":"0.6"}}'
+    patch = ("patch", "configmap", "bayplan-parameters", "-n", SYSTEM, "--type=merge", "-p", change)
+    assert cluster.kubectl(*patch).status == 0
+    said = helm(*upgrade, 'parameters={"reserve.default":"nodes"}')
+    assert said.status != 0
+    assert 'conflict with "kubectl-patch" using v1: .data.reserve.default' in said.err
+    helm.must(*upgrade, 'parameters={"reserve.default":"nodes"}', "--force-conflicts")
+    path = f"/api/v1/namespaces/{SYSTEM}/configmaps/bayplan-parameters"
+    assert cluster.api.get(path)["data"] == {"reserve.default": "nodes", "reserve.whole-from": "0.6"}
+
+
 def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster, helm: Helm) -> None:
     """Not one object of the chart, nor a record of the release; enforced namespaces are free again."""
     made = json.loads(cluster.kubectl("get", "-f", "-", "-o", "json", text=manifest(helm)).out)["items"]
