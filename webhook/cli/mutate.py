@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
 from webhook.placement.group_members import GroupMember, members
+from webhook.placement.workload_plan import plan_workload
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import skipped_notice
 from webhook.report.documents import as_list, as_yaml, indented
@@ -127,19 +128,45 @@ def decide_all(
     snapshot: Snapshot | None,
     documents: Sequence[Document],
     around: Environment,
+    *,
+    together: bool = True,
+    replicas: bool = False,
 ) -> list[MutationResult]:
-    """Decide each object, each seeing what the former ones reserved, where anything is reserved."""
+    """Decide each object; `together`: each sees what the former ones reserved, where anything is reserved.
+
+    `replicas`: also of pods that come one by one (a Deployment's) each sees the former.
+    """
     outcomes = []
     around = knowing(around, documents)
     for place, document in enumerate(documents):
         request = from_object(document.value, uid=str(place))
         decision = decide(request, policies, snapshot, "mutate", around)
+        if replicas and snapshot is not None:
+            decision = _with_replicas(decision, snapshot, document, around, request.uid)
         holds = decision.mode == "enforce" and decision.response.allowed
-        if snapshot is not None and holds and decision.plan is not None:
+        if together and snapshot is not None and holds and decision.plan is not None:
             for reservation in decision.plan.reservations:
                 snapshot = snapshot.with_reservation(reservation)
         outcomes.append(MutationResult(document, _name(request.namespace, document.value), decision))
     return outcomes
+
+
+def _with_replicas(
+    decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
+) -> Decision:
+    """The decision with a plan of all its pods, as their own calls will find the cluster one after the other.
+
+    The call for a Deployment holds nothing, so that its plan shows each replica the same free place.
+    """
+    plan = decision.plan
+    if plan is None:
+        return decision
+    workload = read(document.value, podgroups=around.podgroups, request_uid=uid)
+    if workload.holds or workload.suspended:
+        return decision
+    gangs = tuple(placed.asked for placed in plan.placed)
+    planned = plan_workload(snapshot, replace(workload, gangs=gangs, holds=True))
+    return replace(decision, plan=replace(planned, whole=plan.whole, preview=plan.preview))
 
 
 def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
@@ -190,15 +217,17 @@ def _patch(outcomes: Sequence[MutationResult]) -> str:
 
 
 def _diff(outcomes: Sequence[MutationResult]) -> str:
-    return "".join(
-        line
-        for outcome in outcomes
-        for line in difflib.unified_diff(
-            as_yaml(outcome.document.value).splitlines(keepends=True),
-            as_yaml(outcome.decision.object).splitlines(keepends=True),
-            f"{outcome.document.file} {outcome.name}",
-            f"{outcome.document.file} {outcome.name} (as it would be stored)",
-        )
+    return "".join(line for outcome in outcomes for line in difference(outcome))
+
+
+def difference(outcome: MutationResult) -> Iterator[str]:
+    """The lines of `diff -u` from the object as it came to what would be stored."""
+    name = f"{outcome.document.file} {outcome.name}"
+    return difflib.unified_diff(
+        as_yaml(outcome.document.value).splitlines(keepends=True),
+        as_yaml(outcome.decision.object).splitlines(keepends=True),
+        name,
+        f"{name} (as it would be stored)",
     )
 
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from webhook.admission.settings import Settings
 from webhook.cli import inputs
-from webhook.cli.mutate import MutationResult, decide_all, notes
+from webhook.cli.mutate import MutationResult, decide_all, difference, notes
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN, objects_and_errors
 from webhook.report.collect import Subject, results, unread
+from webhook.report.fabric_map import fabric_maps
 from webhook.report.formats import FORMATS
-from webhook.report.model import Report
+from webhook.report.model import EACH, TOGETHER, Report
+from webhook.report.printable import printable
+from webhook.report.views import ObjectKey, ObjectView, racks_of
 
 EPILOG = """examples:
   bayplan report -c cluster.yaml -f manifests/
+  bayplan report -c cluster.yaml -f manifests/ --together                 all of them as one apply, like plan
   bayplan report -c cluster.yaml -f manifests/ -o sarif > bayplan.sarif   for code scanning
   bayplan report -c cluster.yaml -f manifests/ -o markdown                for a pull request
   bayplan report -f manifests/ -o junit --warn-exit-code 1                in CI, warnings count
@@ -56,6 +62,11 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     inputs.add_mode(parser)
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="judge all manifests as one apply, each seeing what the former hold (default: each by itself)",
+    )
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
     parser.add_argument("--all", action="store_true", help="show what passes too, in formats for people")
     parser.add_argument(
@@ -92,15 +103,43 @@ def run(args: argparse.Namespace) -> int:
     documents, errors = objects_and_errors(args.filename)
     if not documents and not errors:
         raise inputs.no_object(args.filename)
-    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
+    snapshot = snapshot and inputs.beside(snapshot, documents)
+    outcomes = decide_all(policies, snapshot, documents, around, together=args.together, replicas=True)
     fates = tuple((outcome.name.split("/")[0], outcome.decision.outcome) for outcome in outcomes)
     all_results = (*unread(errors), *results(_subject(outcome) for outcome in outcomes))
-    report = Report(all_results, policies.revision, fates=fates, every=args.all)
+    judged = (TOGETHER if args.together else EACH) if snapshot else ""
+    report = Report(all_results, policies.revision, fates=fates, every=args.all, judged=judged)
+    if args.output == "html":
+        report = _illustrated(report, snapshot, outcomes, together=args.together)
     FORMATS[args.output](report, sys.stdout)
     for line in notes(policies, outcomes):
         inputs.note(line)
     unusable = errors or any(outcome.decision.malformed for outcome in outcomes)
     return 2 if unusable else _exit_status(args, report)
+
+
+def _illustrated(
+    report: Report, snapshot: Snapshot | None, outcomes: Sequence[MutationResult], *, together: bool
+) -> Report:
+    """The report with what a page draws: the cluster, and of each object its racks, before and after."""
+    planned = [outcome.decision.plan for outcome in outcomes]
+    if snapshot is not None and together:
+        for reservation in (r for plan in planned if plan for r in plan.reservations):
+            snapshot = snapshot.with_reservation(reservation)
+    maps = fabric_maps(snapshot) if snapshot else ()
+    views = {
+        _key(outcome): ObjectView(
+            tuple(difference(outcome))[2:], racks_of(maps, plan.reservations) if plan else ()
+        )
+        for outcome, plan in zip(outcomes, planned, strict=True)
+    }
+    return replace(report, maps=maps, views=views)
+
+
+def _key(outcome: MutationResult) -> ObjectKey:
+    """The object as its results name it."""
+    version = str(outcome.document.value["apiVersion"])
+    return printable(outcome.name), printable(version), printable(outcome.document.file)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -109,6 +148,10 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("report on what? Give -f MANIFEST, or --kubeconfig FILE for all that runs there")
     if args.kubeconfig and args.cluster:
         raise InputError("-c is a cluster in files; --kubeconfig reads the cluster itself: leave one out")
+    if args.together and args.kubeconfig:
+        raise InputError("--together is for manifests: what runs in a cluster is judged each by itself")
+    if args.together and not args.cluster:
+        raise InputError("--together needs a cluster (-c): without one nothing is placed")
     if args.namespace and not args.kubeconfig:
         raise InputError("-n is for --kubeconfig; manifests name their own namespaces")
 

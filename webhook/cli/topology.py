@@ -5,17 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rich.text import Text
-from rich.tree import Tree
-
-from planner.cluster.census import Count, census
 from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
-from planner.model.topology import HOSTNAME, Topology
-from planner.model.words import listed
+from planner.model.topology import HOSTNAME
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
+from webhook.report import terminal
 from webhook.report.documents import as_yaml, indented
-from webhook.report.terminal import console
+from webhook.report.fabric_map import FabricMap, fabric_map
+from webhook.report.fabric_text import drawn
+from webhook.report.printable import printable
 
 EPILOG = """examples:
   bayplan topology propose -c cluster.yaml > topology.yaml
@@ -24,10 +22,6 @@ EPILOG = """examples:
 
 exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or usage
 """
-
-
-_MOST_HOLDERS = 3
-"""Gangs named on a domain's line; of the others it says how many."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -45,10 +39,10 @@ def add_parser(subparsers: Subparsers) -> None:
         "--kind", choices=tuple(API_VERSIONS), default="kai", help="whose Topology to write (default: kai)"
     )
     proposing.set_defaults(run=run_propose)
-    showing = actions.add_parser("show", help="draw the tree with nodes, GPUs and holders")
+    showing = actions.add_parser("show", help="draw the racks with their nodes, free GPUs and gangs")
     inputs.add_cluster(showing, required=True)
     inputs.add_topology(showing)
-    showing.add_argument("--nodes", action="store_true", help="draw the nodes too")
+    showing.add_argument("--nodes", action="store_true", help="name each node too")
     showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
     showing.set_defaults(run=run_show)
 
@@ -74,25 +68,28 @@ def run_show(args: argparse.Namespace) -> int:
     """Print the trees. Raises `InputError` for an unknown name."""
     snapshot = inputs.cluster(args.cluster)
     assert snapshot is not None, "argparse demands -c"
-    chosen = inputs.topologies(snapshot, args.topology)
-    counts = {topology.name: census(snapshot, topology.name) for topology in chosen}
+    maps = [fabric_map(snapshot, topology) for topology in inputs.topologies(snapshot, args.topology)]
     if args.output == "json":
-        document = {"topologies": [_json(topology, counts[topology.name], args.nodes) for topology in chosen]}
+        document = {"topologies": [_json(fabric, args.nodes) for fabric in maps]}
         sys.stdout.write(indented(document))
         return 0
-    out = console()
-    for topology in chosen:
-        out.print(_drawn(topology, counts[topology.name], args.nodes))
+    out = terminal.console()
+    for fabric in maps:
+        for line in drawn(fabric, terminal.width(out), nodes=args.nodes):
+            out.print(line)
+        levels = f"levels: {' > '.join(fabric.topology.levels)}"
+        out.print(terminal.folded(printable(levels), "  ", terminal.width(out)))
     return 0
 
 
-def _json(topology: Topology, count: Count, nodes: bool) -> dict[str, object]:
+def _json(fabric: FabricMap, nodes: bool) -> dict[str, object]:
+    topology = fabric.topology
     return {
         "name": topology.name,
         "source": topology.source,
         "levels": list(topology.levels),
         "reservableLevel": topology.levels[topology.reservable_index],
-        "root": _trimmed(count.to_json(), nodes),
+        "root": _trimmed(fabric.count.to_json(), nodes),
     }
 
 
@@ -101,34 +98,3 @@ def _trimmed(domain: dict[str, object], nodes: bool) -> dict[str, object]:
     assert isinstance(inside, list), "a domain lists those inside it"
     kept = [_trimmed(domain, nodes) for domain in inside if nodes or domain["level"] != HOSTNAME]
     return {**domain, "domains": kept}
-
-
-def _drawn(topology: Topology, count: Count, nodes: bool) -> Tree:
-    levels = " > ".join(topology.levels)
-    drawn = Tree(Text(f"{topology.title}  {_numbers(count)}\n{levels}"))
-    _branch(drawn, count, nodes)
-    return drawn
-
-
-def _branch(drawn: Tree, count: Count, nodes: bool) -> None:
-    for domain in count.domains:
-        if domain.level == HOSTNAME and not nodes:
-            continue
-        if not domain.path[-1]:  # nodes without this level's label stand directly under the level above
-            _branch(drawn, domain, nodes)
-            continue
-        label = Text(f"{domain.path[-1]}  {_numbers(domain)}", "" if domain.free else "dim")
-        _branch(drawn.add(label), domain, nodes)
-
-
-def _numbers(count: Count) -> str:
-    host = count.level == HOSTNAME
-    words = [] if host else [f"{count.nodes} node{'' if count.nodes == 1 else 's'}"]
-    words.append(f"{count.free} of {count.gpus} GPUs free")
-    if count.unusable:
-        words.append("cordoned or not ready" if host else f"{count.unusable} cordoned or not ready")
-    if count.holders:
-        words.append(f"held by {listed(count.holders, _MOST_HOLDERS)}")
-    elif count.pristine and count.gpus and not host:
-        words.append("pristine")
-    return ", ".join(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from webhook.report.documents import indented
-from webhook.report.model import Report, Result
+from webhook.report.model import TOGETHER, Report, Result
 
 
 def write(report: Report, out: TextIO) -> None:
@@ -13,6 +13,8 @@ def write(report: Report, out: TextIO) -> None:
     document: dict[str, Any] = {"summary": report.summary, "revision": report.revision}
     document["objects"], document["namespaces"] = report.objects, report.by_namespace
     document["policies"], document["changes"] = report.by_policy, report.changes
+    if report.judged:
+        document["judged"] = "together" if report.judged == TOGETHER else "each"
     if report.generated is not None:
         document["generated"] = report.generated
     document["results"] = [_result(result) for result in report.results]

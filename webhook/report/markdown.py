@@ -26,6 +26,8 @@ def write(report: Report, out: TextIO) -> None:
     open_ones = [result for result in report.worst_first if result.result in _OPEN]
     rest = [result for result in report.results if result.result not in _OPEN]
     lines = [MARKER, f"### Bayplan: {report.headline()}", "", *_fates(report)]
+    if report.judged:
+        lines += [f"Judged {report.judged}.", ""]
     summary: list[str] = []
     if report.results:
         summary = ["<details>", "<summary>By policy</summary>", "", *_by_policy(report), "", "</details>", ""]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
+
+from webhook.report.fabric_map import FabricMap
+from webhook.report.printable import printable
+from webhook.report.views import ObjectKey, ObjectView
 
 Outcome = Literal["pass", "fail", "warn", "error", "skip"]
 """pass: as asked; fail: refused; warn: not as asked but let through; error: could not be evaluated; skip: not
@@ -22,7 +25,8 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MUTATION = "mutation"
 """The rule of a result that tells what a mutating policy would change."""
 _TEXTS = ("object", "policy", "rule", "message", "file", "field", "api_version")
-_UNPRINTABLE = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+EACH = "each by itself, as if it alone were applied"
+TOGETHER = "together, as one apply in this order"
 WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 
@@ -75,8 +79,13 @@ class Result:
 class ObjectResults:
     """One object under report with its results, the worst first."""
 
-    name: str
+    key: ObjectKey
     results: tuple[Result, ...]
+
+    @property
+    def name(self) -> str:
+        """NAMESPACE/KIND/NAME."""
+        return self.key[0]
 
     @property
     def worst(self) -> Outcome:
@@ -104,6 +113,8 @@ class Report:
     """The results in the order of the objects, the policies' revision, and the time if it is to be told.
 
     `fates`: NAMESPACE and fate of every object, in their order. `every`: people are shown what passes too.
+    `judged`: in words, whether each object is judged by itself or all together ("" where nothing is planned).
+    For pages: `maps` of the cluster, and `views` of the objects.
     """
 
     results: tuple[Result, ...]
@@ -111,6 +122,9 @@ class Report:
     generated: datetime | None = None
     fates: tuple[tuple[str, Fate], ...] = ()
     every: bool = False
+    judged: str = ""
+    maps: tuple[FabricMap, ...] = ()
+    views: Mapping[ObjectKey, ObjectView] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "revision", printable(self.revision))
@@ -157,10 +171,10 @@ class Report:
 
         What stands twice, in two files, is two objects.
         """
-        grouped: dict[tuple[str, str, str], list[Result]] = {}
+        grouped: dict[ObjectKey, list[Result]] = {}
         for result in self.worst_first:
             grouped.setdefault((result.object, result.api_version, result.file), []).append(result)
-        return tuple(ObjectResults(name, tuple(results)) for (name, _, _), results in grouped.items())
+        return tuple(ObjectResults(key, tuple(results)) for key, results in grouped.items())
 
     @property
     def worst_first(self) -> tuple[Result, ...]:
@@ -183,8 +197,3 @@ class Report:
         return ", ".join(f"{counts[outcome]} {outcome}" for outcome in WORST_FIRST if counts[outcome]) or (
             "nothing to report"
         )
-
-
-def printable(text: str) -> str:
-    """The text with U+FFFD for what could steer a terminal or is not allowed in XML."""
-    return _UNPRINTABLE.sub("\ufffd", text)

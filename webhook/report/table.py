@@ -6,7 +6,6 @@ message is always whole. What only passes is counted; `Report.every` shows it to
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
@@ -17,10 +16,6 @@ from webhook.report import terminal
 from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
 
 _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red", "skip": "dim"}
-
-
-WIDTH = 80
-"""Columns where no terminal tells: what logs, mails and pull requests show without folding."""
 
 
 INDENT = " " * 8
@@ -39,7 +34,7 @@ def write(report: Report, out: TextIO) -> None:
         ]
         console.print(terminal.table(("namespace", *FATES), spaces))
         console.print()
-    width = min(console.width, 120) if out.isatty() else WIDTH
+    width = terminal.width(console)
     for entry in report.by_object:
         if report.every or entry.findings or entry.changed_by:
             _object(console, entry, width, every=report.every)
@@ -47,6 +42,8 @@ def write(report: Report, out: TextIO) -> None:
     if report.results:
         _policies(console, report)
     revision = f" (policies {report.revision})" if report.revision else ""
+    if report.judged:
+        console.print(f"judged {report.judged}")
     console.print(f"{report.headline()}{revision}")
 
 
@@ -58,7 +55,7 @@ def _object(console: Console, entry: ObjectResults, width: int, *, every: bool) 
         for line in _lines_of(result, width):
             console.print(line)
     if entry.changed_by and not every:
-        console.print(_folded(f"would be changed by {', '.join(entry.changed_by)}", "  ", width))
+        console.print(terminal.folded(f"would be changed by {', '.join(entry.changed_by)}", "  ", width))
 
 
 def _lines_of(result: Result, width: int) -> Iterator[str]:
@@ -71,19 +68,7 @@ def _lines_of(result: Result, width: int) -> Iterator[str]:
     if result.field:
         yield f"{INDENT}{result.field}"
     if result.message:
-        yield _folded(result.message, INDENT, width)
-
-
-def _folded(text: str, indent: str, width: int) -> str:
-    """The text in lines of at most `width` columns; a longer word, which people copy, stays whole."""
-    fold = textwrap.TextWrapper(
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(line for part in text.splitlines() for line in fold.wrap(part) or [""])
+        yield terminal.folded(result.message, INDENT, width)
 
 
 def _policies(console: Console, report: Report) -> None:

@@ -111,7 +111,9 @@ def fit_warnings(warnings: Iterable[str]) -> list[str]:
     lines: list[str] = []
     room = WARNINGS_TOTAL
     for warning in dict.fromkeys(warnings):
-        for line in textwrap.wrap(" ".join(warning.split()), WARNING_WIDTH, subsequent_indent="  "):
+        text = " ".join(warning.split())
+        # Label keys have hyphens, and are copied: they are broken where nothing else helps.
+        for line in textwrap.wrap(text, WARNING_WIDTH, subsequent_indent="  ", break_on_hyphens=False):
             if len(line) > room:
                 return lines
             lines.append(line)

@@ -13,8 +13,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from tests.builders import gang, racks
+from webhook.report.fabric_map import fabric_maps
 from webhook.report.formats import FORMATS
-from webhook.report.model import MUTATION, OUTCOMES, Report, Result
+from webhook.report.model import MUTATION, OUTCOMES, TOGETHER, Report, Result
+from webhook.report.views import ObjectView, racks_of
 
 REFUSED = Result(
     object="default/Job/train",
@@ -313,7 +318,9 @@ def test_the_page_is_whole_and_loads_nothing():
     page = Page(written("html"))
     assert page.open == []
     assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe"}
-    assert not [attrs for _, attrs in page.tags if {"src", "href"} & set(attrs)]
+    assert not [
+        attrs for _, attrs in page.tags if "src" in attrs or not attrs.get("href", "#").startswith("#")
+    ]
     assert "default-src 'none'" in written("html")
 
 
@@ -341,18 +348,52 @@ def test_the_page_begins_with_the_verdict_and_the_worst_object():
 
 
 def test_a_reader_of_the_page_chooses_which_objects_are_shown():
-    """By their worst outcome, those that are there; without a script."""
-    page = Page(written("html"))
-    choices = [attrs["id"] for tag, attrs in page.tags if tag == "input"]
-    assert choices == ["shown-all", "shown-error", "shown-fail", "shown-warn"]
-    classes = [attrs.get("class", "") for tag, attrs in page.tags if tag == "section"]
-    assert [name for name in classes if name] == [
-        "object worst-error",
-        "object worst-fail",
-        "object worst-warn",
+    """By their worst outcome, by policy and by namespace, those that are there; without a script."""
+    text = written("html")
+    page = Page(text)
+    names = [attrs["name"] for tag, attrs in page.tags if tag == "select"]
+    assert names == ["verdict", "policy", "namespace"]
+    values = [attrs["value"] for tag, attrs in page.tags if tag == "option" and attrs["value"]]
+    assert values == ["worst-error", "worst-fail", "worst-warn", "p0", "p1", "n0", "n1"]
+    for value in values:
+        assert f'main:has(option[value="{value}"]:checked) .object:not(.{value}) {{ display: none; }}' in text
+    objects = [
+        attrs["class"].split() for tag, attrs in page.tags if "object" in attrs.get("class", "").split()
     ]
-    assert "main:has(#shown-fail:checked) .object:not(.worst-fail) { display: none; }" in written("html")
-    assert "fieldset" not in written("html", Report((PASSED,))).partition("</style>")[2]
+    assert [set(classes) & set(values) for classes in objects] == [
+        {"worst-error", "p0", "n1"},
+        {"worst-fail", "p1", "n0"},
+        {"worst-warn", "p0", "n0"},
+    ]
+    assert "<select" not in written("html", Report((PASSED,)))
+
+
+def test_the_page_draws_the_cluster_with_the_gangs_in_it():
+    """Each rack in words too; a gang's name leads to its object."""
+    drawing = racks(2, 3)
+    held = reservation_for(drawing, gang(2, required="rack"), plan(drawing, gang(2, required="rack")))
+    place = replace(PASSED, source="plan", policy="plan", rule="Placed", properties={"gang": held.gang})
+    maps = fabric_maps(drawing.with_reservation(held))
+    views = {(place.object, place.api_version, place.file): ObjectView(rows=racks_of(maps, [held]))}
+    page = Page(written("html", Report((place,), maps=maps, views=views, judged=TOGETHER)))
+    assert "2 with pods of default/Job/gang, 1 held for default/Job/gang" in page.text
+    targets = {attrs["id"] for _, attrs in page.tags if "id" in attrs}
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links == ["#object-0"]
+    assert targets == {"object-0"}
+    assert page.text.count("●") == 2, "the gang's own nodes in its object"
+    assert f"Judged {TOGETHER}." in page.text
+
+
+def test_the_page_shows_before_and_after():
+    """As a diff, whose signs tell without colours; markup in it is text."""
+    changed = replace(PASSED, rule=MUTATION)
+    diff = ("@@ -1 +1 @@\n", "-  image: a\n", "+  image: <b>\n")
+    views = {(changed.object, changed.api_version, changed.file): ObjectView(diff)}
+    page = Page(written("html", Report((changed,), views=views)))
+    assert "Before and after: 1 lines more, 1 less" in page.text
+    assert "-  image: a" in page.text
+    assert "+  image: <b>" in page.text
 
 
 def test_the_page_shows_markup_as_text():

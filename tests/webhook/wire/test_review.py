@@ -150,6 +150,13 @@ def test_long_warnings_are_broken_into_lines_that_kubectl_shows_whole() -> None:
     assert " ".join(" ".join(lines).split()) == " ".join(words)
 
 
+def test_a_label_key_in_a_warning_is_not_broken_at_its_hyphens() -> None:
+    """People copy it."""
+    key = "cloud.provider.com/topology-block"
+    for length in range(80, 120):
+        assert any(key in line for line in fit_warnings(["x" * length + f" required at {key} now"]))
+
+
 def test_warnings_stop_at_4096_characters_and_are_said_once() -> None:
     """More would be dropped by the API server anyway."""
     lines = fit_warnings([f"{i} " + "x" * 100 for i in range(100)] * 2)

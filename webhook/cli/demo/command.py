@@ -6,39 +6,32 @@ import argparse
 import asyncio
 import logging
 import re
-import ssl
 import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
+from rich.rule import Rule
 
 from certs.authority import service_names
-from certs.reload import ReloadingContext
 from certs.rotation import Rotation
-from planner.ledger.sqlite import SqliteLedger
-from webhook.cli import inputs
-from webhook.cli.demo.apiserver import ApiServer
-from webhook.cli.demo.scenes import SCENES, DemoScene
-from webhook.cli.demo.show import fabric, story
+from planner.model.reservation import reservation_id
+from webhook.cli.demo.apiserver import Reply
+from webhook.cli.demo.scenes import NEXT, SCENES, STORY, STORY_CLUSTER
+from webhook.cli.demo.show import fabric, heading, outcome
+from webhook.cli.demo.stage import Stage, served
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import objects
-from webhook.server.cluster_files import ClusterFiles
-from webhook.server.http import Webhook
-from webhook.server.listening import start
-from webhook.server.service import Service
+from webhook.report import terminal
 
-EPILOG = """example:
-  bayplan demo
+EPILOG = """examples:
+  bayplan demo         one story on one cluster
+  bayplan demo --all   six clusters, seventeen manifests, each field that is written
 
 It makes a CA and a certificate in a temporary folder, serves the webhook over TLS on a free loopback port,
 applies the examples of manifests/examples as an API server would, and removes everything again.
 """
-
-
-CALL_SECONDS = 120.0
-"""For one call, where an API server would wait for five: here a person waits, whose machine may be busy."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -49,60 +42,75 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Serve the webhook on loopback and send it the example manifests.",
         epilog=EPILOG,
     )
+    parser.add_argument("--all", action="store_true", help="every example on its cluster, with all fields")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show every scene; 1 where a dry run and the real thing differed."""
+    """Show the story, or every scene; 1 where a dry run and the real thing differed."""
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
     logging.getLogger("bayplan").propagate = False
-    console = Console(highlight=False, soft_wrap=True)
+    console = terminal.console()
     with tempfile.TemporaryDirectory(prefix="bayplan-demo-") as folder:
-        return asyncio.run(_demo(console, Path(folder)))
+        return asyncio.run(_demo(console, Path(folder), every=args.all))
 
 
-async def _demo(console: Console, folder: Path) -> int:
+async def _demo(console: Console, folder: Path, *, every: bool) -> int:
     started = time.perf_counter()
     names = service_names("bayplan", "bayplan-system", loopback=True)
     Rotation(folder / "certs", names).check(datetime.now(UTC))
-    console.print("certificates: a CA and a serving certificate for loopback, in a temporary folder")
-    applied = matching = 0
-    for number, scene in enumerate(SCENES):
-        console.rule(f"[bold]{scene.title}[/]")
-        replies = await _scene(console, scene, folder, number)
-        applied += len(replies)
-        matching += sum(replies)
-    seconds = time.perf_counter() - started
-    console.print(
-        f"\n{applied} manifests, {matching} answered alike by the dry run and for real; {seconds:.1f} s"
+    words = (
+        "A CA and a certificate are made, the webhook is served over TLS on loopback, and each manifest is "
     )
-    return 0 if matching == applied else 1
+    words += "sent as an API server would: as a dry run, then for real."
+    console.print(terminal.folded(words, "", terminal.width(console)))
+    replies = await (_scenes(console, folder) if every else _story(console, folder))
+    alike = sum(reply.same_as_dry_run for reply in replies)
+    seconds = time.perf_counter() - started
+    words = f"{len(replies)} manifests, {alike} answered alike by the dry run and for real; {seconds:.1f} s"
+    console.print("\n" + terminal.folded(words, "", terminal.width(console)))
+    if not every:
+        console.print("\nTo try next:")
+        widest = max(len(command) for command, _ in NEXT)
+        for command, text in NEXT:
+            console.print(f"  bayplan {command:<{widest}}  {text}")
+    return 0 if alike == len(replies) else 1
 
 
-async def _scene(console: Console, scene: DemoScene, folder: Path, number: int) -> list[bool]:
-    """One cluster: serve, apply, draw, stop. For each manifest, whether the dry run answered the same."""
-    examples = inputs.shipped("manifests") / "examples"
-    cluster = ClusterFiles([str(examples / "clusters" / f"{name}.yaml") for name in scene.clusters])
-    ledger = SqliteLedger(folder / f"ledger-{number}.db")
-    webhook = Webhook(Service(inputs.policy_store(()), ledger, cluster), CALL_SECONDS)
-    tls = ReloadingContext(folder / "certs" / "tls.crt", folder / "certs" / "tls.key")
-    running = await start(webhook, "127.0.0.1", 0, tls.context)
-    trust = ssl.create_default_context(cafile=str(folder / "certs" / "ca-bundle.crt"))
+async def _story(console: Console, folder: Path) -> list[Reply]:
+    """Gangs that meet on one cluster, one after the other."""
     replies = []
-    try:
-        async with ApiServer(f"https://127.0.0.1:{running.port}", trust) as server:
+    async with served(folder, (STORY_CLUSTER,)) as stage:
+        fabric(console, "The cluster, as it is before:", await stage.snapshot())
+        for number, step in enumerate(STORY, 1):
+            if step.ended:
+                await stage.ledger.release(reservation_id(step.ended))
+            file = stage.example(step.example)
+            heading(console, file.name, step.text, number)
+            replies += await _applied(console, stage, file, every=False)
+        fabric(console, "The cluster now:", await stage.snapshot())
+    return replies
+
+
+async def _scenes(console: Console, folder: Path) -> list[Reply]:
+    """Each cluster with its examples."""
+    replies = []
+    for number, scene in enumerate(SCENES):
+        console.print()
+        console.print(Rule(scene.title), width=terminal.width(console))
+        async with served(folder, scene.clusters, number) as stage:
             for name in scene.examples:
-                file = examples / f"{name}.yaml"
-                for document in objects([str(file)]):
-                    reply = await server.apply(document.value)
-                    story(console, file.name, _first_line(file), reply)
-                    replies.append(reply.same_as_dry_run)
-        book = await ledger.book(time.time())
-    finally:
-        await running.stop()
-        await ledger.close()
-    console.print("\n  the fabric now")
-    fabric(console, cluster.snapshot(), book.reservations)
+                file = stage.example(name)
+                heading(console, file.name, _first_line(file))
+                replies += await _applied(console, stage, file, every=True)
+            fabric(console, "The cluster now:", await stage.snapshot())
+    return replies
+
+
+async def _applied(console: Console, stage: Stage, file: Path, *, every: bool) -> list[Reply]:
+    replies = [await stage.server.apply(document.value) for document in objects([str(file)])]
+    for reply in replies:
+        outcome(console, reply, every=every)
     return replies
 
 

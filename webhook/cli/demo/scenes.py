@@ -1,4 +1,4 @@
-"""What the demo shows: a few clusters, and on each the examples that it is there for."""
+"""What the demo shows: a story on one cluster, and with `--all` a few clusters with their examples."""
 
 from __future__ import annotations
 
@@ -13,6 +13,39 @@ class DemoScene:
     clusters: tuple[str, ...]
     examples: tuple[str, ...]
 
+
+@dataclass(frozen=True, slots=True)
+class StoryStep:
+    """An example that is applied, and what a reader should know of it; `ended`: a gang that ends before."""
+
+    example: str
+    text: str
+    ended: str = ""
+
+
+STORY_CLUSTER = "superpod-32"
+STORY = (
+    StoryStep(
+        "job-six-nodes-one-rack",
+        "Six whole nodes, in one rack if they fit. Pod affinity would split them over two half-used racks.",
+    ),
+    StoryStep("jobset-64-gpus", "Eight nodes that must be in one rack. The only whole rack is held now."),
+    StoryStep("job-nine-nodes-one-rack", "Nine nodes in one rack of eight: it would wait for ever."),
+    StoryStep("job-without-resources", "One GPU, and no word about cpu and memory: policies fill them in."),
+    StoryStep(
+        "jobset-64-gpus",
+        "The six nodes' job ends, and its place is released. In a cluster the leader lets the next gang in; "
+        "here the JobSet asks again.",
+        ended="research/Job/pretrain-medium",
+    ),
+)
+NEXT = (
+    ("demo --all", "all examples: NVL72, zones, MIG"),
+    ("plan --explain -c CLUSTER -f FILE", "each level, and what fits there"),
+    ("mutate -o diff -c CLUSTER -f FILE", "what would be written, as a diff"),
+    ("report --kubeconfig FILE", "what would change of all that runs"),
+)
+"""Commands to try, with what each shows."""
 
 SCENES = (
     DemoScene(

@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jsonpointer
 import orjson
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.reservation import Reservation
-from planner.model.words import shortened
 from webhook.admission.decision import PLAN
 from webhook.admission.response import CHANGED
 from webhook.cli.demo.apiserver import Reply
-from webhook.workloads.annotation_keys import PLACEMENT, QUEUED_GATE
+from webhook.report import terminal
+from webhook.report.fabric_map import fabric_maps
+from webhook.report.fabric_text import drawn
+from webhook.report.printable import printable
+from webhook.workloads.annotation_keys import PLACEMENT
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-LINES_PER_POLICY = 4
-
-
-WIDTH = 96
-
-
-COLUMN = 22
+_INDENT = " " * 12
+"""Beside the longest label, `admitted`, with two blanks on either side."""
 
 
-def story(console: Console, name: str, first_line: str, reply: Reply) -> None:
-    """One example: what was asked, what became of it, and why."""
-    console.print(f"\n[bold]{escape(name)}[/]")
-    _say(console, "[dim]#[/]", 1, first_line, "dim")
-    if not reply.allowed:
-        _say(console, "[red]refused[/]", 7, reply.message)
-    else:
-        _placement(console, reply.object)
-        _injected(console, reply)
+def heading(console: Console, file: str, text: str, number: int = 0) -> None:
+    """An example's name, with its number in the story, and what a reader should know of it."""
+    console.print(Text(f"\n{f'{number}  ' if number else ''}{file}", "bold"))
+    console.print(terminal.folded(text, "  ", terminal.width(console)), style="dim")
+
+
+def outcome(console: Console, reply: Reply, *, every: bool) -> None:
+    """What became of it and why; `every`: each changed field with its value."""
     warnings = _unbroken(reply.response.get("warnings", ()))
+    queued = [warning for warning in warnings if " is queued: " in warning]
+    if not reply.allowed:
+        _say(console, "refused", "red", reply.message)
+    elif queued:
+        _say(console, "queued", "yellow", queued[0])
+    else:
+        _say(console, "admitted", "green", _placement(reply.object))
     for warning in warnings:
-        _say(console, "[yellow]warning[/]", 7, warning)
+        if warning not in queued:
+            _say(console, "warning", "yellow", warning)
+    if every:
+        _fields(console, reply)
+    elif reply.allowed and not queued:
+        _say(console, "written", "cyan", f"by {', '.join(_by_policy(reply))}")
     if not reply.same_as_dry_run:
-        console.print("  [red]the dry run answered otherwise[/]")
+        _say(console, "differs", "red", "the dry run answered otherwise")
 
 
-def _say(console: Console, label: str, size: int, text: str, style: str = "") -> None:
-    """A label of `size` visible characters, and the text beside it, wrapped."""
-    indent = " " * (COLUMN + 2)
-    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
-    console.print(f"  {label}{' ' * (COLUMN - size)}" + f"\n{indent}".join(map(escape, lines)), style=style)
+def _say(console: Console, label: str, colour: str, text: str) -> None:
+    """A label and the text beside it."""
+    folded = terminal.folded(printable(text), _INDENT, terminal.width(console))
+    console.print(Text.assemble((f"  {label:<10}", colour), folded[len(_INDENT) :]))
 
 
 def _unbroken(warnings: Iterable[str]) -> list[str]:
@@ -65,36 +69,41 @@ def _unbroken(warnings: Iterable[str]) -> list[str]:
     return whole
 
 
-def _placement(console: Console, obj: Mapping[str, Any]) -> None:
+def _placement(obj: Mapping[str, Any]) -> str:
+    """Where an admitted object's pods are, and what its gang holds."""
     note = obj["metadata"].get("annotations", {}).get(PLACEMENT)
     if note is None:
-        _say(console, "[green]admitted[/]", 8, "nothing to plan")
-        return
+        return "nothing to plan"
     plan = orjson.loads(note)
-    if plan["decision"] == "queued":
-        _say(console, "[yellow]queued[/]", 6, f"its pods wait behind the scheduling gate {QUEUED_GATE}")
-        return
     shared = "what it uses" if plan.get("nodes") else "nothing"
     held = ", ".join(_path(domain) for domain in plan["reserves"]) or shared
-    place = _path(plan["domain"]) or "several domains"
-    _say(console, "[green]admitted[/]", 8, f"placed in {place}; holds {held}")
+    return f"placed in {_path(plan['domain']) or 'several domains'}; holds {held}"
 
 
 def _path(domain: Iterable[str]) -> str:
     return "/".join(part for part in domain if part)
 
 
-def _injected(console: Console, reply: Reply) -> None:
+def _changes(reply: Reply) -> dict[str, list[str]]:
+    """The policies that changed the object, each with JSON pointers to what it wrote."""
     changed = orjson.loads(reply.response.get("auditAnnotations", {}).get(CHANGED, "{}"))
-    for policy, pointers in changed.items():
-        if policy == PLAN:
-            continue
-        for pointer in pointers[:LINES_PER_POLICY]:
+    return {policy: pointers for policy, pointers in changed.items() if policy != PLAN}
+
+
+def _by_policy(reply: Reply) -> Iterator[str]:
+    """Each policy that changed the object, with how many fields where there are several."""
+    for policy, pointers in _changes(reply).items():
+        yield f"{policy} ({len(pointers)} fields)" if len(pointers) > 1 else policy
+
+
+def _fields(console: Console, reply: Reply) -> None:
+    """Each field that policies wrote, whole, with its value."""
+    for policy, pointers in _changes(reply).items():
+        console.print(Text(f"  {policy}", "cyan"))
+        for pointer in pointers:
             value = jsonpointer.resolve_pointer(reply.object, pointer, None)
-            line = f"{_field(pointer)} = {orjson.dumps(value).decode()}"
-            console.print(f"  [cyan]{escape(policy):<{COLUMN}}[/]{escape(shortened(line, WIDTH))}")
-        if len(pointers) > LINES_PER_POLICY:
-            console.print(f"  {'':<{COLUMN}}[dim]… and {len(pointers) - LINES_PER_POLICY} more fields[/]")
+            words = f"{_field(pointer)} = {json.dumps(value)}"  # json's blanks are where it is folded
+            console.print(terminal.folded(printable(words), "    ", terminal.width(console)))
 
 
 def _field(pointer: str) -> str:
@@ -105,30 +114,9 @@ def _field(pointer: str) -> str:
     return field
 
 
-def fabric(console: Console, snapshot: Snapshot, held: Sequence[Reservation]) -> None:
-    """The racks as rows of nodes: a letter is a holder, upper case where its pods run; `#` is used by
-    others, `.` is free, `-` takes no pods."""
-    letters = {reservation.gang: LETTERS[index % len(LETTERS)] for index, reservation in enumerate(held)}
-    used = frozenset(pod.node for pod in snapshot.pods)
-    for topology in snapshot.topologies:
-        rows: dict[tuple[str, ...], list[str]] = {}
-        for node in snapshot.base.trees[topology.name].nodes:
-            path = topology.path(node.name, node.labels)
-            rows.setdefault(path[:-1], []).append(_cell(node.name, node.cordoned, held, letters, used))
-        console.print(f"  [bold]{escape(topology.title)}[/]")
-        for path, cells in rows.items():
-            console.print(f"    {escape(_path(path)):<28} {' '.join(cells)}", soft_wrap=True)
-    for gang, letter in letters.items():
-        console.print(f"    [cyan]{letter}[/] {escape(gang)}")
-    console.print("    [dim]A: a gang's pods, a: held for it, #: in use by others, .: free, -: cordoned[/]")
-
-
-def _cell(
-    node: str, cordoned: bool, held: Sequence[Reservation], letters: Mapping[str, str], used: frozenset[str]
-) -> str:
-    for reservation in held:
-        if any(assignment.node == node for assignment in reservation.assignments):
-            return f"[bold cyan]{letters[reservation.gang]}[/]"
-        if node in reservation.nodes:
-            return f"[cyan]{letters[reservation.gang].lower()}[/]"
-    return "-" if cordoned else "#" if node in used else "."
+def fabric(console: Console, title: str, snapshot: Snapshot) -> None:
+    """Every topology with the gangs in it."""
+    console.print(f"\n{title}")
+    for topology in fabric_maps(snapshot):
+        for line in drawn(topology, terminal.width(console)):
+            console.print(line)

@@ -1,0 +1,127 @@
+"""The racks of a cluster as HTML: a square for each node, with a letter for the gang that has it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from html import escape
+
+from planner.cluster.census import Count
+from planner.model.words import listed
+from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, NodeState
+from webhook.report.fabric_text import letters_of
+from webhook.report.printable import printable
+
+OWN = {"placed": "●", "held": "○"}
+"""The signs of an object's own gangs on its own racks."""
+_SIGNS: Mapping[NodeState, str] = {"partly": "+", "unusable": "–"}
+_WORDS: Mapping[NodeState, str] = {
+    "placed": "a gang's pods",
+    "held": "held for it",
+    "full": "full",
+    "partly": "partly in use",
+    "free": "free",
+    "unusable": "cordoned or not ready",
+}
+_MOST_TOLD = 4
+"""Gangs that a rack's sentence names; the squares show all."""
+
+
+def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
+    """The map under a heading; `words` say of what moment. `targets`: the ids of gangs' objects."""
+    letters = letters_of(fabric.gangs)
+    rows = "".join(_row(row, letters) for row in fabric.rows)
+    states = {cell.state for row in fabric.rows for cell in row.cells}
+    count = fabric.count
+    unusable = f", {count.unusable} cordoned or not ready" if count.unusable else ""
+    return (
+        f'<section class="card">\n<h2>{escape(printable(fabric.title))}</h2>\n'
+        f'<p class="quiet">{escape(words)}: {_nodes(count)}, {_free(count)}{unusable}.</p>\n'
+        f"{rows}{_gangs(letters, targets)}{_legend(states)}</section>\n"
+    )
+
+
+def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
+    """An object's own racks, its gangs' nodes marked by discs."""
+    own = frozenset(gangs)
+    drawn = "".join(_own_row(row, own) for row in rows)
+    return f"<div>\n{drawn}</div>\n" if drawn else ""
+
+
+def _row(row: MapRow, letters: Mapping[str, str]) -> str:
+    if not row.cells:
+        title = f'<span class="title">{escape(printable(row.title))}</span><span></span>'
+        return f'<div class="rack level">{title}<span class="free">{_free(row.count)}</span></div>\n'
+    squares = "".join(_square(cell, _letter(cell, letters)) for cell in row.cells)
+    return _rack(row, squares, _words(row), _free(row.count))
+
+
+def _own_row(row: MapRow, own: frozenset[str]) -> str:
+    def sign(cell: NodeCell) -> str:
+        return OWN[cell.state] if cell.gang in own else _SIGNS.get(cell.state, "")
+
+    mine = sum(cell.gang in own for cell in row.cells)
+    squares = "".join(_square(cell, sign(cell)) for cell in row.cells)
+    return _rack(row, squares, _words(row), f"{mine} of {_nodes(row.count)}")
+
+
+def _rack(row: MapRow, squares: str, sentence: str, number: str) -> str:
+    """A rack: its squares are for the eye, the sentence for the ear."""
+    return (
+        f'<div class="rack"><span class="title">{escape(printable(row.title))}</span>'
+        f'<span class="said">{escape(sentence)}</span><span class="nodes" aria-hidden="true">{squares}</span>'
+        f'<span class="free">{number}</span></div>\n'
+    )
+
+
+def _square(cell: NodeCell, sign: str) -> str:
+    who = f", {cell.gang}" if cell.gang else ""
+    words = escape(printable(f"{cell.node}: {_WORDS[cell.state]}{who}"))
+    return f'<i class="{cell.state}" title="{words}">{sign}</i>'
+
+
+def _letter(cell: NodeCell, letters: Mapping[str, str]) -> str:
+    letter = letters.get(cell.gang, "")
+    if not letter:
+        return _SIGNS.get(cell.state, "")
+    return letter if cell.state == "placed" else letter.lower()
+
+
+def _words(row: MapRow) -> str:
+    """The squares in words: how many nodes each gang has, and how many are in each state."""
+    gangs = Counter((cell.gang, cell.state) for cell in row.cells if cell.gang)
+    states = Counter(cell.state for cell in row.cells if not cell.gang)
+    words = [
+        f"{count} {'with pods of' if state == 'placed' else 'held for'} {gang}"
+        for (gang, state), count in gangs.items()
+    ]
+    return printable(listed([*words, *(f"{n} {_WORDS[state]}" for state, n in states.items())], _MOST_TOLD))
+
+
+def _gangs(letters: Mapping[str, str], targets: Mapping[str, str]) -> str:
+    items = ""
+    for gang, letter in letters.items():
+        name = escape(printable(gang))
+        shown = f'<a href="#{targets[gang]}">{name}</a>' if gang in targets else name
+        sign = f'<span class="nodes" aria-hidden="true"><i class="placed">{letter}</i></span>'
+        items += f"<li>{sign} <span>{shown}</span></li>"
+    return f'<ul class="legend" aria-label="Gangs">{items}</ul>\n' if items else ""
+
+
+def _legend(states: set[NodeState]) -> str:
+    """The signs that are there; the squares are no news to who hears the sentences."""
+    signs: dict[NodeState, str] = {"placed": "A", "held": "a", **_SIGNS}
+    items = "".join(
+        f'<li><span class="nodes"><i class="{state}">{signs.get(state, "")}</i></span> {words}</li>'
+        for state, words in _WORDS.items()
+        if state in states
+    )
+    return f'<ul class="legend" aria-hidden="true">{items}</ul>\n'
+
+
+def _nodes(count: Count) -> str:
+    return f"{count.nodes} node{'' if count.nodes == 1 else 's'}"
+
+
+def _free(count: Count) -> str:
+    return f"{count.free} of {count.gpus} GPUs free" if count.gpus else "no whole GPUs"

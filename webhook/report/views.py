@@ -1,0 +1,51 @@
+"""What a page shows of an object beside its results: what would be written, and its racks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from planner.model.reservation import Reservation
+from webhook.report.fabric_map import FabricMap, MapRow, NodeState
+
+ObjectKey = tuple[str, str, str]
+"""An object under report: NAMESPACE/KIND/NAME, apiVersion, and its file ("" for none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectView:
+    """`diff`: the lines from before to after, as `diff -u` marks them, without heads.
+
+    `rows`: the racks of its gangs, with the gangs' own nodes on them.
+    """
+
+    diff: tuple[str, ...] = ()
+    rows: tuple[MapRow, ...] = ()
+
+
+def racks_of(maps: Sequence[FabricMap], reservations: Sequence[Reservation]) -> tuple[MapRow, ...]:
+    """The rows of the maps in which the reservations have nodes, with these nodes drawn as theirs."""
+    own: dict[str, dict[str, tuple[str, NodeState]]] = {}
+    for reservation in reservations:
+        nodes = own.setdefault(reservation.topology, {})
+        for name in reservation.touched:
+            nodes.setdefault(name, (reservation.gang, "held"))
+        for assignment in reservation.assignments:
+            nodes[assignment.node] = (reservation.gang, "placed")
+    return tuple(
+        drawn
+        for fabric in maps
+        if fabric.topology.name in own
+        for row in fabric.rows
+        if (drawn := _with(row, own[fabric.topology.name])) is not row
+    )
+
+
+def _with(row: MapRow, own: dict[str, tuple[str, NodeState]]) -> MapRow:
+    if not any(cell.node in own for cell in row.cells):
+        return row
+    cells = tuple(
+        replace(cell, gang=own[cell.node][0], state=own[cell.node][1]) if cell.node in own else cell
+        for cell in row.cells
+    )
+    return replace(row, cells=cells)
