@@ -6,7 +6,7 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e image base lock sbom docs release clean
+.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser image base lock sbom docs release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -59,6 +59,9 @@ explore: .venv/.ready ## properties and fuzz tests on new random examples, RUNS 
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
 	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E_FLAGS) tests/e2e
+
+browser: .venv/.ready ## the HTML report in Chromium (installed by apt once): widths, themes, contrast, axe-core
+	@BAYPLAN_BROWSER=$$(.ci/build-browser) || exit 1; export BAYPLAN_BROWSER; $(BIN)/python -m pytest tests/browser
 
 image: ## the container image, with docker, podman or buildah, whichever works here
 	@for tool in docker podman buildah none; do $$tool info >/dev/null 2>&1 && break; done; \

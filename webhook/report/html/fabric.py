@@ -50,8 +50,8 @@ def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
 
 def _row(row: MapRow, letters: Mapping[str, str]) -> str:
     if not row.cells:
-        title = f'<span class="title">{escape(printable(row.title))}</span><span></span>'
-        return f'<div class="rack level">{title}<span class="free">{_free(row.count)}</span></div>\n'
+        free = f'<span class="free">{_free(row.count)}</span>'
+        return f'<div class="rack level">{_title(row)}<span></span>{free}</div>\n'
     squares = "".join(_square(cell, _letter(cell, letters)) for cell in row.cells)
     return _rack(row, squares, _words(row), _free(row.count))
 
@@ -68,10 +68,15 @@ def _own_row(row: MapRow, own: frozenset[str]) -> str:
 def _rack(row: MapRow, squares: str, sentence: str, number: str) -> str:
     """A rack: its squares are for the eye, the sentence for the ear."""
     return (
-        f'<div class="rack"><span class="title">{escape(printable(row.title))}</span>'
-        f'<span class="said">{escape(sentence)}</span><span class="nodes" aria-hidden="true">{squares}</span>'
-        f'<span class="free">{number}</span></div>\n'
+        f'<div class="rack">{_title(row)}<span class="said">{escape(sentence)}</span>'
+        f'<span class="nodes" aria-hidden="true">{squares}</span><span class="free">{number}</span></div>\n'
     )
+
+
+def _title(row: MapRow) -> str:
+    """The row's name, whole where the mouse is: CSS cuts a long one (NVLink domains are UUIDs)."""
+    name = escape(printable(row.title))
+    return f'<span class="title" title="{name}">{name}</span>'
 
 
 def _square(cell: NodeCell, sign: str) -> str:

@@ -14,10 +14,14 @@ from importlib.resources import files
 from typing import TextIO
 
 from webhook.report.html import fabric, objects
-from webhook.report.model import FATES, MUTATION, TOGETHER, WORST_FIRST, ObjectResults, Report
+from webhook.report.model import FATES, MUTATION, TOGETHER, WORST_FIRST, ObjectResults, Outcome, Report
 
 _NOTHING_FROM_ELSEWHERE = "default-src 'none'; style-src 'unsafe-inline'"
-_VERDICTS = {"error": "could not be judged", "fail": "would be refused", "warn": "have a warning"}
+_VERDICTS: Mapping[Outcome, str] = {
+    "error": "could not be judged",
+    "fail": "would be refused",
+    "warn": "have a warning",
+}
 
 
 def write(report: Report, out: TextIO) -> None:
@@ -167,23 +171,30 @@ def _by_namespace(report: Report) -> str:
     spaces = report.by_namespace
     if len(spaces) < 2:
         return ""
-    return _counted("Namespace", FATES, [(name, list(row.values())) for name, row in spaces.items()])
+    rows = [(name, list(row.values())) for name, row in spaces.items()]
+    return _counted("Namespace", FATES, list(report.objects.values()), rows)
 
 
 def _by_policy(report: Report) -> str:
     if not report.results:
         return ""
-    rows = [
-        (policy, [report.changes.get(policy, 0), *(counts[outcome] for outcome in WORST_FIRST)])
-        for policy, counts in report.by_policy.items()
-    ]
-    return _counted("Policy", ("changes", *WORST_FIRST), rows)
+    changes, counts = report.changes, report.by_policy
+    spoken = [p for p in counts if report.every or p in changes or any(counts[p][o] for o in _VERDICTS)]
+    if not spoken:
+        return f'<p class="quiet">{len(counts)} policies have no finding.</p>\n'
+    totals = [sum(changes.values()), *(report.summary[outcome] for outcome in WORST_FIRST)]
+    rows = [(p, [changes.get(p, 0), *(counts[p][outcome] for outcome in WORST_FIRST)]) for p in spoken]
+    quiet = len(counts) - len(spoken)
+    note = f'<p class="quiet">{quiet} more policies have no finding.</p>\n' if quiet else ""
+    return _counted("Policy", ("changes", *WORST_FIRST), totals, rows) + note
 
 
-def _counted(subject: str, columns: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]) -> str:
-    """A table of counts, a row for each policy or namespace; a column that is empty is left out."""
+def _counted(
+    subject: str, columns: Sequence[str], totals: Sequence[int], rows: Sequence[tuple[str, Sequence[int]]]
+) -> str:
+    """A table of counts, a row for each policy or namespace; a column of which there is none is left out."""
     dot = "·"
-    kept = [place for place in range(len(columns)) if any(counts[place] for _, counts in rows)]
+    kept = [place for place, total in enumerate(totals) if total]
     heads = "".join(f'<th scope="col">{head}</th>' for head in (subject, *(columns[p] for p in kept)))
     body = "".join(
         f'<tr><th scope="row">{escape(name)}</th>'
