@@ -62,7 +62,7 @@ def _diff(lines: Sequence[str]) -> str:
     shown = "".join(map(_line, lines))
     return (
         f"<details><summary>Before and after: {added} lines more, {removed} less</summary>\n"
-        f'<div class="diff" role="region" aria-label="Before and after" tabindex="0">{shown}</div>'
+        f'<div class="diff" role="group" aria-label="Before and after" tabindex="0">{shown}</div>'
         "</details>\n"
     )
 
