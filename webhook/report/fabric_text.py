@@ -28,7 +28,7 @@ _WORDS: Mapping[NodeState, str] = {
 }
 _STYLES: Mapping[NodeState, str] = {"placed": "bold cyan", "held": "cyan", "unusable": "dim", "free": "green"}
 _TITLE = 30
-"""Columns of a row's title at most: racks' NVLink domains are named by UUIDs, and the nodes count more."""
+"""Columns of a row's title at most: racks' NVLink domains are lettered by UUIDs, and the nodes count more."""
 _FEWEST_NODES = 8
 """Signs in a line of a wide rack, also on a narrow terminal."""
 
@@ -101,10 +101,10 @@ def _node(cell: NodeCell, row: MapRow, letters: Mapping[str, str]) -> Text:
 
 def _gangs(letters: Mapping[str, str], width: int) -> Iterator[Text]:
     """Each gang beside its letter; those beyond the letters are counted."""
-    named = [(letter, gang) for gang, letter in letters.items() if letter != _FURTHER_GANG]
-    for letter, gang in named:
+    lettered = [(letter, gang) for gang, letter in letters.items() if letter != _FURTHER_GANG]
+    for letter, gang in lettered:
         yield Text(f"  {letter} ", "cyan").append(folded(printable(gang), "    ", width)[4:], "not cyan")
-    if further := len(letters) - len(named):
+    if further := len(letters) - len(lettered):
         yield Text(f"  {_FURTHER_GANG} {further} further gangs")
 
 

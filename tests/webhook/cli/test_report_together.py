@@ -81,8 +81,8 @@ def test_people_are_told_how_it_was_judged(form, option, words, run):
 @pytest.mark.parametrize("with_it", [(), ("--kubeconfig", "x")])
 def test_together_needs_a_cluster_and_manifests(with_it, run):
     """Exit status 2 and what to do."""
-    given = with_it or ("-f", SIX_NODES)
-    status, _, err = run("report", "--together", *given)
+    inputs_words = with_it or ("-f", SIX_NODES)
+    status, _, err = run("report", "--together", *inputs_words)
     assert status == 2
     assert "--together" in err
 

@@ -1,6 +1,7 @@
 """`bayplan demo`: the whole way of a request, on this machine.
 
-- `command`: certificates, the webhook over TLS, the example reviews, the plan, the racks
+- `command`: the story, or every scene, from the certificates to the racks
+- `stage`: the webhook over TLS on loopback, with a cluster and a book of its own
 - `apiserver`: what an API server does with an admission webhook, as far as the demo needs it
 - `scenes`, `show`: what is applied, and how it is told
 
