@@ -255,7 +255,7 @@ def _patched(
     return Decision(
         with_changes(response, effects) if effects and refused is None else response,
         result if refused is None else original,
-        reserving(plan, sealed(before)) if refused is None else (),
+        reserving(context.request, plan, sealed(before)) if refused is None else (),
         plan,
         mutated,
         effects,
@@ -322,7 +322,7 @@ def _validated_steps(
         # The mutating call planned nothing: its namespace was not enforced a moment ago, or no mutating call
         # was made. What is stored is pinned to no place, and a hold on one would keep others out for nothing.
         return ()
-    return (*reserving(plan, before), *claiming(context.request, plan))
+    return (*reserving(context.request, plan, before), *claiming(context.request, plan))
 
 
 def _placement(obj: Json) -> PlacementAnnotation:

@@ -216,7 +216,7 @@ async def _serve(args: argparse.Namespace) -> int:
         tls = side.certificates or files
         side.follow(policies.current)
         try_seconds = _of_deadline(args, TRY_SECONDS)
-        service = Service(policies, side.ledger, side, side.api.now, try_seconds=try_seconds)
+        service = Service(policies, side.claims, side, side.api.now, try_seconds=try_seconds)
         side.queue.in_force = service.settings
         webhook = _webhook(args, service)
         if side.recoveries is not None:

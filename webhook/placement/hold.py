@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from planner.model.reservation import Reservation
 
-HOLD_SECONDS = 30.0
-"""Time to live of a reservation that no validating call has claimed, since the object was never stored. The
-API server makes that call within seconds of the mutating one; where it takes longer, the place is reserved
-again then, and where only the validating call is missing, the controller claims it (`ClaimFor`)."""
+HOLD_SECONDS = 10.0
+"""Time to live of a reservation whose object was not seen to be stored: nobody else may have the place so
+long for an object that never comes, be the call forged. The API server stores an object within seconds of the
+mutating call; where it takes longer, the place is reserved again by the validating call, and where that was
+missed too, by the controller (`Restore`)."""
 
 
 def hold_of(reservation: Reservation, now: float) -> Reservation:

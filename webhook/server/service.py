@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied, Taken
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
@@ -133,6 +133,8 @@ class Service:
             except Conflict as conflict:
                 holder, lost = conflict.holder, lost + 1
                 continue
+            except Occupied as error:
+                return self._refused(request, 409, "AlreadyExists", f"{error}; delete it first")
             except LedgerUnavailable as error:
                 return self._refused(
                     request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"

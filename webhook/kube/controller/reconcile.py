@@ -37,8 +37,9 @@ from webhook.placement.queue import place_when_empty, plan_queue, queue_key
 from webhook.placement.workload_plan import short_of_place
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
-GRACE_SECONDS = 60.0
-"""How long a reservation may be there before its workload: the validating pass comes before the storing."""
+GRACE_SECONDS = 10.0
+"""How long a claimed reservation may be there before the leader sees its workload: whoever claimed it has seen
+the workload in a watch of its own, which may be ahead of the leader's by a moment."""
 
 
 MAX_PLANNED = 64

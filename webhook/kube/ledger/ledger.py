@@ -20,6 +20,7 @@ from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import documents
+from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.proposals import COMMIT_SECONDS, Proposals
 from webhook.kube.ledger.view import Again, BookView, lives, path
 
@@ -103,15 +104,10 @@ class KubeLedger:
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""
         async with _reachable():
-            while True:
-                entry = await self._view.find(reservation_id)
-                held = entry.reservation if entry is not None else None
-                if entry is None or held is None or not lives(held, now):
-                    return False
-                if held.state == "claimed" and held.owner_uid == owner_uid:
+            while (entry := await self._judged(reservation_id, now)) is not None:
+                held = entry.reservation
+                if held is not None and held.state == "claimed" and held.owner_uid == owner_uid:
                     return True
-                if not entry.since and not await self._proposals.hold(entry):
-                    return False
                 try:
                     patch = documents.claimed(entry, owner_uid)
                     self._view.objects.stored(await self._api.merge(path(reservation_id), patch))
@@ -121,6 +117,25 @@ class KubeLedger:
                     await self._view.look(reservation_id)
                     continue
                 return True
+        return False
+
+    async def judged(self, reservation_id: str, now: float) -> Reservation | None:
+        """The live reservation with this id as it is in the API server now, None where a claim would find
+        none, or find it withdrawn. Writes nothing."""
+        async with _reachable():
+            known = self._view.kept(reservation_id)
+            if known is not None and not _is_claimed(known):  # a claim's patch would tell that it is gone
+                await self._view.look(reservation_id)
+            entry = await self._judged(reservation_id, now)
+        return entry.reservation if entry is not None else None
+
+    async def _judged(self, reservation_id: str, now: float) -> Entry | None:
+        """What is live under an id, and not a proposal that will be withdrawn for an earlier one."""
+        entry = await self._view.find(reservation_id)
+        if entry is None or entry.reservation is None or not lives(entry.reservation, now):
+            return None
+        stands = entry.since or _is_claimed(entry) or await self._proposals.hold(entry)
+        return entry if stands else None
 
     async def release(self, reservation_id: str) -> bool:
         """Give it back. False where there was none."""
@@ -154,6 +169,15 @@ class KubeLedger:
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)
+
+    def find(self, reservation_id: str) -> Reservation | None:
+        """The reservation with this id as the watch tells it, expired or not, judged or not."""
+        entry = self._view.kept(reservation_id)
+        return entry.reservation if entry is not None else None
+
+
+def _is_claimed(entry: Entry) -> bool:
+    return entry.reservation is not None and entry.reservation.state == "claimed"
 
 
 @asynccontextmanager

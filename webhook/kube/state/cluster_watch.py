@@ -146,6 +146,11 @@ class ClusterWatch(Watches):
         with self._lock:
             return self._pods.knows(key)
 
+    def carries(self, reservation_id: str) -> bool:
+        """Whether a pod on a node names this reservation. Safe in any thread."""
+        with self._lock:
+            return bool(self._picture.now().bound.carriers.get(reservation_id))
+
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""
         with self._lock:
