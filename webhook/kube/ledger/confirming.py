@@ -2,7 +2,7 @@
 
 Whoever reaches the Service can send a review. So in a cluster no place is given up, taken over or kept for
 good on a review's word: a claim waits until the watch tells of the object, a release is left to the
-controller, which sees what is gone, and a place that a workload has claimed is changed only for that workload.
+controller, which sees what is gone, and a place that a workload has claimed is changed for that one only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
 
 
 MAX_FOLLOWED = 2048
-"""Claims that are followed at the same time; those beyond are left to the controller, which sees all gangs."""
+"""Claims that are followed at the same time; those beyond are left to the controller."""
 
 
 log = logging.getLogger("bayplan")
