@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from planner.ledger.conflicts import Wish, placement
-from planner.ledger.ledger import LedgerUnavailable, Occupied, Taken
+from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
@@ -55,11 +55,7 @@ class ConfirmingLedger:
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
         """As the ledger does. Raises `Occupied` where a workload that is there has claimed another place
         under that name, and it is not the one that asks."""
-        for wish in wishes:
-            held = self._ledger.find(wish.reservation.id)
-            if held is not None and self._taken_over(held, wish.reservation):
-                raise Occupied(held.gang, "/".join(held.domain))
-        return await self._ledger.reserve_all(wishes, now)
+        return await self._ledger.reserve_all(wishes, now, self._keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """Whether a claim would count now: it is judged as one (docs/decisions/0103), and written as soon as
@@ -83,7 +79,8 @@ class ConfirmingLedger:
         """Nothing yet: the object is there until the call is answered, and the controller sees it go."""
         return self._ledger.find(reservation_id) is not None
 
-    def _taken_over(self, held: Reservation, wanted: Reservation) -> bool:
+    def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
+        """Whether a workload that is there would lose its place to another object of its name."""
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False
         if kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod":

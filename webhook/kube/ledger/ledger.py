@@ -21,7 +21,7 @@ from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
-from webhook.kube.ledger.proposals import COMMIT_SECONDS, Proposals
+from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keeps_none
 from webhook.kube.ledger.view import Again, BookView, lives, path
 
 UNDO_SECONDS = 2.0
@@ -89,9 +89,9 @@ class KubeLedger:
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take all of these, or none and raise `Conflict`; `planner.ledger.conflicts` has the
-        rules.
+    async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
+        """Take all of these, or none and raise `Conflict`, or `Occupied` where a gang would lose a place that
+        `keeps` keeps; `planner.ledger.conflicts` has the rules.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
         """
@@ -99,7 +99,7 @@ class KubeLedger:
             if wish.reservation.mode == "none":
                 raise ValueError(f"reservation {wish.reservation.id}: mode none reserves nothing")
         async with _reachable():
-            return await self._proposals.take(wishes, now)
+            return await self._proposals.take(wishes, now, keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""

@@ -12,7 +12,8 @@ from planner.ledger.ledger import Occupied
 from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import whole
 from tests.webhook.kube.ledger.api_server import ApiServer
-from tests.webhook.kube.ledger.replicas import NOW, holders, run, started
+from tests.webhook.kube.ledger.replicas import NOW, holders, outcome, run, started
+from webhook.kube.ledger import documents
 from webhook.kube.ledger.confirming import ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
 
@@ -134,5 +135,71 @@ def test_the_same_place_again_is_nobodys_loss() -> None:
         await ledger.claim(reservation_id(GANG), "uid-1", NOW)
         await words.reserve_all([Wish(hold(), 99)], NOW)
         assert (await held(ledger)).owner_uid == "uid-1"
+
+    run(script)
+
+
+def test_a_place_is_kept_that_was_claimed_while_the_watch_lagged() -> None:
+    """The replica that is asked still takes it for a hold; nothing is left of what it proposed."""
+
+    async def script() -> None:
+        server = ApiServer()
+        (ledger, _), (lagging, client) = await started(server), await started(server)
+        await ledger.reserve_all([Wish(hold(), 0)], NOW)
+        assert await holders(lagging) == {GANG}
+        client.hold()
+        assert await ledger.claim(reservation_id(GANG), "uid-1", NOW)
+        with pytest.raises(Occupied):
+            await ConfirmingLedger(lagging, Stored("uid-1")).reserve_all([Wish(hold(rack="r2"), 99)], NOW)
+        assert (await held(ledger)).domain == whole(GANG, "r1").domain
+        assert await outcome(ledger, whole("team/Job/b", "r2"), 99) == "taken"
+
+    run(script)
+
+
+def test_a_claim_knows_of_a_hold_that_another_replica_made_or_gave_back() -> None:
+    """The watch has told of neither: whoever asks is answered by what is stored."""
+
+    async def script() -> None:
+        server = ApiServer()
+        (ledger, _), (lagging, client) = await started(server), await started(server)
+        words = ConfirmingLedger(lagging, Stored())
+        client.hold()
+        await ledger.reserve_all([Wish(hold(), 0)], NOW)
+        assert await words.claim(reservation_id(GANG), "uid-1", NOW)
+        await ledger.release(reservation_id(GANG))
+        assert not await words.claim(reservation_id(GANG), "uid-1", NOW)
+
+    run(script)
+
+
+def test_a_proposal_that_will_be_withdrawn_cannot_be_claimed() -> None:
+    """Its writer has not judged it yet; somebody else has the rack since before."""
+
+    async def script() -> None:
+        server = ApiServer()
+        ledger, _ = await started(server)
+        await ledger.reserve_all([Wish(hold("team/Job/b"), 0)], NOW)
+        await server.client().create(documents.RESERVATIONS, documents.proposed(hold()))
+        words = ConfirmingLedger(ledger, Stored("uid-1"))
+        assert not await words.claim(reservation_id(GANG), "uid-1", NOW)
+        assert await words.claim(reservation_id("team/Job/b"), "uid-2", NOW)
+
+    run(script)
+
+
+def test_a_gang_that_grows_keeps_its_owner_in_its_new_place() -> None:
+    """The move was proposed in a second object, of which nothing is left to claim."""
+
+    async def script() -> None:
+        ledger, _ = await started(ApiServer())
+        words = ConfirmingLedger(ledger, Stored("uid-1"))
+        await words.reserve_all([Wish(hold(), 0)], NOW)
+        await ledger.claim(reservation_id(GANG), "uid-1", NOW)
+        await words.reserve_all([Wish(replace(hold(rack="r2"), owner_uid="uid-1"), 99)], NOW)
+        assert await words.claim(reservation_id(GANG), "uid-1", NOW)
+        place = await held(ledger)
+        assert (place.domain, place.state, place.owner_uid) == (whole(GANG, "r2").domain, "claimed", "uid-1")
+        assert place.expires is None
 
     run(script)
