@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -29,6 +29,7 @@ from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Gang, Ref, Unbound, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
+from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
@@ -97,6 +98,8 @@ class Controller:
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
+        self._unused: dict[str, float] = {}
+        """Since when no pod of each claimed reservation has been on a node, as far as this replica saw."""
         self._missing: dict[str, float] = {}
         """Since when each gang has named a reservation that is not in the book."""
 
@@ -163,7 +166,20 @@ class Controller:
         world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
-        return replace(world, missing=long)
+        return replace(world, missing=long, idle=self._idle(world, now), limits=self._limits)
+
+    def _idle(self, world: rules.World, now: float) -> frozenset[str]:
+        """The reservations that no pod has used for as long as their namespace allows."""
+        gangs = {held.id: held.gang for held in world.snapshot.reservations}
+        self._unused = {name: self._unused.get(name, now) for name in rules.unused(world)}
+        return frozenset(
+            name
+            for name, since in self._unused.items()
+            if now - since >= self._limits(namespace_of(gangs[name])).bound_within
+        )
+
+    def _limits(self, namespace: str) -> HoldLimits:
+        return self._queue.in_force()(namespace).holds
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
@@ -178,6 +194,8 @@ class Controller:
                         )
             case rules.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
+            case rules.Lapse():
+                await self._lapse(action)
             case rules.MoveTo():
                 await self._move(action, world)
             case rules.LetIn(gang, reservation, pods):
@@ -200,6 +218,20 @@ class Controller:
                 if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+
+    async def _lapse(self, action: rules.Lapse) -> None:
+        """The workload names the reservation no more, or it would be made again."""
+        gang, held = action.gang, action.reservation
+        if gang.whole:
+            await self._annotate(gang.ref, {RESERVATION: None})
+        if await self._given_back(held):
+            seconds = self._limits(gang.ref.namespace).bound_within
+            place = _place(held)
+            text = f"no pod was on a node for {seconds:g} s (parameter holds.bound-within): {place} is free"
+            log.info("lapsed %s: %s", held.gang, text)
+            await self._recorder.tell(
+                gang.ref, "Lapsed", f"{text}; apply it anew to have a place", warning=True
+            )
 
     async def _given_back(self, reservation: Reservation) -> bool:
         """Whether it was released now; False where it is gone already.
@@ -294,8 +326,8 @@ class Controller:
         held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
         await self._annotate(gang.ref, _annotations(book, held))
 
-    async def _annotate(self, ref: Ref, notes: Json) -> None:
-        """Annotations of a workload; none where it is gone."""
+    async def _annotate(self, ref: Ref, notes: Mapping[str, str | None]) -> None:
+        """Annotations of a workload; none where it is gone. None takes one away."""
         row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
         try:
             await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})
