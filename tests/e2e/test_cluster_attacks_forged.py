@@ -19,7 +19,7 @@ from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.webhook.calls import review
+from tests.webhook.calls import patched, review
 from webhook.placement.hold import HOLD_SECONDS
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -92,8 +92,9 @@ def test_forged_creations_hold_the_racks_for_seconds_only(serving: Replicas) -> 
         forged = job(f"ghost-{number}", 2)
         answer = forge(serving, "/mutate", forged)
         assert answer["allowed"]
-        forged["metadata"]["uid"] = f"00000000-0000-0000-0000-00000000000{number}"
-        forge(serving, "/validate", forged)
+        stored = patched(forged, answer)
+        stored["metadata"]["uid"] = f"00000000-0000-0000-0000-00000000000{number}"
+        assert forge(serving, "/validate", stored)["allowed"]
     began = time.monotonic()
     assert len(reservations(serving.api)) == 6
     while reservations(serving.api):
@@ -108,14 +109,15 @@ def test_a_forged_creation_under_anothers_name_takes_its_place_from_nobody(servi
     """Smaller, elsewhere, with a UID of its own: the gang that is there keeps what it holds."""
     serving.api.create(JOBS, job("victim", 2))
     before = claimed(serving, "research/Job/victim")
+    noted = serving.api.get(f"{JOBS}/victim")["metadata"]["annotations"]
     smaller = job("victim", 1)
     elsewhere = job("victim", 2, nodeSelector={"example.com/rack": "r6"})
     for forged in (smaller, elsewhere):
-        for path in ("/mutate", "/validate"):
-            forged["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001"
-            answer = forge(serving, path, forged)
-            assert not answer["allowed"]
-            assert "research/Job/victim is there already" in answer["status"]["message"]
+        answer = forge(serving, "/mutate", forged)
+        assert not answer["allowed"]
+        assert "research/Job/victim is there already" in answer["status"]["message"]
+        forged["metadata"]["uid"] = "00000000-0000-0000-0000-000000000001"
+        forge(serving, "/validate", {**forged, "metadata": {**forged["metadata"], "annotations": noted}})
     held = claimed(serving, "research/Job/victim")
     assert (held["metadata"]["uid"], held["spec"], held["status"]["ownerUID"]) == (
         before["metadata"]["uid"],
