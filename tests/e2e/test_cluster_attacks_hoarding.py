@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -58,7 +59,7 @@ def held_gpus(serving: Replicas) -> int:
     return 8 * len(nodes)
 
 
-def test_a_quota_of_eight_gpus_holds_eight(serving: Replicas) -> None:
+def test_a_quota_of_eight_gpus_holds_eight(cluster: Cluster, serving: Replicas) -> None:
     """Six Jobs of a node each: one is held for, five wait and are told the numbers."""
     quota = {"metadata": {"name": "compute"}, "spec": {"hard": {f"requests.{GPU}": "8"}}}
     serving.api.create(QUOTAS, quota)
@@ -66,7 +67,9 @@ def test_a_quota_of_eight_gpus_holds_eight(serving: Replicas) -> None:
     told = [decided(serving.api.create(JOBS, job(f"hoard-{n}", 1, required=""))) for n in range(6)]
     assert ['"admitted"' in note for note in told] == [True, *[False] * 5]
     assert held_gpus(serving) == 8
-    assert "may hold 8 nvidia.com/gpu by ResourceQuota compute, holds 8" in serving.said()
+    once_more = json.dumps(job("hoard-6", 1, required=""))
+    applied = cluster.kubectl("apply", "--dry-run=server", "-f", "-", text=once_more)
+    assert "may hold 8 nvidia.com/gpu by ResourceQuota compute, holds 8, and would hold 8 more" in applied.err
 
 
 def test_suspended_jobs_hold_nothing(serving: Replicas) -> None:

@@ -67,13 +67,13 @@ def over_limit(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> s
     if not quotas and limits.gpus is None and limits.per_used is None:
         return ""
     others = [r for r in snapshot.reservations if r.gang != wanted.gang and namespace_of(r.gang) == namespace]
-    now, more = _total(_holding(snapshot, r) for r in others), _holding(snapshot, wanted)
+    now, asked = _total(_holding(snapshot, r) for r in others), _holding(snapshot, wanted)
     broken = [
-        f"{size} {name} by {source}, {_sums(now.held[name], more.held[name])}"
+        f"{size} {name} by {source}, {_sums(now.held[name], asked.held[name])}"
         for source, name, size in quotas
-        if more.held.get(name, 0) and now.held.get(name, 0) + more.held[name] > size
+        if asked.held.get(name, 0) and now.held.get(name, 0) + asked.held[name] > size
     ]
-    held, added, used = (sum(c.values()) for c in (now.held, more.held, more.used))
+    held, added, used = (sum(c.values()) for c in (now.held, asked.held, asked.used))
     if limits.gpus is not None and held + added > limits.gpus:
         broken.append(f"{limits.gpus} GPUs by parameter holds.gpus, {_sums(held, added)}")
     in_use = sum(now.used.values()) + used
@@ -109,8 +109,8 @@ def within_limits(
     return queued, None
 
 
-def _sums(held: int, more: int) -> str:
-    return f"holds {held}, and would hold {more} more"
+def _sums(held: int, added: int) -> str:
+    return f"holds {held}, and would hold {added} more"
 
 
 def _quotas(snapshot: Snapshot, namespace: str) -> Iterator[tuple[str, str, int]]:

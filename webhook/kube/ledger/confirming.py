@@ -85,8 +85,8 @@ class ConfirmingLedger:
             return False
         if kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod":
             return False  # a group's pods come one by one, and any of them may say more of it
-        same = held.fingerprint == wanted.fingerprint and placement(held) == placement(wanted)
-        return not same and self._stored(held, held.owner_uid)
+        is_kept = held.fingerprint == wanted.fingerprint and placement(held) == placement(wanted)
+        return not is_kept and self._stored(held, held.owner_uid)
 
     async def _follow(self, held: Reservation, owner_uid: str, now: float) -> None:
         """Claim the hold when its object is seen; one that is never seen expires."""
