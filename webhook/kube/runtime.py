@@ -202,7 +202,7 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
     """Whether the API server has the object with this UID that a reservation is for, or its pods on nodes."""
     if queue.stands(held.gang, uid):
         return True
-    return kind_of(held.gang) in POD_GANGS and watch.carries(held.id)
+    return kind_of(held.gang) in POD_GANGS and watch.uses(held)
 
 
 async def _led_as_chosen(parameters: ParametersWatch, controller: Controller) -> None:

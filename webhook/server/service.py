@@ -31,7 +31,7 @@ from webhook.admission.ledger_steps import (
 )
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.admission.settings import Settings
-from webhook.placement.hold import hold_of
+from webhook.placement.hold import HOLD_SECONDS, hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
@@ -112,6 +112,8 @@ class Service:
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
+    hold_seconds: float = HOLD_SECONDS
+    """How long a place is held for an object that is not stored yet: longer than a call may take."""
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
     """What gives back the places of calls that ended before their answers."""
 
@@ -258,7 +260,7 @@ class Service:
         """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that is claimed."""
         now = self.clock()
         wishes = [
-            Wish(hold_of(step.reservation, now), step.planned_on, step.headroom)
+            Wish(hold_of(step.reservation, now, self.hold_seconds), step.planned_on, step.headroom)
             for step in decision.steps
             if isinstance(step, Reserve)
         ]

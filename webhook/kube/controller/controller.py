@@ -117,12 +117,13 @@ class Controller:
                 await self._fence.close()
 
     async def _look(self) -> None:
-        """A round, and a rest until there is news."""
+        """A round, and a rest until there is news, or a hold expires."""
         began = time.monotonic()
         await self._round()
         took = time.monotonic() - began
         with suppress(TimeoutError):
-            async with asyncio.timeout(IDLE_SECONDS):  # `wait_for` of Python 3.11 loses a cancellation
+            rest = min(IDLE_SECONDS, self._ledger.next_expiry() - self._clock())
+            async with asyncio.timeout(max(rest, 0.0)):  # `wait_for` of Python 3.11 loses a cancellation
                 await self._watch.news.wait()
         # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
         await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))

@@ -22,13 +22,13 @@ from operator import or_
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM, Headroom
 from planner.model.answer import Answer
-from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
+from webhook.placement.hold import is_used
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -54,7 +54,7 @@ position only."""
 class World:
     """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
 
-    `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
+    `seen`: the ids of reservations whose gang was once seen.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
     `observed`: the namespaces that are not enforced. `idle`: reservations of which no pod has been on a node
     for longer than its namespace may (`unused`). `limits`: what the gangs of a namespace may hold.
@@ -70,11 +70,6 @@ class World:
     observed: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     limits: Limits = no_limits
-
-    @property
-    def bound(self) -> frozenset[str]:
-        """The reservations that pods on nodes name."""
-        return frozenset(name for pod in self.snapshot.pods for name in pod.reservation.split(",") if name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,29 +250,14 @@ def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
 def alive(world: World) -> frozenset[str]:
     """The ids of the reservations whose gang is there now: the controller remembers them as seen."""
     names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
-    bound = world.bound
-    return frozenset(r.id for r in world.snapshot.reservations if r.gang in names or r.id in bound)
+    held = world.snapshot.reservations
+    return frozenset(r.id for r in held if r.gang in names or is_used(world.snapshot, r))
 
 
 def unused(world: World) -> frozenset[str]:
-    """The ids of claimed reservations that no pod on a node makes use of: one of the gang's namespace, and
-    for a gang with devices one with devices, or a pod of nothing but the annotation would keep the place."""
-    using = {
-        (namespace_of(pod.name), name, asks)
-        for pod in world.snapshot.pods
-        for name in filter(None, pod.reservation.split(","))
-        for asks in {False, _has_devices(pod)}
-    }
-    claimed = (r for r in world.snapshot.reservations if r.expires is None)
-    return frozenset(r.id for r in claimed if (namespace_of(r.gang), r.id, _wants_devices(r)) not in using)
-
-
-def _has_devices(pod: BoundPod) -> bool:
-    return bool(pod.claims or pod.gpu_groups) or any("/" in name for name in pod.requests)
-
-
-def _wants_devices(reservation: Reservation) -> bool:
-    return any("/" in name for _, amounts in reservation.requests for name in amounts)
+    """The ids of claimed reservations that no pod on a node makes use of."""
+    claimed = (held for held in world.snapshot.reservations if held.expires is None)
+    return frozenset(held.id for held in claimed if not is_used(world.snapshot, held))
 
 
 def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits) -> list[Action]:
@@ -313,9 +293,10 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     kind = kind_of(reservation.gang)
     if gang is not None and gang.finished:
         return "finished"
-    if namespace_of(reservation.gang) in world.observed and reservation.id not in world.bound:
+    used = is_used(world.snapshot, reservation)
+    if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
-    if gang is not None or reservation.id in world.bound:
+    if gang is not None or used:
         return ""
     if kind not in POD_GANGS and kind not in world.kinds:
         return ""

@@ -16,11 +16,11 @@ from planner.ledger.conflicts import Wish, placement
 from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.model.reservation import Book, Reservation
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.placement.hold import HOLD_SECONDS
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of
 
 LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-"""Seconds between two looks for an object that is about to be stored; together less than a hold lives
-(`webhook.placement.hold.HOLD_SECONDS`)."""
+"""Seconds between two looks for an object that is about to be stored; together less than a hold lives."""
 
 
 MAX_FOLLOWED = 2048
@@ -62,6 +62,9 @@ class ConfirmingLedger:
         the object is known to be stored. Until then the hold keeps others out as it is."""
         held = await self._ledger.judged(reservation_id, now)
         if held is None:
+            return False
+        ends_early = held.expires is not None and held.expires - now < sum(LOOKS)
+        if ends_early and not await self._ledger.prolong(reservation_id, now + HOLD_SECONDS, now):
             return False
         key = (reservation_id, owner_uid)
         known = held.state == "claimed" and held.owner_uid == owner_uid

@@ -22,7 +22,7 @@ from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keeps_none
-from webhook.kube.ledger.view import Again, BookView, lives, path
+from webhook.kube.ledger.view import Again, BookView, lives
 
 UNDO_SECONDS = 2.0
 """How long a replica that stops waits for what is being withdrawn; what stays expires."""
@@ -108,15 +108,21 @@ class KubeLedger:
                 held = entry.reservation
                 if held is not None and held.state == "claimed" and held.owner_uid == owner_uid:
                     return True
-                try:
-                    patch = documents.claimed(entry, owner_uid)
-                    self._view.objects.stored(await self._api.merge(path(reservation_id), patch))
-                except ApiError as error:
-                    if error.status not in (404, 409):
-                        raise
-                    await self._view.look(reservation_id)
-                    continue
-                return True
+                with suppress(Again):
+                    await self._view.merge(reservation_id, documents.claimed(entry, owner_uid))
+                    return True
+        return False
+
+    async def prolong(self, reservation_id: str, expires: float, now: float) -> bool:
+        """The hold lives until then, seconds since the epoch, if not longer. False where none is live."""
+        async with _reachable():
+            while (entry := await self._judged(reservation_id, now)) is not None:
+                held = entry.reservation
+                if held is None or held.expires is None or held.expires >= expires:
+                    return True
+                with suppress(Again):
+                    await self._view.merge(reservation_id, documents.prolonged(entry, expires))
+                    return True
         return False
 
     async def judged(self, reservation_id: str, now: float) -> Reservation | None:
@@ -169,6 +175,10 @@ class KubeLedger:
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)
+
+    def next_expiry(self) -> float:
+        """When the next hold expires, seconds since the epoch, as the watch tells; infinite for none."""
+        return self._view.next_expiry()
 
     def find(self, reservation_id: str) -> Reservation | None:
         """The reservation with this id as the watch tells it, expired or not, judged or not."""

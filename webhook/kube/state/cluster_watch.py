@@ -25,6 +25,7 @@ from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.priority import PriorityClasses
+from planner.model.reservation import Reservation
 from webhook.admission.environment import Environment, pod_groups
 from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json
@@ -33,6 +34,7 @@ from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.live_snapshot import LiveSnapshot
 from webhook.kube.state.scheduler_watch import SchedulerWatch
+from webhook.placement.hold import is_used
 
 log = logging.getLogger("bayplan")
 
@@ -146,10 +148,10 @@ class ClusterWatch(Watches):
         with self._lock:
             return self._pods.knows(key)
 
-    def carries(self, reservation_id: str) -> bool:
-        """Whether a pod on a node names this reservation. Safe in any thread."""
+    def uses(self, reservation: Reservation) -> bool:
+        """Whether a pod on a node makes use of this reservation. Safe in any thread."""
         with self._lock:
-            return bool(self._picture.now().bound.carriers.get(reservation_id))
+            return is_used(self._picture.now(), reservation)
 
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""

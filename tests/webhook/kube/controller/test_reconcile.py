@@ -354,6 +354,23 @@ def test_only_a_gangs_own_gpu_pod_keeps_its_place(name, words, is_used):
     assert (unused(world(snapshot.with_pod(pod))) == frozenset()) == is_used
 
 
+@pytest.mark.parametrize(
+    ("name", "words", "is_kept"),
+    [
+        ("default/p", {"gpu": 8}, True),
+        ("default/p", {"cpu": 1}, False),
+        ("thief/p", {"gpu": 8}, False),
+    ],
+)
+def test_the_place_of_a_deleted_gang_is_kept_only_while_a_pod_of_its_own_uses_it(name, words, is_kept):
+    """A pod of nothing but the annotation would keep the rack for ever."""
+    snapshot = booked(racks(1, 2), job("gone"))
+    (reservation,) = snapshot.reservations
+    left = snapshot.with_pod(BoundPod(name, "r1-n1", amounts(**words), reservation=reservation.id))
+    actions = reconcile(replace(world(left), seen=frozenset({reservation.id})))
+    assert [type(action) for action in actions] == ([] if is_kept else [Release])
+
+
 def test_a_gang_that_others_hold_back_is_not_let_in():
     """Its pods have somebody else's gate; the younger gang goes first, and nothing is kept for the other."""
     held_back = replace(waiting(job("gated"), created=1.0), held_back=True)

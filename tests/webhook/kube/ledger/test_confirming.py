@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import pytest
 
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Occupied
+from planner.ledger.ledger import Conflict, Occupied
 from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import whole
 from tests.webhook.kube.ledger.api_server import ApiServer
 from tests.webhook.kube.ledger.replicas import NOW, holders, outcome, run, started
 from webhook.kube.ledger import documents
-from webhook.kube.ledger.confirming import ConfirmingLedger
+from webhook.kube.ledger.confirming import LOOKS, ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.placement.hold import HOLD_SECONDS
 
 GANG = "team/Job/a"
 
@@ -55,6 +57,43 @@ def test_a_claim_counts_when_the_object_is_seen() -> None:
         stored.uids.add("uid-1")
         await asyncio.sleep(2)
         assert ((await held(ledger)).state, (await held(ledger)).owner_uid) == ("claimed", "uid-1")
+
+    run(script)
+
+
+def test_a_hold_whose_validating_call_came_late_lives_until_its_object_can_be_seen() -> None:
+    """It would have expired in a second: another replica would have given the place away meanwhile."""
+
+    async def script() -> None:
+        server = ApiServer()
+        (ledger, _), (other, _) = await started(server), await started(server)
+        stored = Stored()
+        words = ConfirmingLedger(ledger, stored)
+        await words.reserve_all([Wish(hold(), 0)], NOW)
+        late = NOW + 9
+        assert ledger.next_expiry() == NOW + 10
+        assert await words.claim(reservation_id(GANG), "uid-1", late)
+        assert ledger.next_expiry() == late + HOLD_SECONDS
+        with pytest.raises(Conflict):
+            await other.reserve(whole("team/Job/b", "r1"), 0, late + 2)
+        stored.uids.add("uid-1")
+        await asyncio.sleep(sum(LOOKS))
+        assert (await held(ledger)).state == "claimed"
+        assert ledger.next_expiry() == math.inf
+
+    run(script)
+
+
+def test_a_claim_in_time_writes_nothing_before_its_object_is_seen() -> None:
+    """The hold outlives every look for it as it is."""
+
+    async def script() -> None:
+        ledger, _ = await started(ApiServer())
+        words = ConfirmingLedger(ledger, Stored())
+        await words.reserve_all([Wish(hold(), 0)], NOW)
+        before = ledger._view.kept(reservation_id(GANG))
+        assert await words.claim(reservation_id(GANG), "uid-1", NOW + 1)
+        assert ledger._view.kept(reservation_id(GANG)) == before
 
     run(script)
 
