@@ -29,13 +29,12 @@ from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Gang, Ref, Unbound, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
-from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -167,7 +166,7 @@ class Controller:
         world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
         self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
         long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
-        return replace(world, missing=long, idle=self._idle(world, now), limits=self._limits)
+        return replace(world, missing=long, idle=self._idle(world, now))
 
     def _idle(self, world: rules.World, now: float) -> frozenset[str]:
         """The reservations that no pod has used for as long as their namespace allows."""
@@ -176,11 +175,8 @@ class Controller:
         return frozenset(
             name
             for name, since in self._unused.items()
-            if now - since >= self._limits(namespace_of(gangs[name])).bound_within
+            if now - since >= world.limits(namespace_of(gangs[name])).bound_within
         )
-
-    def _limits(self, namespace: str) -> HoldLimits:
-        return self._queue.in_force()(namespace).holds
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
@@ -196,7 +192,7 @@ class Controller:
             case rules.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
             case rules.Lapse():
-                await self._lapse(action)
+                await self._lapse(action, world)
             case rules.MoveTo():
                 await self._move(action, world)
             case rules.LetIn(gang, reservation, pods):
@@ -220,13 +216,13 @@ class Controller:
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
 
-    async def _lapse(self, action: rules.Lapse) -> None:
+    async def _lapse(self, action: rules.Lapse, world: rules.World) -> None:
         """The workload names the reservation no more, or it would be made again."""
         gang, held = action.gang, action.reservation
         if gang.whole:
             await self._annotate(gang.ref, {RESERVATION: None})
         if await self._given_back(held):
-            seconds = self._limits(gang.ref.namespace).bound_within
+            seconds = world.limits(gang.ref.namespace).bound_within
             place = _place(held)
             text = f"no pod was on a node for {seconds:g} s (parameter holds.bound-within): {place} is free"
             log.info("lapsed %s: %s", held.gang, text)
