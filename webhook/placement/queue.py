@@ -64,8 +64,8 @@ def in_order(waiting: Iterable[WaitingGang], classes: PriorityClasses) -> tuple[
 
 def foreign_gates(group: PodGroup) -> tuple[str, ...]:
     """The scheduling gates of a gang's pods that others open: until then it cannot run, and holds nothing."""
-    named = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
-    return tuple(dict.fromkeys(gate for gate in named if gate != QUEUED_GATE))
+    gates = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
+    return tuple(dict.fromkeys(gate for gate in gates if gate != QUEUED_GATE))
 
 
 def plan_queue(

@@ -67,8 +67,8 @@ class ConfirmingLedger:
         if ends_early and not await self._ledger.prolong(reservation_id, now + HOLD_SECONDS, now):
             return False
         key = (reservation_id, owner_uid)
-        known = held.state == "claimed" and held.owner_uid == owner_uid
-        if not known and key not in self._following and len(self._following) < MAX_FOLLOWED:
+        is_claimed = held.state == "claimed" and held.owner_uid == owner_uid
+        if not is_claimed and key not in self._following and len(self._following) < MAX_FOLLOWED:
             task = asyncio.create_task(self._follow(held, owner_uid, now))
             self._following[key] = task
             task.add_done_callback(lambda _: self._following.pop(key, None))

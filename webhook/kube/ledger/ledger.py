@@ -129,8 +129,8 @@ class KubeLedger:
         """The live reservation with this id as it is in the API server now, None where a claim would find
         none, or find it withdrawn. Writes nothing."""
         async with _reachable():
-            known = self._view.kept(reservation_id)
-            if known is not None and not _is_claimed(known):  # a claim's patch would tell that it is gone
+            entry = self._view.kept(reservation_id)
+            if entry is not None and not _is_claimed(entry):  # a claim's patch would tell that it is gone
                 await self._view.look(reservation_id)
             entry = await self._judged(reservation_id, now)
         return entry.reservation if entry is not None else None

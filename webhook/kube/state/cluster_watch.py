@@ -151,7 +151,7 @@ class ClusterWatch(Watches):
     def uses(self, reservation: Reservation) -> bool:
         """Whether a pod on a node makes use of this reservation. Safe in any thread."""
         with self._lock:
-            return is_used(self._picture.now(), reservation)
+            return is_used(self._picture.snapshot(), reservation)
 
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""

@@ -141,9 +141,9 @@ class QueueWatch(Watches):
                 pods = self._pods.items.values()
                 return any(pod.ref.uid == uid and pod.ref.namespace == namespace for pod in pods)
             stores = self._by_kind.get(kind, [])
-            named = (store.items.get(f"{namespace}/{name}") for store in stores)
+            by_name = (store.items.get(f"{namespace}/{name}") for store in stores)
             # What was made by generateName was planned under another name than it is stored by.
-            works = chain(filter(None, named), (work for store in stores for work in store.items.values()))
+            works = chain(filter(None, by_name), (work for store in stores for work in store.items.values()))
             return any(w.ref.uid == uid and w.ref.namespace == namespace and not w.leaving for w in works)
 
     def _work(self, owner: str) -> Work | None:
