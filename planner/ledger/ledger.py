@@ -26,6 +26,14 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
         super().__init__(f"already held by {holder}")
 
 
+class Occupied(Exception):  # noqa: N818 - an outcome, and final
+    """`gang` is there and holds a place, `where`, which is not given up for another object of its name."""
+
+    def __init__(self, gang: str, where: str) -> None:
+        self.gang, self.where = gang, where
+        super().__init__(f"{gang} is there already, and holds {where or 'its nodes'}")
+
+
 class LedgerUnavailable(ReportedError):  # noqa: N818
     """The book cannot be read or written now (disk full, database locked); the message names the cause."""
 

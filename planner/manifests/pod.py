@@ -73,7 +73,12 @@ def shape_of(
         spread=spreads_of(spec, own, where.below("topologySpreadConstraints")),
         priority_class=text(spec.get("priorityClassName"), where.below("priorityClassName")),
         stated_priority=_stated_priority(spec, where.below("priority")),
+        gates=_gates(spec, where.below("schedulingGates")),
     )
+
+
+def _gates(spec: Mapping[str, object], where: Where) -> tuple[str, ...]:
+    return tuple(text(gate.get("name"), where) for gate in maps(spec.get("schedulingGates"), where))
 
 
 def _stated_priority(spec: Mapping[str, object], where: Where) -> int | None:

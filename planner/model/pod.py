@@ -154,8 +154,8 @@ class PodShape:
     labels). `alignment`: what the kubelet aligns to NUMA zones; None where only the sum is known.
     `labels` and `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its
     hard spread constraints; `priority_class`: the PriorityClass that it names, "" for none;
-    `stated_priority`: the number that it states itself, which counts for nothing. These five do not make
-    two shapes different.
+    `stated_priority`: the number that it states itself, which counts for nothing. `gates`: the
+    scheduling gates that it has from the start. These six do not make two shapes different.
     `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
     All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
@@ -173,6 +173,7 @@ class PodShape:
     spread: tuple[SpreadConstraint, ...] = field(default=(), compare=False)
     priority_class: str = field(default="", compare=False)
     stated_priority: int | None = field(default=None, compare=False)
+    gates: tuple[str, ...] = field(default=(), compare=False)
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
     stated: Resources | None = field(default=None, compare=False)

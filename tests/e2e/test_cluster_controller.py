@@ -44,8 +44,12 @@ def clean(serving: Replicas) -> Iterator[None]:
 def test_a_job_is_planned_held_claimed_and_bound_where_the_plan_put_it(serving: Replicas) -> None:
     """The reservation is an object with the Job's UID; its pods lie in its rack; the Job tells so."""
     stored = serving.api.create(JOBS, job("train", 3))
+    assert "research/Job/train" in reservations(serving.api)
+    claimed = "the claim, once a watch tells of the Job"
+    wait_until(
+        lambda: reservations(serving.api)["research/Job/train"]["status"]["state"] == "claimed", claimed
+    )
     held = reservations(serving.api)["research/Job/train"]
-    assert held["status"]["state"] == "claimed"
     assert held["status"]["ownerUID"] == stored["metadata"]["uid"]
     assert stored["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
     assert racks_of(running(serving, "train", 3)) == {held["status"]["where"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -56,13 +56,19 @@ def reservation_identity(held: Reservation) -> tuple[object, ...]:
     return held.id, held.fingerprint, held.assignments, held.domains
 
 
-def reserving(plan: WorkloadPlan | None, before: Iterable[Reservation]) -> tuple[LedgerStep, ...]:
-    """What the plan newly reserves; a replayed gang has just that already, among those `before`."""
+def reserving(
+    request: AdmissionRequest, plan: WorkloadPlan | None, before: Iterable[Reservation]
+) -> tuple[LedgerStep, ...]:
+    """What the plan newly reserves; a replayed gang has just that already, among those `before`.
+
+    An update's object has its UID already, by which the ledger knows who may change a place.
+    """
     if plan is None:
         return ()
     identities = [reservation_identity(held) for held in before]
+    owner_uid = _uid(request.old_object)
     return tuple(
-        Reserve(held, plan.snapshot.revision, headroom(plan.snapshot, held))
+        Reserve(replace(held, owner_uid=owner_uid), plan.snapshot.revision, headroom(plan.snapshot, held))
         for held in plan.reservations
         if reservation_identity(held) not in identities
     )

@@ -17,6 +17,7 @@ from webhook.admission.context import RequestContext
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
+from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
@@ -46,6 +47,7 @@ class PlanStep:
         self._read = read
         self._waiting = context.environment.waiting
         self._rivals = context.environment.rivals
+        self._settings = context.environment.settings
         self._first: dict[str, _FirstAnswer] = {}
 
     def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
@@ -64,7 +66,7 @@ class PlanStep:
         around = self.snapshot
         if grows(around, grown):  # its pods that run are in the seats that it keeps
             around = around.ended(grown.gangs[0].name)
-        plan = plan_in_turn(around, grown, self._waiting, self._rivals)
+        plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits)
         self.snapshot = plan.snapshot
         return replace(
             plan,
@@ -72,6 +74,9 @@ class PlanStep:
             whole=_is_whole(workload),
             preview=workload.suspended,
         )
+
+    def _limits(self, namespace: str) -> HoldLimits:
+        return self._settings(namespace).holds
 
     def _names_waiting(self) -> Iterator[str]:
         return (gang.group.name for gang in self._waiting())

@@ -98,6 +98,18 @@ def _tolerated(settings: Settings, text: str) -> Settings:
     return replace(settings, resources_tolerated=_TOLERATED[text])
 
 
+def _held_gpus(settings: Settings, text: str) -> Settings:
+    return replace(settings, holds=replace(settings.holds, gpus=int(text) if text else None))
+
+
+def _per_used(settings: Settings, text: str) -> Settings:
+    return replace(settings, holds=replace(settings.holds, per_used=float(text) if text else None))
+
+
+def _bound_within(settings: Settings, text: str) -> Settings:
+    return replace(settings, holds=replace(settings.holds, bound_within=float(text)))
+
+
 _ROWS = (
     SettingKey(
         "growing.pools",
@@ -109,6 +121,32 @@ _ROWS = (
         pattern=f"[ \\n]*({_POOL}( *\\n[ \\n]*{_POOL})*)?[ \\n]*",
         form="lines such as h100: nodes=16 nvidia.com/gpu=8 cpu=192 label:pool=h100 taint:gpu:NoSchedule",
         of_cluster=True,
+    ),
+    SettingKey(
+        "holds.bound-within",
+        "Seconds after which a gang that has no pod on a node loses the place that it holds; an event tells.",
+        _bound_within,
+        lambda settings: f"{settings.holds.bound_within:g}",
+        pattern=r"[1-9][0-9]{0,6}",
+        form="a number of seconds from 1 on",
+    ),
+    SettingKey(
+        "holds.gpus",
+        "GPUs that the gangs of a namespace may hold together, beside what its ResourceQuotas say of GPUs; "
+        "empty for no other limit. What goes beyond waits, and holds nothing.",
+        _held_gpus,
+        lambda settings: "" if settings.holds.gpus is None else str(settings.holds.gpus),
+        pattern=r"([0-9]{1,7})?",
+        form="a number of GPUs, or nothing for no limit",
+    ),
+    SettingKey(
+        "holds.per-used",
+        "GPUs that the gangs of a namespace may hold for each one that their pods use of them, which bounds "
+        "racks held whole for few pods; empty for no limit. A gang that may choose holds what it uses then.",
+        _per_used,
+        lambda settings: "" if settings.holds.per_used is None else f"{settings.holds.per_used:g}",
+        pattern=r"([1-9][0-9]{0,3}(\.[0-9]{1,3})?)?",
+        form="a number from 1 on such as 4 or 1.5, or nothing for no limit",
     ),
     SettingKey(
         "mode",

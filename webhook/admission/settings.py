@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.growth import GrowingPool
+from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
 from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]
@@ -32,13 +33,14 @@ class Settings:
     `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
     workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
     `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
-    tell.
+    tell. `holds`: how much its gangs may hold, and how long without a pod.
     """
 
     mode: Mode = "enforce"
     reserve: ReserveDefaults = NOBODY_CHOSE
     growing: tuple[GrowingPool, ...] = ()
     resources_tolerated: bool | None = None
+    holds: HoldLimits = NO_LIMITS
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The cluster with what these settings say of it."""

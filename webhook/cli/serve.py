@@ -31,6 +31,7 @@ from webhook.kube.api.client import ACCOUNT
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.runtime import ClusterRuntime
+from webhook.placement.hold import HOLD_SECONDS
 from webhook.policy.engine.model import PolicySet
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
@@ -215,8 +216,14 @@ async def _serve(args: argparse.Namespace) -> int:
             side.certificates = _in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
-        try_seconds = _of_deadline(args, TRY_SECONDS)
-        service = Service(policies, side.ledger, side, side.api.now, try_seconds=try_seconds)
+        service = Service(
+            policies,
+            side.claims,
+            side,
+            side.api.now,
+            try_seconds=_of_deadline(args, TRY_SECONDS),
+            hold_seconds=max(HOLD_SECONDS, _of_deadline(args, HOLD_SECONDS)),
+        )
         side.queue.in_force = service.settings
         webhook = _webhook(args, service)
         if side.recoveries is not None:

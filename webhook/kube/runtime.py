@@ -13,6 +13,7 @@ from typing import Any
 from prometheus_client import Histogram
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE, Environment
 from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.cel.libraries.authorizer import Access
@@ -24,6 +25,7 @@ from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.leader import Leader
 from webhook.kube.controller.node_taints import NodeTaints
+from webhook.kube.ledger.confirming import ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.reports import ReportWriter
@@ -34,7 +36,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class ClusterRuntime:
     api: Api
     watch: ClusterWatch
     ledger: KubeLedger
+    claims: ConfirmingLedger
+    """The same book for admission calls, whose words are confirmed first."""
     queue: QueueWatch
     params: ParamsWatch
     parameters: ParametersWatch
@@ -85,7 +89,9 @@ class ClusterRuntime:
         watch = ClusterWatch(api)
         queue = QueueWatch(api, watch.news.set, watch.priorities)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
-        side = cls(api, watch, KubeLedger(api, commit_seconds), queue, ParamsWatch(api), parameters, access)
+        ledger = KubeLedger(api, commit_seconds)
+        claims = ConfirmingLedger(ledger, partial(_stored, watch, queue))
+        side = cls(api, watch, ledger, claims, queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings
         await side.watch.start()
         await side.parameters.start()
@@ -112,6 +118,7 @@ class ClusterRuntime:
             await self.reports.close()
         await self.params.close()
         await self.parameters.close()
+        await self.claims.close()
         await self.ledger.close()
         await self.queue.close()
         await self.watch.close()
@@ -189,6 +196,13 @@ class ClusterRuntime:
         watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         read = next((path for watch in watches if (path := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")
+
+
+def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str) -> bool:
+    """Whether the API server has the object with this UID that a reservation is for, or its pods on nodes."""
+    if queue.stands(held.gang, uid):
+        return True
+    return kind_of(held.gang) in POD_GANGS and watch.uses(held)
 
 
 async def _led_as_chosen(parameters: ParametersWatch, controller: Controller) -> None:

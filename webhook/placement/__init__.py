@@ -8,6 +8,7 @@
 - `stated_amounts`: what the author of an object asked for, before policies
 - `eviction`: gangs for which their own scheduler makes room
 - `hold`: a place held for a gang until it claims it
+- `hold_limits`: how much the gangs of a namespace may hold
 - `taints`: domains that a gang holds whole, kept free of other pods
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `bandwidth_words`: what a place is worth, in a sentence

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.cluster.occupancy import carried
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
+from webhook.workloads.annotation_keys import namespace_of
 
-HOLD_SECONDS = 30.0
-"""Time to live of a reservation that no validating call has claimed, since the object was never stored. The
-API server makes that call within seconds of the mutating one; where it takes longer, the place is reserved
-again then, and where only the validating call is missing, the controller claims it (`ClaimFor`)."""
+HOLD_SECONDS = 10.0
+"""Time to live of a reservation whose object was not seen to be stored: nobody else may have the place so
+long for an object that never comes, be the call forged. The API server stores an object within seconds of the
+mutating call; where it takes longer, the place is reserved again by the validating call, and where that was
+missed too, by the controller (`Restore`). Where calls may take longer than `http.DEADLINE`, in proportion."""
 
 
-def hold_of(reservation: Reservation, now: float) -> Reservation:
+def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS) -> Reservation:
     """The reservation as it is held from now on, in seconds since the epoch."""
-    return replace(reservation, created=now, expires=now + HOLD_SECONDS)
+    return replace(reservation, created=now, expires=now + seconds)
+
+
+def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
+    """Whether a pod on a node makes use of a reservation: one of the gang's namespace, and for a gang with
+    devices one with devices, or a pod of nothing but the annotation would keep the place."""
+    pods = snapshot.bound
+    return any(
+        reservation.id in carried(pod)
+        and namespace_of(pod.name) == namespace_of(reservation.gang)
+        and (_has_devices(pod) or not _wants_devices(reservation))
+        for node in pods.carriers.get(reservation.id) or ()
+        for pod in pods.on(node)
+    )
+
+
+def _has_devices(pod: BoundPod) -> bool:
+    return bool(pod.claims or pod.gpu_groups) or any("/" in name for name in pod.requests)
+
+
+def _wants_devices(reservation: Reservation) -> bool:
+    return any("/" in name for _, amounts in reservation.requests for name in amounts)

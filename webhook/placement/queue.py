@@ -20,8 +20,10 @@ from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
+from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, within_limits
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
+from webhook.workloads.annotation_keys import QUEUED_GATE, namespace_of
 
 MAX_WAITING_PLANNED = 32
 """Waiting gangs that are planned for one newcomer; those behind them are left aside, so that a long queue
@@ -60,22 +62,34 @@ def in_order(waiting: Iterable[WaitingGang], classes: PriorityClasses) -> tuple[
     return tuple(sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created)))
 
 
+def foreign_gates(group: PodGroup) -> tuple[str, ...]:
+    """The scheduling gates of a gang's pods that others open: until then it cannot run, and holds nothing."""
+    gates = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
+    return tuple(dict.fromkeys(gate for gate in gates if gate != QUEUED_GATE))
+
+
 def plan_queue(
-    snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty
+    snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty, limits: Limits = no_limits
 ) -> tuple[list[QueueTurn], Snapshot]:
     """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
 
     What an admitted gang takes is taken from those behind it, and so is what the first gang without a place
-    would take on the emptied cluster: however many small gangs come, it is never delayed by them.
+    would take on the emptied cluster: however many small gangs come, it is never delayed by them. Nothing is
+    kept for one that waits for its own namespace's limits.
     """
+
+    def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
+        answer = plan(around, group)
+        return answer, reservation_for(around, group, answer) if answer.decision == "admitted" else None
+
     turns = []
     guarded = False
     for group in groups:
-        answer = plan(snapshot, group)
-        admitted = answer.decision == "admitted"
-        reservation = reservation_for(snapshot, group, answer) if admitted else None
+        answer, reservation = place(snapshot, group)
+        bounds = limits(namespace_of(group.name))
+        answer, reservation = within_limits(snapshot, group, answer, bounds, place, reservation)
         kept = reservation
-        if answer.decision == "queued" and not guarded:
+        if answer.decision == "queued" and answer.reason != HOLD_LIMIT and not guarded:
             kept, guarded = when_empty(snapshot, group), True
         if kept is not None:
             snapshot = snapshot.with_reservation(kept)
@@ -84,13 +98,18 @@ def plan_queue(
 
 
 def plan_in_turn(
-    snapshot: Snapshot, workload: Workload, waiting: Callable[[], Sequence[WaitingGang]], rivals: int = 0
+    snapshot: Snapshot,
+    workload: Workload,
+    waiting: Callable[[], Sequence[WaitingGang]],
+    rivals: int = 0,
+    limits: Limits = no_limits,
 ) -> WorkloadPlan:
     """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
 
     A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
-    straight = plan_workload(snapshot, workload, rivals)
+    own = limits(workload.name.partition("/")[0])
+    straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
@@ -106,7 +125,7 @@ def plan_in_turn(
     ]
     if not ahead:
         return straight
-    turned = plan_workload(with_waiting_gangs(snapshot, ahead), workload, rivals)
+    turned = plan_workload(with_waiting_gangs(snapshot, ahead, limits), workload, rivals, own)
     placed = tuple(
         _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
     )
@@ -116,9 +135,36 @@ def plan_in_turn(
     return WorkloadPlan(placed, snapshot)
 
 
-def with_waiting_gangs(snapshot: Snapshot, ahead: Iterable[WaitingGang]) -> Snapshot:
+def _until_opened(snapshot: Snapshot, workload: Workload, planned: WorkloadPlan) -> WorkloadPlan:
+    """The plan in which gangs that wait for others' gates hold nothing that they do not hold already."""
+    if not workload.holds or not any(map(foreign_gates, workload.gangs)):
+        return planned
+    placed = tuple(map(_gated_by_others, planned.placed))
+    for gang_plan in placed:
+        if gang_plan.reservation is not None:
+            snapshot = snapshot.with_reservation(gang_plan.reservation)
+    return WorkloadPlan(placed, snapshot)
+
+
+def _gated_by_others(gang_plan: GangPlan) -> GangPlan:
+    answer, gates = gang_plan.answer, foreign_gates(gang_plan.group)
+    if not gates or answer.decision != "admitted" or answer.replayed:
+        return gang_plan
+    where = "/".join(answer.domain) or "the free nodes"
+    message = (
+        f"its pods have the scheduling gate {', '.join(gates)}, which others open: it holds nothing until "
+        f"then, and is planned then. Now it would fit in {where}"
+    )
+    waits = Answer(answer.gang, "queued", reason="GatedByOthers", message=message, warnings=answer.warnings)
+    return GangPlan(gang_plan.group, waits)
+
+
+def with_waiting_gangs(
+    snapshot: Snapshot, ahead: Iterable[WaitingGang], limits: Limits = no_limits
+) -> Snapshot:
     """The snapshot in which waiting gangs hold what must not be taken from them."""
-    return plan_queue(snapshot, (gang.group for gang in islice(ahead, MAX_WAITING_PLANNED)), _remembered)[1]
+    groups = (gang.group for gang in islice(ahead, MAX_WAITING_PLANNED))
+    return plan_queue(snapshot, groups, _remembered, limits)[1]
 
 
 def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:

@@ -23,6 +23,7 @@ from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from webhook.placement.eviction import may_evict
+from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
 from webhook.workloads import KINDS, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION, kind_of
 
@@ -164,18 +165,27 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
         return workload
 
 
-def plan_workload(snapshot: Snapshot, workload: Workload, rivals: int = 0) -> WorkloadPlan:
-    """Plan every gang of a workload, in order, while `rivals` others are planned (`plan_aside`)."""
+def plan_workload(
+    snapshot: Snapshot, workload: Workload, rivals: int = 0, limits: HoldLimits = NO_LIMITS
+) -> WorkloadPlan:
+    """Plan every gang of a workload, in order, while `rivals` others are planned (`plan_aside`). `limits` are
+    those of its namespace."""
+
+    def place(snapshot: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
+        answer = plan_aside(snapshot, group, rivals)
+        return answer, reservation_for(snapshot, group, answer) if workload.holds else None
+
     placed: list[GangPlan] = []
     before = snapshot
     for group in with_claims(snapshot, workload).gangs:
-        answer = plan_aside(snapshot, group, rivals)
+        answer, reservation = place(snapshot, group)
         smaller = members_known(workload, group)
         if answer.decision == "rejected" and smaller is not group:
-            group, answer = smaller, plan_aside(snapshot, smaller, rivals)
+            group = smaller
+            answer, reservation = place(snapshot, group)
         if answer.decision == "queued" and may_evict(snapshot, group):
             answer = replace(answer, evicts=True)
-        reservation = reservation_for(snapshot, group, answer) if workload.holds else None
+        answer, reservation = within_limits(snapshot, group, answer, limits, place, reservation)
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
         placed.append(GangPlan(group, answer, reservation))

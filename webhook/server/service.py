@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied, Taken
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
@@ -31,7 +31,7 @@ from webhook.admission.ledger_steps import (
 )
 from webhook.admission.parameters import NO_PARAMETERS
 from webhook.admission.settings import Settings
-from webhook.placement.hold import hold_of
+from webhook.placement.hold import HOLD_SECONDS, hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
@@ -66,15 +66,22 @@ ANSWER_SHARE = 1 / 8
 the way back. A decision that would need it is ended, and answered in words."""
 
 
+BUSY_SHARE = 1 / 4
+"""Of the time that a decision had, how much of a core it had at least where it is the object that asks for
+too much. With less it is the machine that is busy, or this process: another time the object is decided."""
+
+
 @dataclass(slots=True)
 class CallTime:
     """Until when a call is worth deciding, by the monotonic clock.
 
-    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work.
+    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work. `worked`: seconds of
+    a core that its decisions had.
     """
 
     until: float = math.inf
     ended: bool = False
+    worked: float = 0.0
 
     def over(self) -> bool:
         """Whether a decision for it is to end now."""
@@ -112,6 +119,8 @@ class Service:
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
+    hold_seconds: float = HOLD_SECONDS
+    """How long a place is held for an object that is not stored yet: longer than a call may take."""
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
     """What gives back the places of calls that ended before their answers."""
 
@@ -133,6 +142,8 @@ class Service:
             except Conflict as conflict:
                 holder, lost = conflict.holder, lost + 1
                 continue
+            except Occupied as error:
+                return self._refused(request, 409, "AlreadyExists", f"{error}; delete it first")
             except LedgerUnavailable as error:
                 return self._refused(
                     request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"
@@ -140,6 +151,8 @@ class Service:
             except Crowded:
                 message = f"too many calls of {_flow(request)} wait for a decision; apply again in a moment"
                 return self._refused(request, 429, "TooManyRequests", message)
+            if decision.late and call.worked < BUSY_SHARE * (call.until - started):
+                return self._too_busy(request, call, call.until - started)
             return replace(decision, tries=lost + 1)
         message = (
             f"the place was taken again and again for {self.try_seconds:g} s while it was being reserved, "
@@ -153,6 +166,11 @@ class Service:
         refused = Decision(response, request.object, revision=self.policies.current.revision)
         _, environment = self.surroundings()
         return in_mode(environment.mode(request), refused)
+
+    def _too_busy(self, request: AdmissionRequest, call: CallTime, had: float) -> Decision:
+        worked = f"{1000 * call.worked:.0f} ms of the {had:.1f} s that it may take were worked on it"
+        message = f"the webhook has too much to do: {worked}; apply again in a moment"
+        return self._refused(request, 429, "TooManyRequests", message)
 
     async def _surroundings_seen(self, request: AdmissionRequest) -> None:
         """Wait until the request's namespace and its object's controller have been seen here as well.
@@ -243,7 +261,9 @@ class Service:
             policies, environment = self.surroundings()
             rivals = len(unread) + RIVALS_BY_LOSS * lost
             environment = replace(environment, rivals=rivals, late=call.over)
+            worked = time.thread_time()
             decision = decide(request, policies, snapshot, phase, environment)
+            call.worked += time.thread_time() - worked
             relied = _relied(decision, unread)
             new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
             if request.dry_run or relied or not new:
@@ -256,7 +276,7 @@ class Service:
         """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that is claimed."""
         now = self.clock()
         wishes = [
-            Wish(hold_of(step.reservation, now), step.planned_on, step.headroom)
+            Wish(hold_of(step.reservation, now, self.hold_seconds), step.planned_on, step.headroom)
             for step in decision.steps
             if isinstance(step, Reserve)
         ]

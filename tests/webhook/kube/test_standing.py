@@ -13,8 +13,7 @@ from planner.model.reservation import Book, reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.state.test_workload_watch import watch_of
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
-from webhook.kube.controller.controller import no_namespace
-from webhook.kube.controller.world import world_of
+from webhook.kube.controller.world import no_namespace, world_of
 from webhook.kube.standing import GangStanding, standings
 
 

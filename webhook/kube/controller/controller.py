@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -21,10 +21,10 @@ from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import let_in
 from webhook.kube.controller.node_taints import NodeTaints
-from webhook.kube.controller.pace import PositionPace
+from webhook.kube.controller.pace import Lasting, PositionPace
 from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.controller.scheduler_words import TOLD_SECONDS, scheduler_words
-from webhook.kube.controller.world import world_of
+from webhook.kube.controller.world import no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Gang, Ref, Unbound, gangs_of
@@ -35,36 +35,27 @@ from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
 """After a change, so that what comes together is looked at together."""
 
-
 IDLE_SECONDS = 5.0
 """Between two looks where nothing seems to change: time passes, and holds expire."""
-
 
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
 back a moment before the watch tells of it."""
 
-
 MOST_REST = 3.0
 """Seconds between two looks at most, while things change and each look takes long."""
-
 
 AT_ONCE = 16
 """Pods that are let in at the same time."""
 
 
 log = logging.getLogger("bayplan")
-
-
-def no_namespace(names: Iterable[str]) -> frozenset[str]:
-    """Every namespace is enforced."""
-    return frozenset()
 
 
 class Controller:
@@ -102,8 +93,8 @@ class Controller:
         """When the scheduler of each gang was asked why it binds no pods."""
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
-        self._missing: dict[str, float] = {}
-        """Since when each gang has named a reservation that is not in the book."""
+        self._unused, self._missing = Lasting(), Lasting()
+        """Claimed reservations of which no pod is on a node; gangs whose reservation is not in the book."""
 
     async def lead(self) -> None:
         """Look at workloads and waiting pods, and keep everything as it should be."""
@@ -119,12 +110,13 @@ class Controller:
                 await self._fence.close()
 
     async def _look(self) -> None:
-        """A round, and a rest until there is news."""
+        """A round, and a rest until there is news, or a hold expires."""
         began = time.monotonic()
         await self._round()
         took = time.monotonic() - began
         with suppress(TimeoutError):
-            async with asyncio.timeout(IDLE_SECONDS):  # `wait_for` of Python 3.11 loses a cancellation
+            rest = min(IDLE_SECONDS, self._ledger.next_expiry() - self._clock())
+            async with asyncio.timeout(max(rest, 0.0)):  # `wait_for` of Python 3.11 loses a cancellation
                 await self._watch.news.wait()
         # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
         await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
@@ -166,12 +158,18 @@ class Controller:
         assert picture is not None, "the watch is synced"
         book = await self._ledger.book(now)
         world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
-        self._missing = {name: self._missing.get(name, now) for name in rules.bereft(world)}
-        long = frozenset(name for name, since in self._missing.items() if now - since >= VANISHED_SECONDS)
+        namespaces = {held.id: namespace_of(held.gang) for held in book.reservations}
         gangs = {held.gang for held in book.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
-        return replace(world, missing=long, left=dict(self._left))
+        return replace(
+            world,
+            missing=self._missing.beyond(rules.bereft(world), now, lambda _: VANISHED_SECONDS),
+            left=dict(self._left),
+            idle=self._unused.beyond(
+                rules.unused(world), now, lambda name: world.limits(namespaces[name]).bound_within
+            ),
+        )
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
         match action:
@@ -186,6 +184,8 @@ class Controller:
                         )
             case rules.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
+            case rules.Lapse():
+                await self._lapse(action, world)
             case rules.MoveTo():
                 await self._move(action, world)
             case rules.LeftUnbound(gang, pods):
@@ -212,6 +212,20 @@ class Controller:
                 if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
+
+    async def _lapse(self, action: rules.Lapse, world: rules.World) -> None:
+        """The workload names the reservation no more, or it would be made again."""
+        gang, held = action.gang, action.reservation
+        if gang.whole:
+            await self._annotate(gang.ref, {RESERVATION: None})
+        if await self._given_back(held):
+            seconds = world.limits(gang.ref.namespace).bound_within
+            place = _place(held)
+            text = f"no pod was on a node for {seconds:g} s (parameter holds.bound-within): {place} is free"
+            if unbound := [pod for pod in gang.pods if pod.verdict]:
+                text += f"; {await scheduler_words(self._api, unbound)}"
+            log.info("lapsed %s: %s", held.gang, text)
+            await self._recorder.tell(gang.ref, "Lapsed", f"{text}; apply it anew for a place", warning=True)
 
     async def _given_back(self, reservation: Reservation) -> bool:
         """Whether it was released now; False where it is gone already.
@@ -325,8 +339,8 @@ class Controller:
         held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
         await self._annotate(gang.ref, _annotations(book, held))
 
-    async def _annotate(self, ref: Ref, notes: Json) -> None:
-        """Annotations of a workload; none where it is gone."""
+    async def _annotate(self, ref: Ref, notes: Mapping[str, str | None]) -> None:
+        """Annotations of a workload; none where it is gone. None takes one away."""
         row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
         try:
             await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})

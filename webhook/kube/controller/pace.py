@@ -1,11 +1,12 @@
-"""How often gangs that wait are told their position: the head of the queue soon, its tail seldom. Pure.
+"""When the controller acts on what it sees: gangs that wait are told their position, the head of the queue
+soon and its tail seldom; and what may only seem so is acted on when it lasts. Pure.
 
 Each change of a long queue would otherwise be as many events as gangs wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 NEAR = 8
 """Positions from the head that are told a change soon."""
@@ -32,3 +33,15 @@ class PositionPace:
     def forget_all_but(self, waiting: Collection[str]) -> None:
         """Forget the gangs that wait no longer."""
         self._told_at = {gang: told_at for gang, told_at in self._told_at.items() if gang in waiting}
+
+
+class Lasting:
+    """Since when each name has been seen without a break, in seconds of the caller's clock."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def beyond(self, names: Collection[str], now: float, patience: Callable[[str], float]) -> frozenset[str]:
+        """The names that have been seen for `patience` seconds or longer; all others are forgotten."""
+        self._since = {name: self._since.get(name, now) for name in names}
+        return frozenset(name for name, since in self._since.items() if now - since >= patience(name))

@@ -1,7 +1,8 @@
 """What the controller should do now: from what is to a list of actions. Pure: no I/O, no clock.
 
 The rules, in their order:
-1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it.
+1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it; a
+   claimed place of which no pod is on a node for too long lapses.
    In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
    and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
@@ -30,6 +31,8 @@ from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
+from webhook.placement.hold import is_used
+from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
     terms_of_annotation,
@@ -40,8 +43,9 @@ from webhook.placement.queue import place_when_empty, plan_queue, queue_key
 from webhook.placement.workload_plan import short_of_place
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
-GRACE_SECONDS = 60.0
-"""How long a reservation may be there before its workload: the validating pass comes before the storing."""
+GRACE_SECONDS = 10.0
+"""How long a claimed reservation may be there before the leader sees its workload: whoever claimed it has
+seen the workload in a watch of its own, which may be ahead of the leader's by a moment."""
 
 
 MAX_PLANNED = 64
@@ -53,9 +57,11 @@ position only."""
 class World:
     """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
 
-    `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
+    `seen`: the ids of reservations whose gang was once seen.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
     `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
+    `idle`: reservations of which no pod has been on a node for longer than its namespace may (`unused`).
+    `limits`: what the gangs of a namespace may hold.
     """
 
     snapshot: Snapshot
@@ -67,11 +73,8 @@ class World:
     missing: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     left: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    @property
-    def bound(self) -> frozenset[str]:
-        """The reservations that pods on nodes name."""
-        return frozenset(name for pod in self.snapshot.pods for name in pod.reservation.split(",") if name)
+    idle: frozenset[str] = frozenset()
+    limits: Limits = no_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,14 @@ class Release:
 @dataclass(frozen=True, slots=True)
 class ClaimFor:
     """The hold's gang is there: it no longer expires."""
+
+    reservation: Reservation
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class Lapse:
+    """Take a place back from a gang whose pods do not come onto nodes."""
 
     reservation: Reservation
     gang: Gang
@@ -185,6 +196,7 @@ Action = (
     TellSize
     | Release
     | ClaimFor
+    | Lapse
     | MoveTo
     | Follow
     | LeftUnbound
@@ -201,7 +213,7 @@ def reconcile(world: World) -> list[Action]:
     """Everything that is to be done now, in order."""
     gangs = gangs_of(world.works, world.pods)
     actions: list[Action] = []
-    snapshot = world.snapshot
+    snapshot, lapsed = world.snapshot, set[str]()
     for reservation in world.snapshot.reservations:
         gang = gangs.get(reservation.gang)
         why = _over(world, reservation, gang)
@@ -210,13 +222,21 @@ def reconcile(world: World) -> list[Action]:
             snapshot = snapshot.without(reservation.gang)
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             actions.append(ClaimFor(reservation, gang))
+        elif gang is not None and reservation.id in world.idle:
+            actions.append(Lapse(reservation, gang))
+            snapshot = snapshot.without(reservation.gang)
+            lapsed.add(reservation.gang)
     actions += _ungated(world, gangs)
     actions += [
         TellSize(work.ref, work.size_left)
         for work in world.works
         if work.size_left and not work.finished and work.ref.namespace not in world.observed
     ]
-    gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
+    gangs = {
+        name: gang
+        for name, gang in gangs.items()
+        if namespace_of(name) not in world.observed and name not in lapsed
+    }
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
@@ -235,7 +255,7 @@ def reconcile(world: World) -> list[Action]:
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
     ]
     waiting = [gang for gang in left if gang.queued and gang.group.on_unavailable == "queue"]
-    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting])
+    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting], world.limits)
 
 
 def bereft(world: World) -> frozenset[str]:
@@ -265,16 +285,24 @@ def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
 def alive(world: World) -> frozenset[str]:
     """The ids of the reservations whose gang is there now: the controller remembers them as seen."""
     names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
-    bound = world.bound
-    return frozenset(r.id for r in world.snapshot.reservations if r.gang in names or r.id in bound)
+    held = world.snapshot.reservations
+    return frozenset(r.id for r in held if r.gang in names or is_used(world.snapshot, r))
 
 
-def queue(snapshot: Snapshot, waiting: Iterable[Gang]) -> list[Action]:
-    """Who of those that wait is let in, and the position of the others."""
+def unused(world: World) -> frozenset[str]:
+    """The ids of claimed reservations that no pod on a node makes use of."""
+    claimed = (held for held in world.snapshot.reservations if held.expires is None)
+    return frozenset(held.id for held in claimed if not is_used(world.snapshot, held))
+
+
+def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits) -> list[Action]:
+    """Who of those that wait is let in, and the position of the others. Those whose pods wait for others too
+    are none of them: they are planned when nothing else holds them back."""
     classes = snapshot.base.priorities
-    ordered = sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created))
+    ready = (gang for gang in waiting if not gang.held_back)
+    ordered = sorted(ready, key=lambda gang: queue_key(classes, gang.group, gang.created))
     planned = ordered[:MAX_PLANNED]
-    turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty)
+    turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty, limits)
     admits: list[Action] = []
     left: list[tuple[Gang, Answer | None]] = []
     short = short_of_place((gang.group, turn.answer) for gang, turn in zip(planned, turns, strict=True))
@@ -300,9 +328,10 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     kind = kind_of(reservation.gang)
     if gang is not None and gang.finished:
         return "finished"
-    if namespace_of(reservation.gang) in world.observed and reservation.id not in world.bound:
+    used = is_used(world.snapshot, reservation)
+    if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
-    if gang is not None or reservation.id in world.bound:
+    if gang is not None or used:
         return ""
     if kind not in POD_GANGS and kind not in world.kinds:
         return ""

@@ -12,6 +12,11 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.workloads.annotation_keys import namespace_of
 
 
+def no_namespace(names: Iterable[str]) -> frozenset[str]:
+    """Every namespace is enforced."""
+    return frozenset()
+
+
 def world_of(
     picture: Snapshot,
     book: Book,
@@ -32,12 +37,14 @@ def world_of(
         *(pod.ref.namespace for pod in pods),
         *(namespace_of(held.gang) for held in book.reservations),
     )
+    settings = queue.in_force()
     return World(
-        queue.in_force()("").of(picture).with_book(book),
+        settings("").of(picture).with_book(book),
         works,
         pods,
         frozenset(row.name for row in WATCHED),
         seen,
         now,
         observed=observed(namespaces),
+        limits=lambda namespace: settings(namespace).holds,
     )

@@ -111,6 +111,14 @@ def claimed(entry: Entry, owner_uid: str) -> Json:
     }
 
 
+def prolonged(entry: Entry, expires: float) -> Json:
+    """The merge patch of a hold that lives until then, on the condition that nothing changed since."""
+    return {
+        "metadata": {"resourceVersion": str(entry.version)},
+        "status": {"expires": expires, "since": entry.order},
+    }
+
+
 def _summary(reservation: Reservation) -> Json:
     """What the printer columns show besides: the domain in one word, nodes used, GPUs."""
     requests = dict(reservation.requests)

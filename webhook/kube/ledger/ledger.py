@@ -20,8 +20,9 @@ from planner.model.reservation import Book, Reservation
 from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import documents
-from webhook.kube.ledger.proposals import COMMIT_SECONDS, Proposals
-from webhook.kube.ledger.view import Again, BookView, lives, path
+from webhook.kube.ledger.documents import Entry
+from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keeps_none
+from webhook.kube.ledger.view import Again, BookView, lives
 
 UNDO_SECONDS = 2.0
 """How long a replica that stops waits for what is being withdrawn; what stays expires."""
@@ -88,9 +89,9 @@ class KubeLedger:
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
-    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take all of these, or none and raise `Conflict`; `planner.ledger.conflicts` has the
-        rules.
+    async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
+        """Take all of these, or none and raise `Conflict`, or `Occupied` where a gang would lose a place that
+        `keeps` keeps; `planner.ledger.conflicts` has the rules.
 
         Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
         """
@@ -98,29 +99,49 @@ class KubeLedger:
             if wish.reservation.mode == "none":
                 raise ValueError(f"reservation {wish.reservation.id}: mode none reserves nothing")
         async with _reachable():
-            return await self._proposals.take(wishes, now)
+            return await self._proposals.take(wishes, now, keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
         """The workload exists: the hold no longer expires. False where none is live."""
         async with _reachable():
-            while True:
-                entry = await self._view.find(reservation_id)
-                held = entry.reservation if entry is not None else None
-                if entry is None or held is None or not lives(held, now):
-                    return False
-                if held.state == "claimed" and held.owner_uid == owner_uid:
+            while (entry := await self._judged(reservation_id, now)) is not None:
+                held = entry.reservation
+                if held is not None and held.state == "claimed" and held.owner_uid == owner_uid:
                     return True
-                if not entry.since and not await self._proposals.hold(entry):
-                    return False
-                try:
-                    patch = documents.claimed(entry, owner_uid)
-                    self._view.objects.stored(await self._api.merge(path(reservation_id), patch))
-                except ApiError as error:
-                    if error.status not in (404, 409):
-                        raise
-                    await self._view.look(reservation_id)
-                    continue
-                return True
+                with suppress(Again):
+                    await self._view.merge(reservation_id, documents.claimed(entry, owner_uid))
+                    return True
+        return False
+
+    async def prolong(self, reservation_id: str, expires: float, now: float) -> bool:
+        """The hold lives until then, seconds since the epoch, if not longer. False where none is live."""
+        async with _reachable():
+            while (entry := await self._judged(reservation_id, now)) is not None:
+                held = entry.reservation
+                if held is None or held.expires is None or held.expires >= expires:
+                    return True
+                with suppress(Again):
+                    await self._view.merge(reservation_id, documents.prolonged(entry, expires))
+                    return True
+        return False
+
+    async def judged(self, reservation_id: str, now: float) -> Reservation | None:
+        """The live reservation with this id as it is in the API server now, None where a claim would find
+        none, or find it withdrawn. Writes nothing."""
+        async with _reachable():
+            entry = self._view.kept(reservation_id)
+            if entry is not None and not _is_claimed(entry):  # a claim's patch would tell that it is gone
+                await self._view.look(reservation_id)
+            entry = await self._judged(reservation_id, now)
+        return entry.reservation if entry is not None else None
+
+    async def _judged(self, reservation_id: str, now: float) -> Entry | None:
+        """What is live under an id, and not a proposal that will be withdrawn for an earlier one."""
+        entry = await self._view.find(reservation_id)
+        if entry is None or entry.reservation is None or not lives(entry.reservation, now):
+            return None
+        stands = entry.since or _is_claimed(entry) or await self._proposals.hold(entry)
+        return entry if stands else None
 
     async def release(self, reservation_id: str) -> bool:
         """Give it back. False where there was none."""
@@ -154,6 +175,19 @@ class KubeLedger:
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)
+
+    def next_expiry(self) -> float:
+        """When the next hold expires, seconds since the epoch, as the watch tells; infinite for none."""
+        return self._view.next_expiry()
+
+    def find(self, reservation_id: str) -> Reservation | None:
+        """The reservation with this id as the watch tells it, expired or not, judged or not."""
+        entry = self._view.kept(reservation_id)
+        return entry.reservation if entry is not None else None
+
+
+def _is_claimed(entry: Entry) -> bool:
+    return entry.reservation is not None and entry.reservation.state == "claimed"
 
 
 @asynccontextmanager

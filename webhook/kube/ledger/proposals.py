@@ -9,12 +9,12 @@ One write each, and no order but that in which etcd stored them (docs/decisions/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, moved
-from planner.ledger.ledger import Conflict, LedgerUnavailable, Taken
+from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, Taken
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger import documents
@@ -34,6 +34,15 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
 """Seconds between tries where somebody else was faster, or the API server does not answer; doubling."""
 
 
+Keeps = Callable[[Reservation, Reservation], bool]
+"""Whether a gang's place that is there is kept, whatever else is wanted for the gang."""
+
+
+def keeps_none(former: Reservation, wanted: Reservation) -> bool:
+    """Every gang may be given another place."""
+    return False
+
+
 _NEWEST = 2**62
 """Later than every object: what the call itself takes."""
 
@@ -45,6 +54,7 @@ class _Call:
 
     wishes: tuple[Wish, ...]
     now: float
+    keeps: Keeps
     wanted: tuple[Reservation, ...] = ()
     written: dict[str, Reservation] = field(default_factory=dict)
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,9 +82,10 @@ class Proposals:
         self.undoing: set[asyncio.Task[None]] = set()
         """What withdraws the proposals of calls that ended without an answer."""
 
-    async def take(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take them all, or raise `Conflict` or `LedgerUnavailable` and leave nothing."""
-        call = _Call(tuple(wishes), now)
+    async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
+        """Take them all, or raise `Conflict`, `LedgerUnavailable` or, for a place that `keeps` keeps,
+        `Occupied`, and leave nothing."""
+        call = _Call(tuple(wishes), now, keeps)
         pause, why = FIRST_PAUSE, "the API server is too slow; retry"
         try:
             async with asyncio.timeout(self._seconds):
@@ -121,8 +132,8 @@ class Proposals:
             own = frozenset(call.written)
             for place in written:
                 await self._judge_proposal(place, own)
-            held = [await self._settled(place) for place in written]
-        except (Conflict, Again):
+            held = [await self._settled(call, place) for place in written]
+        except (Conflict, Occupied, Again):
             await self._withdraw(call)
             self._settle(call)
             raise
@@ -223,6 +234,7 @@ class Proposals:
         wanted, view = place.reservation, self._view
         former = view.objects.entries.get(wanted.id)
         if former is not None and former.reservation is not None:
+            _check_kept(call, former.reservation, place.wish.reservation)
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
         if former is not None and former.reservation is None:  # it says nothing that counts
@@ -256,14 +268,19 @@ class Proposals:
             await self._look_up(holder)
             looked_at.add(holder)
 
-    async def _settled(self, place: _Place) -> Reservation:
-        """The reservation as the book has it; a gang that proposed another place leaves its former one."""
+    async def _settled(self, call: _Call, place: _Place) -> Reservation:
+        """The reservation as the book has it; a gang that proposed another place leaves its former one.
+
+        That may have been claimed since the proposal. The write counts only for the version that was looked
+        at, so no place that is kept is ever written over.
+        """
         entry, wanted = place.entry, place.reservation
         assert entry is not None, "what is settled was written"
         while documents.is_next(entry.name):
             former = self._view.kept(wanted.id)
             if former is None or former.reservation is None:
                 raise Again  # released meanwhile
+            _check_kept(call, former.reservation, place.wish.reservation)
             wanted = moved(former.reservation, place.wish.reservation)
             with suppress(Again):  # else claimed meanwhile, which it stays
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
@@ -295,3 +312,9 @@ class Proposals:
         with suppress(Unreachable):
             for name in call.written:
                 await self._view.look(name)
+
+
+def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:
+    """Raises `Occupied` where the call may not take a gang's place away; `wanted` as its caller asked."""
+    if call.keeps(former, wanted):
+        raise Occupied(former.gang, "/".join(former.domain))

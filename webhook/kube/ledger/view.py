@@ -7,6 +7,7 @@ then nothing that was written before is unknown.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -60,6 +61,12 @@ class BookView:
         for entry in list(self.objects.entries.values()):
             if entry.reservation is not None and not lives(entry.reservation, now):
                 yield entry
+
+    def next_expiry(self) -> float:
+        """When the next hold expires, seconds since the epoch; infinite for none."""
+        entries = self.objects.entries.values()
+        held = (entry.reservation.expires for entry in entries if entry.reservation is not None)
+        return min((expires for expires in held if expires is not None), default=math.inf)
 
     def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
         """What may be in the way of a reservation: all that is known, or what was written `before` it."""

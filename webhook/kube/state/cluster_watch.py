@@ -25,6 +25,7 @@ from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.priority import PriorityClasses
+from planner.model.reservation import Reservation
 from webhook.admission.environment import Environment, pod_groups
 from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json
@@ -33,6 +34,7 @@ from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.live_snapshot import LiveSnapshot
 from webhook.kube.state.scheduler_watch import SchedulerWatch
+from webhook.placement.hold import is_used
 
 log = logging.getLogger("bayplan")
 
@@ -145,6 +147,11 @@ class ClusterWatch(Watches):
         """Whether the pod NAMESPACE/NAME is on a node, and has not ended. Safe in any thread."""
         with self._lock:
             return self._pods.knows(key)
+
+    def uses(self, reservation: Reservation) -> bool:
+        """Whether a pod on a node makes use of this reservation. Safe in any thread."""
+        with self._lock:
+            return is_used(self._picture.snapshot(), reservation)
 
     def left_out(self) -> dict[str, str]:
         """Why objects are not in the picture, by key."""

@@ -15,6 +15,7 @@ from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
+from webhook.placement.queue import foreign_gates
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
@@ -102,6 +103,8 @@ class Unbound:
     notes: tuple[PlacementAnnotation, ...] = ()
     verdict: str = ""
     pod_group: str = ""
+    held_back: bool = False
+    """It waits at a gate that others open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,8 @@ class Gang:
     ids: tuple[str, ...] = ()
     """The reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
+    held_back: bool = False
+    """Whether its pods, or before there are any its templates, have gates that others open."""
 
     @property
     def name(self) -> str:
@@ -172,16 +177,18 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     # go too. A set that was annotated as one may be none any more (`_gang_of`).
     of_replica = replica not in ("", annotations.get(GANG_OF))
     alone = not of_replica and not is_of_gang(item, workload.owner)
+    gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),
         _owner(item),
-        any(gate.get("name") == QUEUED_GATE for gate in spec.get("schedulingGates") or []),
+        QUEUED_GATE in gates,
         ids_in(annotations),
         str(annotations.get(POD_SET, "")),
         replica,
         as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,
         (note,) if note.decision else (),
+        held_back=any(gate != QUEUED_GATE for gate in gates),
         verdict=_verdict(item),
         pod_group=str(annotations.get(KAI_GROUP, "")),
     )
@@ -212,6 +219,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
                 work.failed,
                 notes=work.notes,
                 ids=() if work.leaving else work.ids,
+                held_back=bool(foreign_gates(group)),
             )
     members: dict[str, list[Unbound]] = {}
     for pod in pods:
@@ -222,7 +230,8 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         gang = result.get(name) or _of_pods(fellows)
         gated = any(pod.gated for pod in fellows)
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated)
+        held_back = any(pod.held_back for pod in fellows)
+        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated, held_back=held_back)
     return result
 
 

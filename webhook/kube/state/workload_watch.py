@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
@@ -22,6 +23,7 @@ from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
 from webhook.placement.queue import WaitingGang, in_order
 from webhook.workloads import WorkloadKind
+from webhook.workloads.annotation_keys import POD_GANGS
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that no scheduler has bound yet."""
@@ -92,6 +94,7 @@ class QueueWatch(Watches):
                 WaitingGang(gang.group, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
                 if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
+                if not gang.held_back  # it keeps nobody waiting
             )
             queue = in_order(waiting, classes)
             self._last_queue = changes, classes, queue
@@ -128,6 +131,20 @@ class QueueWatch(Watches):
         stores = self._by_kind.get(kind, [])
         with self._lock:
             return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
+
+    def stands(self, gang: str, uid: str) -> bool:
+        """Whether an object with this UID that may be the gang's is stored and is not being deleted: one of
+        the kind and namespace in the gang's name, for gangs of pods a pod. Safe in any thread."""
+        namespace, kind, name = gang.split("/")[:3] if gang.count("/") > 1 else (gang, "", "")
+        with self._lock:
+            if kind in POD_GANGS:
+                pods = self._pods.items.values()
+                return any(pod.ref.uid == uid and pod.ref.namespace == namespace for pod in pods)
+            stores = self._by_kind.get(kind, [])
+            by_name = (store.items.get(f"{namespace}/{name}") for store in stores)
+            # What was made by generateName was planned under another name than it is stored by.
+            works = chain(filter(None, by_name), (work for store in stores for work in store.items.values()))
+            return any(w.ref.uid == uid and w.ref.namespace == namespace and not w.leaving for w in works)
 
     def _work(self, owner: str) -> Work | None:
         namespace, kind, name = owner.split("/", 2) if owner else ("", "", "")

@@ -18,6 +18,7 @@ from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book
 from webhook.kube.controller.reconcile import (
     Admit,
     ClaimFor,
+    Lapse,
     LetIn,
     MoveTo,
     Release,
@@ -29,6 +30,7 @@ from webhook.kube.controller.reconcile import (
     bereft,
     queue,
     reconcile,
+    unused,
 )
 from webhook.kube.state.gangs import Work
 from webhook.placement.stamp import PlacementAnnotation
@@ -313,3 +315,63 @@ def test_a_vanished_reservation_whose_place_is_taken_goes_elsewhere_or_is_told()
     (action,) = reconcile(vanished(full, work(job("other")), noted(job("a"), "r1")))
     assert isinstance(action, Stuck)
     assert action.why == "its reservation"
+
+
+def test_a_place_that_no_pod_comes_to_lapses():
+    """The controller saw none on a node for too long: the gang loses it, and is not let in again."""
+    snapshot = booked(racks(1, 2), job("slow"))
+    (reservation,) = snapshot.reservations
+    gone = replace(world(snapshot, works=(work(job("slow")),)), idle=frozenset({reservation.id}))
+    (action,) = reconcile(gone)
+    assert isinstance(action, Lapse)
+    assert action.reservation == reservation
+
+
+def test_a_lapsed_place_is_the_next_gangs_at_once():
+    """One rack, held for pods that never come; the gang that waits has it in the same round."""
+    snapshot = booked(racks(1, 2), job("slow"))
+    (reservation,) = snapshot.reservations
+    works = (work(job("slow")), work(job("next"), queued=True))
+    lapse, admit = reconcile(replace(world(snapshot, works=works), idle=frozenset({reservation.id})))
+    assert isinstance(lapse, Lapse)
+    assert isinstance(admit, Admit)
+    assert admit.gang.name == "default/Job/next"
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "is_used"),
+    [
+        ("default/p", {"gpu": 8}, True),
+        ("default/p", {"cpu": 1}, False),
+        ("thief/p", {"gpu": 8}, False),
+    ],
+)
+def test_only_a_gangs_own_gpu_pod_keeps_its_place(name, words, is_used):
+    """A small pod that names the reservation, or one of another namespace, does not."""
+    snapshot = booked(racks(1, 2), job("slow"))
+    (reservation,) = snapshot.reservations
+    pod = BoundPod(name, "r1-n1", amounts(**words), reservation=reservation.id)
+    assert (unused(world(snapshot.with_pod(pod))) == frozenset()) == is_used
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "is_kept"),
+    [
+        ("default/p", {"gpu": 8}, True),
+        ("default/p", {"cpu": 1}, False),
+        ("thief/p", {"gpu": 8}, False),
+    ],
+)
+def test_the_place_of_a_deleted_gang_is_kept_only_while_a_pod_of_its_own_uses_it(name, words, is_kept):
+    """A pod of nothing but the annotation would keep the rack for ever."""
+    snapshot = booked(racks(1, 2), job("gone"))
+    (reservation,) = snapshot.reservations
+    left = snapshot.with_pod(BoundPod(name, "r1-n1", amounts(**words), reservation=reservation.id))
+    actions = reconcile(replace(world(left), seen=frozenset({reservation.id})))
+    assert [type(action) for action in actions] == ([] if is_kept else [Release])
+
+
+def test_a_gang_that_others_hold_back_is_not_let_in():
+    """Its pods have somebody else's gate; the younger gang goes first, and nothing is kept for the other."""
+    held_back = replace(waiting(job("gated"), created=1.0), held_back=True)
+    assert admitted(queue(racks(1, 2), [held_back, waiting(job("free"), created=2.0)])) == ["free"]

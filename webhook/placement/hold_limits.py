@@ -1,0 +1,146 @@
+"""How much the gangs of one namespace may hold: its ResourceQuota, and what the parameters say. Pure.
+
+Held is what nobody else can have: the GPUs of all nodes that a gang holds whole, else those that its pods are
+to use. A gang that would hold more than it may holds what it uses, if its author left that open and it is
+little enough; else it waits, holding nothing and keeping nothing free, until gangs of its namespace end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
+from webhook.workloads.annotation_keys import namespace_of
+
+HOLD_LIMIT = "HoldLimit"
+"""The reason of a gang that waits for its own namespace."""
+
+
+BOUND_WITHIN = 900.0
+"""Seconds in which a pod of a gang must be on a node, unless parameters say otherwise: images are pulled
+later, and an autoscaler's node is there within some minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldLimits:
+    """What parameters say. `gpus`: that a namespace may hold at most. `per_used`: held GPUs for each one that
+    its gangs' pods use of them. None: no limit. `bound_within`: seconds after which a gang of which no pod is
+    on a node loses its place."""
+
+    gpus: int | None = None
+    per_used: float | None = None
+    bound_within: float = BOUND_WITHIN
+
+
+NO_LIMITS = HoldLimits()
+
+Limits = Callable[[str], HoldLimits]
+"""By namespace."""
+
+
+def no_limits(namespace: str) -> HoldLimits:
+    """Nobody chose any."""
+    return NO_LIMITS
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """GPUs by resource: `held` for a gang, of them `used` by its pods."""
+
+    held: Mapping[str, int]
+    used: Mapping[str, int]
+
+
+def over_limit(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
+    """Why a namespace may not hold this too, with the numbers; "" where it may.
+
+    `wanted` itself, and a former place of the same gang, are not counted as held already.
+    """
+    namespace = namespace_of(wanted.gang)
+    quotas = list(_quotas(snapshot, namespace))
+    if not quotas and limits.gpus is None and limits.per_used is None:
+        return ""
+    others = [r for r in snapshot.reservations if r.gang != wanted.gang and namespace_of(r.gang) == namespace]
+    now, asked = _total(_holding(snapshot, r) for r in others), _holding(snapshot, wanted)
+    broken = [
+        f"{size} {name} by {source}, {_sums(now.held[name], asked.held[name])}"
+        for source, name, size in quotas
+        if asked.held.get(name, 0) and now.held.get(name, 0) + asked.held[name] > size
+    ]
+    held, added, used = (sum(c.values()) for c in (now.held, asked.held, asked.used))
+    if limits.gpus is not None and held + added > limits.gpus:
+        broken.append(f"{limits.gpus} GPUs by parameter holds.gpus, {_sums(held, added)}")
+    in_use = sum(now.used.values()) + used
+    if limits.per_used is not None and held + added > limits.per_used * in_use:
+        broken.append(
+            f"{limits.per_used:g} GPUs for each one in use by parameter holds.per-used, and would hold "
+            f"{held + added} of which its gangs use {in_use}"
+        )
+    return f"namespace {namespace} may hold {broken[0]}" if broken else ""
+
+
+def within_limits(
+    snapshot: Snapshot,
+    group: PodGroup,
+    answer: Answer,
+    limits: HoldLimits,
+    place: Callable[[Snapshot, PodGroup], tuple[Answer, Reservation | None]],
+    wanted: Reservation | None,
+) -> tuple[Answer, Reservation | None]:
+    """The answer for a gang and what it holds, in the bounds of its namespace. `place` plans it anew."""
+    if wanted is None or answer.replayed:
+        return answer, wanted
+    why = over_limit(snapshot, wanted, limits)
+    if not why:
+        return answer, wanted
+    if wanted.mode == "domain" and (group.presumed or group.reserve == "auto"):
+        smaller, held = place(snapshot, replace(group, reserve="nodes"))
+        if held is not None and not over_limit(snapshot, held, limits):
+            note = f"holds only what it uses: {why}"
+            return replace(smaller, warnings=(*smaller.warnings, note)), held
+    message = f"{why}. It waits until gangs of its namespace have ended"
+    queued = Answer(group.name, "queued", reason=HOLD_LIMIT, message=message, warnings=answer.warnings)
+    return queued, None
+
+
+def _sums(held: int, added: int) -> str:
+    return f"holds {held}, and would hold {added} more"
+
+
+def _quotas(snapshot: Snapshot, namespace: str) -> Iterator[tuple[str, str, int]]:
+    """What ResourceQuotas leave a namespace of GPUs: whose word it is, the resource, and how many."""
+    for key, quota in snapshot.base.quotas.items():
+        if key.startswith(f"{namespace}/"):
+            for name in GPU_RESOURCES:
+                if (size := quota.hard.get(f"requests.{name}", quota.hard.get(name))) is not None:
+                    yield f"ResourceQuota {quota.name}", name, size
+
+
+def _holding(snapshot: Snapshot, reservation: Reservation) -> _Holding:
+    per_pod = dict(reservation.requests)
+    used: Counter[str] = Counter()
+    for assignment in reservation.assignments:
+        for name, amount in per_pod.get(assignment.pod_set, {}).items():
+            if name in GPU_RESOURCES or name == CLAIMED_GPU:
+                used[name] += amount * assignment.count
+    if reservation.mode != "domain":
+        return _Holding(used, used)
+    held: Counter[str] = Counter()
+    for node in (snapshot.nodes[name] for name in reservation.nodes if name in snapshot.nodes):
+        held.update({name: amount for name, amount in node.allocatable.items() if name in GPU_RESOURCES})
+    return _Holding(held, used)
+
+
+def _total(holdings: Iterable[_Holding]) -> _Holding:
+    held: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for holding in holdings:
+        held.update(holding.held)
+        used.update(holding.used)
+    return _Holding(held, used)
