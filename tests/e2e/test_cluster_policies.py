@@ -49,10 +49,10 @@ spec:
 """
 LIMIT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: most, namespace: default}\ndata: {most: '%d'}\n"
 GROUP = """
-apiVersion: scheduling.run.ai/v2
+apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup
 metadata: {name: serve, namespace: default}
-spec: {minMember: 3, topologyPolicy: {scope: rack}}
+spec: {minMember: 3, topologyConstraint: {topology: racks, requiredTopologyLevel: example.com/rack}}
 """
 POD = {
     "apiVersion": "v1",
