@@ -21,7 +21,7 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
     for their names are planned together and get the same terms.
     """
     alike = _alike(group, pod_set)
-    nodes = [a.node for a in answer.assignments if a.pod_set in alike]
+    nodes = list(dict.fromkeys(a.node for a in answer.assignments if a.pod_set in alike))
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if not nodes or topology is None:
         return ()
@@ -39,7 +39,7 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
     `metadata.name` takes a single value (core/v1 NodeSelectorTerm.matchFields).
     """
-    distinct = sorted(dict.fromkeys(nodes), key=natural)
+    distinct = sorted(nodes, key=natural)
     labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
     hosts = sorted({_hostname(snapshot, node) for node in labelled}, key=natural)
     by_host: tuple[Term, ...] = ((Requirement(HOSTNAME, "In", tuple(hosts)),),) if hosts else ()
@@ -52,7 +52,7 @@ def _alike(group: PodGroup, name: str) -> set[str]:
     return {
         p.name
         for p in group.pod_sets
-        if pod_set and (p.shape, p.constraint) == (pod_set.shape, pod_set.constraint)
+        if pod_set and (p is pod_set or (p.constraint == pod_set.constraint and p.shape == pod_set.shape))
     }
 
 
