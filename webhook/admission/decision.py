@@ -78,8 +78,9 @@ class Decision:
     `object` is the object as it leaves (as it arrived, where it is refused or nothing changed it).
     `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own changes
     among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
-    was not asked. `malformed`: the object could not be read. `force`: the mode of the namespace; outside
-    `enforce` only response, object and steps differ, and `enforced` is the answer that it would have given.
+    was not asked. `malformed`: the object could not be read; `late`: it was not decided in time. `force`: the
+    mode of the namespace; outside `enforce` only response, object and steps differ, and `enforced` is the
+    answer that it would have given.
     """
 
     response: Response
@@ -90,6 +91,7 @@ class Decision:
     effects: tuple[Effect, ...] = ()
     findings: Findings | None = None
     malformed: bool = False
+    late: bool = False
     revision: str = ""
     tries: int = 1
     """How often it was decided: each time but the last for a place that others took meanwhile."""
@@ -153,7 +155,7 @@ def _decide(context: RequestContext, phase: Phase) -> Decision:
         with watched(context.environment.late):
             return _in_time(context, phase)
     except DeadlinePassed as passed:
-        return Decision(took_too_long(passed), request.object, revision=policies.revision)
+        return Decision(took_too_long(passed), request.object, late=True, revision=policies.revision)
 
 
 def _in_time(context: RequestContext, phase: Phase) -> Decision:

@@ -14,6 +14,8 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
+from itertools import chain
 
 from aiohttp import web
 
@@ -24,6 +26,12 @@ call in flight, of at most 200 changing requests by its own limit (`--max-mutati
 
 HANDSHAKE_SECONDS = 3.0
 """Time for the TLS handshake of a new connection."""
+
+
+NEWCOMER_SECONDS = 0.004
+"""Pause after a newcomer that took another's place: a flood of newcomers, each with a handshake of a
+millisecond or two, leaves most of the event loop to those who are there, and each of `MAX_CONNECTIONS`
+newcomers has a second before its place is taken in turn."""
 
 
 FIRST_REQUEST_SECONDS = 10.0
@@ -114,7 +122,8 @@ class Listener:
     """Accepts connections for an aiohttp server, at most `limit` at once.
 
     Where there are so many a new one takes the place of the longest silent: first of those whose handshake is
-    not done, then as `Connections` says. Where all are being answered it is refused.
+    not done, of the address that has most of them, then as `Connections` says. Where all are being answered
+    it is refused.
     """
 
     def __init__(
@@ -130,7 +139,8 @@ class Listener:
         self._limit = limit
         self._sockets: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
-        self._handshakes: dict[asyncio.Task[None], None] = {}
+        self._handshakes: dict[str, dict[asyncio.Task[None], None]] = {}
+        """By the caller's address, the longest first."""
 
     @property
     def port(self) -> int:
@@ -154,7 +164,7 @@ class Listener:
 
     async def close(self) -> None:
         """Stop listening. Connections that are made stay."""
-        for task in (*self._tasks, *self._handshakes):
+        for task in (*self._tasks, *chain(*self._handshakes.values())):
             task.cancel()
         for task in self._tasks:
             with suppress(asyncio.CancelledError):
@@ -166,42 +176,72 @@ class Listener:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(sock)
+                connection, (address, *_) = await loop.sock_accept(sock)
             except OSError:  # the caller has gone already, or there are no more file descriptors
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
-            if self._number >= self._limit and not self._make_room():
+            crowded = self._number >= self._limit
+            if crowded and not self._make_room():
                 connection.close()
-                continue
-            task = asyncio.create_task(self._connect(connection))
-            self._handshakes[task] = None
-            task.add_done_callback(self._handshakes.pop)
+            else:
+                task = asyncio.create_task(self._connect(connection))
+                self._handshakes.setdefault(address, {})[task] = None
+                task.add_done_callback(partial(self._forget, address))
+            # Accepting does not wait by itself while callers stand in line: everybody else would.
+            await asyncio.sleep(NEWCOMER_SECONDS if crowded else 0)
 
     async def _connect(self, connection: socket.socket) -> None:
         """Hand the connection over to the server once its handshake is done."""
         with suppress(OSError, TimeoutError):  # the caller's affair: no certificate, no TLS, gone
-            _, handler = await asyncio.get_running_loop().connect_accepted_socket(
-                self._server,
-                connection,
-                ssl=self._tls,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
-            )
+            async with asyncio.timeout(HANDSHAKE_SECONDS if self._tls else None):
+                if self._tls is not None:
+                    await _first_byte(connection)
+                _, handler = await asyncio.get_running_loop().connect_accepted_socket(
+                    self._server,
+                    connection,
+                    ssl=self._tls,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+                )
             self._connections.opened(handler)
 
     @property
     def _number(self) -> int:
-        return len(self._handshakes) + len(self._server.connections)
+        return sum(map(len, self._handshakes.values())) + len(self._server.connections)
 
     def _make_room(self) -> bool:
-        for task in self._handshakes:  # the longest first
-            if not task.cancelling():
-                return task.cancel()
-        return self._connections.close_longest_silent()
+        if not self._handshakes:
+            return self._connections.close_longest_silent()
+        address, tasks = max(self._handshakes.items(), key=lambda entry: len(entry[1]))
+        task = next(iter(tasks))
+        self._forget(address, task)
+        return task.cancel()
+
+    def _forget(self, address: str, task: asyncio.Task[None]) -> None:
+        """The handshake is over, or is given up."""
+        tasks = self._handshakes.get(address, {})
+        tasks.pop(task, None)
+        if not tasks:
+            self._handshakes.pop(address, None)
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self._connections.close_silent()
+
+
+async def _first_byte(connection: socket.socket) -> None:
+    """Until the caller says something, which costs nothing until then. Closes the connection of one who does
+    not, when the wait is cancelled."""
+    loop = asyncio.get_running_loop()
+    heard = asyncio.Event()
+    loop.add_reader(connection, heard.set)
+    try:
+        await heard.wait()
+    except asyncio.CancelledError:
+        loop.remove_reader(connection)
+        connection.close()
+        raise
+    loop.remove_reader(connection)
 
 
 class BytesInFlight:

@@ -66,15 +66,22 @@ ANSWER_SHARE = 1 / 8
 the way back. A decision that would need it is ended, and answered in words."""
 
 
+BUSY_SHARE = 1 / 4
+"""Of the time that a decision had, how much of a core it had at least where it is the object that asks for
+too much. With less it is the machine that is busy, or this process: another time the object is decided."""
+
+
 @dataclass(slots=True)
 class CallTime:
     """Until when a call is worth deciding, by the monotonic clock.
 
-    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work.
+    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work. `worked`: seconds of
+    a core that its decisions had.
     """
 
     until: float = math.inf
     ended: bool = False
+    worked: float = 0.0
 
     def over(self) -> bool:
         """Whether a decision for it is to end now."""
@@ -140,6 +147,8 @@ class Service:
             except Crowded:
                 message = f"too many calls of {_flow(request)} wait for a decision; apply again in a moment"
                 return self._refused(request, 429, "TooManyRequests", message)
+            if decision.late and call.worked < BUSY_SHARE * (call.until - started):
+                return self._too_busy(request, call, call.until - started)
             return replace(decision, tries=lost + 1)
         message = (
             f"the place was taken again and again for {self.try_seconds:g} s while it was being reserved, "
@@ -153,6 +162,11 @@ class Service:
         refused = Decision(response, request.object, revision=self.policies.current.revision)
         _, environment = self.surroundings()
         return in_mode(environment.mode(request), refused)
+
+    def _too_busy(self, request: AdmissionRequest, call: CallTime, had: float) -> Decision:
+        worked = f"{1000 * call.worked:.0f} ms of the {had:.1f} s that it may take were worked on it"
+        message = f"the webhook has too much to do: {worked}; apply again in a moment"
+        return self._refused(request, 429, "TooManyRequests", message)
 
     async def _surroundings_seen(self, request: AdmissionRequest) -> None:
         """Wait until the request's namespace and its object's controller have been seen here as well.
@@ -243,7 +257,9 @@ class Service:
             policies, environment = self.surroundings()
             rivals = len(unread) + RIVALS_BY_LOSS * lost
             environment = replace(environment, rivals=rivals, late=call.over)
+            worked = time.thread_time()
             decision = decide(request, policies, snapshot, phase, environment)
+            call.worked += time.thread_time() - worked
             relied = _relied(decision, unread)
             new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
             if request.dry_run or relied or not new:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
 
+from certs.authority import service_names
+from certs.rotation import Rotation
 from planner.ledger.sqlite import SqliteLedger
 from webhook.cli.inputs import policy_store
-from webhook.server import http
+from webhook.server import connections, http
 from webhook.server.connections import (
     FIRST_REQUEST_SECONDS,
     IDLE_SECONDS,
@@ -113,7 +117,9 @@ async def _pong(_: web.BaseRequest) -> web.Response:
 
 
 @asynccontextmanager
-async def listening(limit: int) -> AsyncIterator[tuple[Listener, Connections]]:
+async def listening(
+    limit: int, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[tuple[Listener, Connections]]:
     """A server that answers everything, with at most `limit` connections."""
     connections = Connections()
 
@@ -122,7 +128,7 @@ async def listening(limit: int) -> AsyncIterator[tuple[Listener, Connections]]:
             return await _pong(request)
 
     server = web.Server(answer)
-    listener = Listener(server, connections, None, limit)
+    listener = Listener(server, connections, tls, limit)
     await listener.open("127.0.0.1", 0)
     try:
         yield listener, connections
@@ -159,6 +165,68 @@ async def test_who_has_been_answered_goes_after_who_never_asked() -> None:
         assert session.connector is not None
         assert local is None or not local.closed
         for _, writer in silent:
+            writer.close()
+
+
+async def test_callers_that_stand_in_line_keep_nobody_else_waiting() -> None:
+    """Sixty connections are there at once: the event loop has a turn between any two of them."""
+    async with listening(limit=64) as (listener, known):
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        callers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(60)]
+        watching = asyncio.create_task(others())
+        async with asyncio.timeout(10):
+            while len(known.new) < 60:  # noqa: ASYNC110 - they are counted as they come
+                await asyncio.sleep(0)
+        watching.cancel()
+        for caller in callers:
+            caller.close()
+        assert turns >= 60
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    """A server's context, with a certificate for loopback."""
+    folder = tmp_path / "certs"
+    Rotation(folder, service_names("bayplan", "default", loopback=True)).check(datetime.now(UTC))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+    return context
+
+
+async def test_of_handshakes_that_do_not_come_the_crowds_are_given_up_first(tls: ssl.SSLContext) -> None:
+    """One address has a silent connection, another three; a fifth takes the place of the three's oldest."""
+    async with listening(limit=4, tls=tls) as (listener, _):
+        silent = []
+        for source in ("127.0.0.2", "127.0.0.3", "127.0.0.3", "127.0.0.3"):
+            address = (source, 0)
+            silent.append(await asyncio.open_connection("127.0.0.1", listener.port, local_addr=address))
+            await asyncio.sleep(0.02)
+        async with aiohttp.ClientSession() as session:
+            answer = await session.get(f"https://127.0.0.1:{listener.port}/", ssl=False)
+            assert await answer.text() == "pong"
+        assert await ended(silent[1][0])
+        assert [reader.at_eof() for reader, _ in silent] == [False, True, False, False]
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_handshake_that_does_not_come_is_waited_for_only_briefly(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither one that never begins, nor one that does not go on."""
+    monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.05)
+    async with listening(limit=4, tls=tls) as (listener, _):
+        for begun in (b"", b"\x16\x03\x01"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(begun)
+            assert await ended(reader)
             writer.close()
 
 

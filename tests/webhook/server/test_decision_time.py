@@ -23,12 +23,31 @@ async def test_a_decision_that_takes_too_long_is_answered_in_words(
     The decision has a thousandth of a long call, so that no busy machine comes near the call's own end.
     """
     monkeypatch.setattr(service, "ANSWER_SHARE", 0.999)
+    monkeypatch.setattr(service, "BUSY_SHARE", 0.0)
     async with serve("superpod-32") as asked:
         asked.webhook.deadline = 60.0
         response = await asked.mutate(job_set(500))
     assert not response["allowed"]
     assert response["status"]["code"] == 413
     assert "took longer than one decision may. What would work:" in response["status"]["message"]
+
+
+async def test_a_decision_that_a_busy_machine_left_no_time_is_asked_to_come_again(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object is not to blame, and nothing in it is to be made smaller: 429, which clients repeat.
+
+    Here a decision would need more than a whole core for all of its time to be taken for too large.
+    """
+    monkeypatch.setattr(service, "ANSWER_SHARE", 0.999)
+    monkeypatch.setattr(service, "BUSY_SHARE", 2.0)
+    async with serve("superpod-32") as asked:
+        asked.webhook.deadline = 60.0
+        response = await asked.mutate(job_set(500))
+    assert not response["allowed"]
+    assert response["status"]["code"] == 429
+    assert "the webhook has too much to do" in response["status"]["message"]
+    assert "of the 0.1 s that it may take were worked on it; apply again" in response["status"]["message"]
 
 
 async def test_a_call_that_ended_leaves_no_thread_at_work(serve: Serve) -> None:
