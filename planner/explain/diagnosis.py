@@ -84,7 +84,7 @@ def _no_room(
 ) -> str:
     part, tight = culprit_of(searched, closest)
     ways = alternatives(problem, tight_of(part, tight), place_gang)
-    nodes = NodeWords(closest.request.kinds, occupied=True).of(counts) if counts.causes else ""
+    nodes = NodeWords(closest.request.kinds, occupied=True).why_few(counts)
     return messages.no_room(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
 
 
@@ -161,7 +161,7 @@ def _never(
             return unfit.reason, _with(message, in_the_way), names
     part, tight = culprit_of(outcome.problem, in_same_tree)
     counts = node_counts(part, search_space(problem.snapshot, tight.tree, occupied=False), tight.request)
-    nodes = NodeWords(tight.request.kinds).of(counts) if counts.causes else ""
+    nodes = NodeWords(tight.request.kinds).why_few(counts)
     ways = alternatives(empty, tight_of(part, tight), place_gang)
     reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
     message = messages.too_large(part, tight, best_attempt(tight), nodes, [way.words for way in ways])

@@ -12,9 +12,12 @@ from planner.cluster.infrastructure import Infrastructure
 from planner.explain.label_values import values_words
 from planner.explain.numa_messages import NUMA
 from planner.explain.obstacles import CLAIMS, LACKS, NodeCounts, Shortage
+from planner.model.host_ports import port_of
 from planner.model.labels import Requirement
+from planner.model.pod import selected
 from planner.model.pod_class import PodClass
 from planner.model.quantity import show
+from planner.model.topology import HOSTNAME
 from planner.node.eligibility import AFFINITY, SELECTOR, TAINT, affinity_cause
 
 _MAX_CAUSES = 8
@@ -70,8 +73,26 @@ class NodeWords:
                 f"{'another reason' if omitted == 1 else f'{omitted} other reasons'}"
             )
         if counts.serving:
-            clauses.append(f"{counts.serving} {'has' if counts.serving == 1 else 'have'} room for a pod")
+            has = "has" if counts.serving == 1 else "have"
+            clauses.append(f"{counts.serving} {has} room for a pod{self._for_no_second()}")
         return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
+
+    def why_few(self, counts: NodeCounts) -> str:
+        """The same where some node takes no pod, or each but a single one; else "": room alone tells it."""
+        return self.of(counts) if counts.causes or self._for_no_second() else ""
+
+    def _for_no_second(self) -> str:
+        """What keeps pods that are alike off each other's node, whatever room there is."""
+        if len(self._kinds) != 1:
+            return ""
+        shape = self._kinds[0].shape
+        own = [
+            term
+            for term in shape.terms
+            if term.key == HOSTNAME and not term.attracts and selected(term.selector, shape.labels)
+        ]
+        causes = dict.fromkeys(port_of(term) or "pod anti-affinity" for term in own)
+        return f" and none for a second ({', '.join(causes)})" if causes else ""
 
     def _clause(self, cause: str, count: int, shortages: Mapping[str, Shortage]) -> str:
         """What is said of so many nodes."""

@@ -27,6 +27,7 @@ from webhook.kube.controller.leader import Leader
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.confirming import ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.ledger.owners import owner_of
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.reports import ReportWriter
 from webhook.kube.state.cluster_watch import ClusterWatch
@@ -89,7 +90,7 @@ class ClusterRuntime:
         watch = ClusterWatch(api)
         queue = QueueWatch(api, watch.news.set, watch.priorities)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
-        ledger = KubeLedger(api, commit_seconds)
+        ledger = KubeLedger(api, commit_seconds, partial(owner_of, api))
         claims = ConfirmingLedger(ledger, partial(_stored, watch, queue))
         side = cls(api, watch, ledger, claims, queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from planner.cluster.snapshot import snapshot
 from planner.explain.label_values import nearest
 from planner.model.answer import Answer
+from planner.model.host_ports import EVERY_ADDRESS, port_labels, port_terms
 from planner.model.labels import Requirement, Taint
-from planner.model.pod import BoundPod, PodShape
+from planner.model.pod import BoundPod, PodShape, PodTerm
 from planner.model.podgroup import Constraint
 from planner.planning.details import details
 from planner.planning.plan import plan
@@ -70,6 +71,25 @@ def test_a_requirement_is_named_as_a_selector_is():
     term = (Requirement(PRODUCT, "In", ("H100", "H800")),)
     message = refusal(MIXED, gang(pod_set(1, shape(gpu=1, affinity=(term,))))).message
     assert "all 32 nodes fail the node affinity nvidia.com/gpu.product In [H100, H800] (there are" in message
+
+
+def one_a_host(port_or_label):
+    """Three pods of one GPU required in a rack of two hosts, which keep off each other's host."""
+    if port_or_label == "port":
+        ports = (("TCP", 8080, EVERY_ADDRESS),)
+        apart, labels = port_terms(ports), port_labels(ports)
+    else:
+        apart = (PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),)),)
+        labels = {"app": "x"}
+    worker = replace(shape(gpu=1), terms=apart, labels=labels)
+    return gang(pod_set(3, worker), required="rack")
+
+
+@pytest.mark.parametrize(("apart", "cause"), [("port", "host port 8080/TCP"), ("label", "pod anti-affinity")])
+def test_what_keeps_a_second_pod_off_a_node_is_named(apart, cause):
+    """Each node has eight GPUs, and takes one of the pods alone."""
+    message = refusal(racks(2, 2), one_a_host(apart)).message
+    assert f"Of 4 nodes, 4 have room for a pod and none for a second ({cause})." in message
 
 
 def test_of_several_terms_the_number_is_told():

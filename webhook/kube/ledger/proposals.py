@@ -19,6 +19,7 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
+from webhook.kube.ledger.owners import Owner
 from webhook.kube.ledger.view import Again, BookView
 
 COMMIT_SECONDS = 3.5
@@ -72,9 +73,10 @@ class _Place:
 class Proposals:
     """Takes places, for any number of calls at once."""
 
-    def __init__(self, view: BookView, seconds: float) -> None:
+    def __init__(self, view: BookView, seconds: float, owner: Owner) -> None:
         self._view = view
         self._seconds = seconds
+        self._owner = owner
         self._open: dict[_Call, None] = {}
         """Calls that are about to take something, or to withdraw it, the oldest first. What they are in the
         way of waits for their end: with many calls for one rack, one of each replica is written."""
@@ -119,10 +121,20 @@ class Proposals:
             return False
         return True
 
+    async def end(self, entry: Entry) -> bool:
+        """Delete a hold that expired, or claim it for the object that is stored after all. Whether it was
+        deleted. Raises `Again` where it changed meanwhile."""
+        assert entry.reservation is not None, "what expires is a reservation"
+        owner = "" if documents.is_next(entry.name) else await self._owner(entry.reservation)
+        if owner and (entry.since or await self.hold(entry)):
+            await self._view.merge(entry.name, documents.claimed(entry, owner))
+            return False
+        return await self._view.delete(entry)
+
     async def _attempt(self, call: _Call) -> Taken:
         self._view.check()
         for entry in self._view.expired(call.now):
-            await self._view.delete(entry)  # on the condition that nobody claimed it meanwhile
+            await self.end(entry)
         places = await self._judged(call)
         call.wanted = tuple(place.reservation for place in places if place.entry is None)
         self._open[call] = None

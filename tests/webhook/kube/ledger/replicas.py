@@ -10,6 +10,7 @@ from planner.ledger.ledger import Conflict
 from planner.model.reservation import Reservation
 from tests.webhook.kube.ledger.api_server import ApiServer, Client, VirtualTime
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.ledger.owners import Owner, nobody
 
 NOW = 2.0
 
@@ -20,20 +21,20 @@ def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
         runner.run(script())
 
 
-async def started(server: ApiServer) -> tuple[KubeLedger, Client]:
+async def started(server: ApiServer, owner: Owner = nobody) -> tuple[KubeLedger, Client]:
     """A replica's ledger that knows the book, and its client."""
     client = server.client()
-    ledger = KubeLedger(client)
+    ledger = KubeLedger(client, owner=owner)
     await ledger.start()
     while ledger.waiting():  # noqa: ASYNC110 - a list is on its way
         await asyncio.sleep(0.01)
     return ledger, client
 
 
-async def outcome(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0) -> str:
+async def outcome(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0, now: float = NOW) -> str:
     """ "taken", or the name of the gang that is in the way."""
     try:
-        await ledger.reserve(wanted, planned_on, NOW)
+        await ledger.reserve(wanted, planned_on, now)
     except Conflict as conflict:
         return conflict.holder
     return "taken"

@@ -107,6 +107,27 @@ def test_an_object_that_was_made_while_its_name_was_read_is_not_lost() -> None:
     run(script)
 
 
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_hold_that_ended_is_kept_for_the_object_that_is_stored_and_for_no_other(stored: bool) -> None:
+    """Nobody could claim it in time: the API server was away, or the replica that answered is gone."""
+
+    async def owner(held: Reservation) -> str:
+        return "uid-1" if stored and held.gang == "a" else ""
+
+    async def script() -> None:
+        server = ApiServer()
+        (first, _), (second, _) = await started(server, owner), await started(server, owner)
+        await first.reserve(replace(whole("a", "r1"), expires=NOW + 10), 0, NOW)
+        later = NOW + 60
+        assert await outcome(second, whole("b", "r1"), 99, later) == ("a" if stored else "taken")
+        (held,) = (await second.book(later)).reservations
+        assert (held.gang, held.owner_uid) == (("a", "uid-1") if stored else ("b", ""))
+        await first.sweep(later)
+        assert len((await second.book(later)).reservations) == 1
+
+    run(script)
+
+
 def test_gangs_that_are_asked_for_together_are_all_taken_or_none() -> None:
     """Three gangs of one workload: one write each; where one cannot be had, nothing is held."""
 
