@@ -11,6 +11,7 @@ import yaml
 from tests.e2e.api import Api, ApiError, Json
 from tests.e2e.controlplane import exists
 from tests.e2e.processes import wait_until
+from tests.e2e.replicas import RESERVATIONS
 
 CLUSTERS = Path(__file__).parents[2] / "manifests" / "examples" / "clusters"
 TOPOLOGIES = "/apis/kai.scheduler/v1alpha1/topologies"
@@ -50,13 +51,16 @@ class Fleet:
         wait_until(lambda: set(self.pods) <= self._phase("Running"), "the fleet's own pods to run")
 
     def remove(self) -> None:
-        """All of it."""
+        """All of it, and what is held of it."""
         for place, name in self.pods:
             self.api.delete(f"/api/v1/namespaces/{place}/pods/{name}", grace=0)
         for name in self.topologies:
             self.api.delete(f"{TOPOLOGIES}/{name}")
         for name in self.nodes:
             self.api.delete(f"/api/v1/nodes/{name}")
+        if exists(self.api, RESERVATIONS):  # nodes of these names may come again before a leader has looked
+            for item in self.api.items(RESERVATIONS):
+                self.api.delete(f"{RESERVATIONS}/{item['metadata']['name']}")
 
     def _node(self, item: Json) -> None:
         status = {"capacity": item["status"]["allocatable"], **item["status"]}

@@ -321,6 +321,12 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
     body["metadata"]["annotations"]["bayplan.dev/reserve"] = mode
     stored = serving.api.create(JOBS, body)
     bound = {pod["spec"]["nodeName"] for pod in running(serving, "train", 2)}
+
+    def held_by_the_job() -> bool:
+        held = reservations(serving.api)["research/Job/train"]
+        return bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
+
+    wait_until(held_by_the_job, "it to be the Job's")  # a proposal's object goes when its place is taken over
     before = reservations(serving.api)["research/Job/train"]
     said = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
     assert said.status == 0, said.err
@@ -328,12 +334,7 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
     held = reservations(serving.api)["research/Job/train"]
     assert held["spec"]["domains"] == before["spec"]["domains"]
     assert {one["node"] for one in held["spec"]["assignments"]} == bound
-    wait_until(
-        lambda: (
-            reservations(serving.api)["research/Job/train"]["status"]["ownerUID"] == stored["metadata"]["uid"]
-        ),
-        "it to be the Job's",
-    )
+    wait_until(held_by_the_job, "it to be the Job's")
     wait_until(lambda: "Replanned" in dict(events(serving.api, "Job", "train")), "the event")
 
 

@@ -49,7 +49,10 @@ GPU_POD: Json = {
 
 @pytest.fixture(scope="module")
 def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
-    """Two nodes for the replicas, an enforced namespace and one without a label. No release is left."""
+    """Two nodes for the replicas, an enforced namespace and one without a label, and nothing of what Helm
+    installs, which it does not take over from the modules before. No release is left."""
+    others = cluster.kubectl("delete", "-k", str(CHART.parent), "--ignore-not-found", "--timeout=90s")
+    assert others.status == 0, others.err
     folder = tmp_path_factory.mktemp("helm")
     helm = Helm(helm_program(), folder, cluster.kubectl.kubeconfig)
     fleet = Fleet(cluster.api)

@@ -62,7 +62,7 @@ _shtab_bayplan_reservations_commands() {
 _shtab_bayplan_topology_commands() {
   local _commands=(
     propose:'write a Topology from the labels found'
-    show:'draw the tree with nodes, GPUs and holders'
+    show:'draw the racks with their nodes, free GPUs and gangs'
   )
   _describe 'bayplan topology commands' _commands
 }
@@ -129,6 +129,7 @@ _shtab_bayplan_completion_defaults_added=0
 
 _shtab_bayplan_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--all[every example on its cluster, with all fields]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -233,6 +234,7 @@ _shtab_bayplan_report_options=(
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
   "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--together[judge all manifests as one apply, each seeing what the former hold (default\: each by itself)]"
   {-o,--output}"[output]:output:(table json yaml junit sarif markdown html)"
   "--all[show what passes too, in formats for people]"
   "--warn-exit-code[exit status where the worst is a warning]:N:"
@@ -372,7 +374,7 @@ _shtab_bayplan_topology_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   {-t,--topology}"[only this one]:NAME:"
-  "--nodes[draw the nodes too]"
+  "--nodes[name each node too]"
   {-o,--output}"[output]:output:(table json)"
 )
 
