@@ -44,8 +44,8 @@ def keeps_none(former: Reservation, wanted: Reservation) -> bool:
     return False
 
 
-_NEWEST = 2**62
-"""Later than every object: what the call itself takes."""
+_NEWEST, _OLDEST = 2**62, -1
+"""Later than every object: what the call itself takes. Earlier than every object."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +81,7 @@ class Proposals:
         """Calls that are about to take something, or to withdraw it, the oldest first. What they are in the
         way of waits for their end: with many calls for one rack, one of each replica is written."""
         self._looking: dict[str, asyncio.Task[None]] = {}
+        self._ending: dict[str, asyncio.Task[bool]] = {}
         self.undoing: set[asyncio.Task[None]] = set()
         """What withdraws the proposals of calls that ended without an answer."""
 
@@ -123,7 +124,14 @@ class Proposals:
 
     async def end(self, entry: Entry) -> bool:
         """Delete a hold that expired, or claim it for the object that is stored after all. Whether it was
-        deleted. Raises `Again` where it changed meanwhile."""
+        deleted. Raises `Again` where it changed meanwhile. One end serves all who wait for it."""
+        ending = self._ending.get(entry.name)
+        if ending is None:
+            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry))
+            ending.add_done_callback(lambda _: self._ending.pop(entry.name))
+        return await asyncio.shield(ending)
+
+    async def _end(self, entry: Entry) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
         owner = "" if documents.is_next(entry.name) else await self._owner(entry.reservation)
         if owner and (entry.since or await self.hold(entry)):
@@ -134,7 +142,8 @@ class Proposals:
     async def _attempt(self, call: _Call) -> Taken:
         self._view.check()
         for entry in self._view.expired(call.now):
-            await self.end(entry)
+            if any(_meets(entry, wish.reservation) for wish in call.wishes):
+                await self.end(entry)
         places = await self._judged(call)
         call.wanted = tuple(place.reservation for place in places if place.entry is None)
         self._open[call] = None
@@ -324,6 +333,14 @@ class Proposals:
         with suppress(Unreachable):
             for name in call.written:
                 await self._view.look(name)
+
+
+def _meets(expired: Entry, wanted: Reservation) -> bool:
+    """Whether a hold that expired is the gang's own or in its way. Each costs the question whose it is: of many
+    that end together a call asks for these alone, the leader sweeps the others."""
+    assert expired.kept is not None, "what expires is a reservation"
+    own = expired.kept.reservation.gang == wanted.gang
+    return own or in_the_way(wanted, _OLDEST, [expired.kept]) is not None
 
 
 def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:

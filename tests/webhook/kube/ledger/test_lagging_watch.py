@@ -128,6 +128,27 @@ def test_a_hold_that_ended_is_kept_for_the_object_that_is_stored_and_for_no_othe
     run(script)
 
 
+def test_whose_holds_are_that_ended_together_is_asked_once_and_by_calls_for_their_places_alone() -> None:
+    """Forged calls can hold every rack: when all that ends, ten calls for one rack do not ask about each."""
+    asked: list[str] = []
+
+    async def owner(held: Reservation) -> str:
+        asked.append(held.gang)
+        await asyncio.sleep(0.1)
+        return ""
+
+    async def script() -> None:
+        ledger, _ = await started(ApiServer(), owner)
+        for rack in ("r1", "r2", "r10"):
+            await ledger.reserve(replace(whole(f"forged-{rack}", rack), expires=NOW + 10), 0, NOW)
+        calls = (outcome(ledger, whole(f"honest-{number}", "r10"), 99, NOW + 60) for number in range(10))
+        outcomes = await asyncio.gather(*calls)
+        assert outcomes.count("taken") == 1
+        assert asked == ["forged-r10"]
+
+    run(script)
+
+
 def test_gangs_that_are_asked_for_together_are_all_taken_or_none() -> None:
     """Three gangs of one workload: one write each; where one cannot be had, nothing is held."""
 
