@@ -336,8 +336,8 @@ class Proposals:
 
 
 def _meets(expired: Entry, wanted: Reservation) -> bool:
-    """Whether a hold that expired is the gang's own or in its way. Each costs the question whose it is: of many
-    that end together a call asks for these alone, the leader sweeps the others."""
+    """Whether a hold that expired is the gang's own or in its way. Each costs the question whose it is: of
+    many that end together a call asks for these alone, the leader sweeps the others."""
     assert expired.kept is not None, "what expires is a reservation"
     own = expired.kept.reservation.gang == wanted.gang
     return own or in_the_way(wanted, _OLDEST, [expired.kept]) is not None
