@@ -37,6 +37,7 @@ from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore
+from webhook.server.precedence import Precedence
 from webhook.server.seats import Crowded, Seats
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
@@ -116,6 +117,8 @@ class Service:
     workers: ThreadPoolExecutor = field(default_factory=_workers)
     seats: Seats = field(default_factory=lambda: Seats(WORKERS))
     """Whose turn it is at the workers."""
+    precedence: Precedence = field(default_factory=Precedence)
+    """Which of those that have their turn goes on."""
     again: ThreadPoolExecutor = field(default_factory=_again)
     """A call whose place was taken does not queue behind later calls, or they would always be faster."""
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
@@ -252,6 +255,19 @@ class Service:
     def _decide(
         self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
     ) -> _Draft:
+        with self.precedence.running(call.over) as late:
+            return self._decided(request, phase, book, read, lost, call, late)
+
+    def _decided(
+        self,
+        request: AdmissionRequest,
+        phase: Phase,
+        book: Book,
+        read: float,
+        lost: int,
+        call: CallTime,
+        late: Callable[[], bool],
+    ) -> _Draft:
         while True:
             began = time.monotonic()
             current: Snapshot | None = self.cluster.snapshot()
@@ -260,7 +276,7 @@ class Service:
                 snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
             rivals = len(unread) + RIVALS_BY_LOSS * lost
-            environment = replace(environment, rivals=rivals, late=call.over)
+            environment = replace(environment, rivals=rivals, late=late)
             worked = time.thread_time()
             decision = decide(request, policies, snapshot, phase, environment)
             call.worked += time.thread_time() - worked

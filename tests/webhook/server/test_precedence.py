@@ -1,0 +1,124 @@
+"""Of two decisions that run at once, the one that has worked long stands still."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from planner.model.deadline import never
+from tests.webhook.admission.test_growth_of_work import job_set
+from tests.webhook.calls import Serve
+from webhook.server import precedence
+from webhook.server.precedence import SHORT, Precedence
+
+EVER = 1e9
+SOON, AWHILE = 30.0, 0.2
+"""Seconds within which something has happened on any machine, and in which it would have."""
+
+
+class Decision(threading.Thread):
+    """A long decision: it works, and asks at each step, until it is told to end."""
+
+    def __init__(self, decisions: Precedence) -> None:
+        super().__init__(daemon=True)
+        self.decisions = decisions
+        self.steps = 0
+        self.is_long, self.ended = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        began = time.thread_time()
+        with self.decisions.running(self.ended.is_set) as asked:
+            while not asked():
+                self.steps += 1
+                if time.thread_time() - began > 2 * SHORT:
+                    self.is_long.set()
+
+    def stands_still(self) -> bool:
+        """Whether it makes no step for a while."""
+        steps = self.steps
+        time.sleep(AWHILE)
+        return self.steps == steps
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    """Whether it becomes true, however slow the machine is."""
+    end = time.monotonic() + SOON
+    while not true() and time.monotonic() < end:
+        time.sleep(0.001)
+    return true()
+
+
+@pytest.fixture
+def decision() -> Decision:
+    """One that has worked long already."""
+    made = Decision(Precedence())
+    made.start()
+    assert made.is_long.wait(SOON)
+    return made
+
+
+def test_a_long_decision_stands_still_while_a_short_one_runs(
+    decision: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And goes on as soon as that has ended."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    assert not decision.stands_still()
+    with decision.decisions.running(never):
+        assert eventually(decision.stands_still)
+    assert eventually(lambda: not decision.stands_still())
+    decision.ended.set()
+    decision.join(SOON)
+
+
+def test_a_long_decision_goes_on_beside_one_that_has_become_long_too(
+    decision: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two long ones nobody waits."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    second = Decision(decision.decisions)
+    second.start()
+    assert second.is_long.wait(SOON)
+    assert eventually(lambda: not decision.stands_still())
+    assert eventually(lambda: not second.stands_still())
+    for running in (decision, second):
+        running.ended.set()
+        running.join(SOON)
+
+
+def test_short_decisions_without_end_leave_a_long_one_a_third_of_its_time(decision: Decision) -> None:
+    """It stands still for twice as long as it has worked, and then goes on."""
+    steps = decision.steps
+    with decision.decisions.running(never):
+        assert eventually(lambda: decision.steps > steps + 1000)
+    decision.ended.set()
+    decision.join(SOON)
+
+
+def test_a_decision_that_stands_still_ends_with_its_call(
+    decision: Decision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread is free though the short one still runs."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    with decision.decisions.running(never):
+        assert eventually(decision.stands_still)
+        decision.ended.set()
+        decision.join(SOON)
+        assert not decision.is_alive()
+
+
+async def test_the_worst_object_of_a_neighbour_waits_while_a_pod_is_decided(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JobSet of 50 PodSets, half a second of work, is not answered before what is short has ended."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    async with serve("superpod-32") as asked:
+        asked.webhook.deadline = 300.0
+        with asked.webhook.service.precedence.running(never):
+            worst = asyncio.ensure_future(asked.mutate(job_set(50)))
+            done, _ = await asyncio.wait([worst], timeout=3.0)
+            assert not done
+        assert (await worst)["uid"]

@@ -1,0 +1,81 @@
+"""Which of the decisions that run at once goes on: a long one stands still while a short one runs.
+
+Threads of one interpreter share one core, so a short decision beside a long one would take twice its time and
+more. The rule is least attained service: who has worked least goes first, and nobody has to know beforehand
+what a decision will cost. It is asked where the deadline is (`planner.model.deadline.poll`), so a long
+decision gives way within a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+SHORT = 0.03
+"""Seconds of a core up to which a decision gives way to none: an ordinary pod's takes 13 ms."""
+
+
+PATIENCE = 2.0
+"""How long a decision stands still at most, in multiples of what it has worked: however many short ones come,
+it has a third of its time, and so it is not taken for one that a busy machine left no time
+(`service.BUSY_SHARE`)."""
+
+
+LOOK_SECONDS = 0.02
+"""Between two looks of a decision that stands still whether its call is over."""
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """`began`: the thread's own time then; `paused`: seconds for which it stood still."""
+
+    began: float
+    paused: float = 0.0
+    is_short: bool = True
+
+
+class Precedence:
+    """The decisions that run in the threads of this process."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._running: set[_Running] = set()
+
+    @contextmanager
+    def running(self, over: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
+        """Within it a decision runs in this thread. Gives what the decision is to ask at each step of long
+        work: whether it is `over`; before it answers, it lets others go first."""
+        own = _Running(time.thread_time())
+
+        def asked() -> bool:
+            if len(self._running) > 1:  # alone it costs nothing
+                self._give_way(own, over)
+            return over()
+
+        with self._changed:
+            self._running.add(own)
+        try:
+            yield asked
+        finally:
+            with self._changed:
+                self._running.remove(own)
+                self._changed.notify_all()
+
+    def _give_way(self, own: _Running, over: Callable[[], bool]) -> None:
+        worked = time.thread_time() - own.began
+        if worked < SHORT:
+            return
+        with self._changed:
+            own.is_short = False
+            self._changed.notify_all()
+            while (
+                any(running.is_short for running in self._running)
+                and own.paused < PATIENCE * worked
+                and not over()
+            ):
+                began = time.monotonic()
+                self._changed.wait(LOOK_SECONDS)
+                own.paused += time.monotonic() - began
