@@ -128,6 +128,16 @@ _ROWS = (
         values=RESERVE_MODES,
     ),
     SettingKey(
+        "reserve.unbound-seconds",
+        "For how long a gang keeps its place while its scheduler looks at its pods and brings none to a node "
+        "(a full queue, a volume that is elsewhere). Then it is released, with the scheduler's words on "
+        "the workload, and held again once a pod is bound; 0: it is kept for ever.",
+        lambda settings, text: replace(settings, unbound_seconds=int(text)),
+        lambda settings: str(settings.unbound_seconds),
+        pattern="0|[1-9][0-9]{1,6}",
+        form="0 or seconds from 10 on",
+    ),
+    SettingKey(
         "reserve.whole-from",
         "With reserve auto: the share of a domain's GPUs from which on a gang of several pods holds the "
         "whole domain.",

@@ -32,13 +32,14 @@ class Settings:
     `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
     workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
     `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
-    tell.
+    tell. `unbound_seconds`: for how long a place is kept to which no scheduler brings a pod; 0 is for ever.
     """
 
     mode: Mode = "enforce"
     reserve: ReserveDefaults = NOBODY_CHOSE
     growing: tuple[GrowingPool, ...] = ()
     resources_tolerated: bool | None = None
+    unbound_seconds: int = 1800
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The cluster with what these settings say of it."""

@@ -6,6 +6,7 @@ The rules, in their order:
    and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
    follows pods that were bound elsewhere than planned.
+   A place to which its scheduler brings no pod for a set time is released.
 3. A gang that was admitted and whose reservation has vanished is given its place again.
 4. Gated pods of a gang that holds a place are let in. KAI is told of a Job's gang that is smaller now.
 5. Gangs that wait are planned in turn, by the rules of `webhook.placement.queue`: the first that has no place
@@ -28,7 +29,7 @@ from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
-from webhook.kube.controller.scheduler_words import left_unbound
+from webhook.kube.controller.scheduler_words import given_up, left_unbound
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -56,6 +57,7 @@ class World:
     `seen`: the ids of reservations whose gang was once seen. `bound`: reservation ids that bound pods carry.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
     `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
+    `patience`: by namespace for how many seconds a place is kept to which no pod is bound; 0 is for ever.
     """
 
     snapshot: Snapshot
@@ -67,6 +69,7 @@ class World:
     missing: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
     left: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    patience: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bound(self) -> frozenset[str]:
@@ -224,8 +227,13 @@ def reconcile(world: World) -> list[Action]:
             actions += actions_due
             if pods := left_unbound(gang.pods, world.now):
                 actions.append(LeftUnbound(gang, pods))
+            if _idle(world, gang, reservation.created):
+                minutes = world.patience[namespace_of(gang.name)] / 60
+                why = f"no pod was bound to it for {minutes:g} minutes; it is held again once one is"
+                actions.append(Release(reservation, why, gang))
+                snapshot = snapshot.without(gang.name)
     for gang in gangs.values():
-        if gang.name in world.missing and _bereft(gang, snapshot):
+        if gang.name in world.missing and _bereft(gang, snapshot) and not _idle(world, gang):
             snapshot, action = _restored(snapshot, gang)
             actions.append(action)
     left = [gang for gang in gangs.values() if not gang.finished and snapshot.holding(gang.name) is None]
@@ -234,7 +242,7 @@ def reconcile(world: World) -> list[Action]:
         for gang in left
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
     ]
-    waiting = [gang for gang in left if gang.queued and gang.group.on_unavailable == "queue"]
+    waiting = [gang for gang in left if gang.waits]
     return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting])
 
 
@@ -246,6 +254,13 @@ def bereft(world: World) -> frozenset[str]:
     """
     gangs = gangs_of(world.works, world.pods).values()
     return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
+
+
+def _idle(world: World, gang: Gang, since: float = 0.0) -> bool:
+    """Whether what the gang holds, or held, is of no use to it: no pod of it stands, and its scheduler has
+    left all of them for as long as the namespace has patience."""
+    after = world.patience.get(namespace_of(gang.name), 0.0)
+    return reservation_id(gang.name) not in world.bound and given_up(gang, since, world.now, after)
 
 
 def _bereft(gang: Gang, snapshot: Snapshot) -> bool:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.state.gangs import Unbound
+from webhook.kube.state.gangs import Gang, Unbound
 
 TOLD_SECONDS = 60.0
 """How old a pod is before it is told that nothing binds it: a scheduler is given some rounds."""
@@ -24,11 +24,22 @@ def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
     return tuple(p for p in pods if p.verdict and not p.gated and now - p.created >= TOLD_SECONDS)
 
 
+def given_up(gang: Gang, since: float, now: float, after: float) -> bool:
+    """Whether every pod of a gang that is not bound has been left by its scheduler, since it held a place
+    (`since`) and for `after` seconds; 0 is never. Pure; times in seconds."""
+    left = left_unbound(gang.pods, now)
+    return (
+        after > 0
+        and 0 < len(left) == len(gang.pods)
+        and all(now - max(pod.created, since) >= after for pod in left)
+    )
+
+
 async def scheduler_words(api: Api, pods: Sequence[Unbound]) -> str:
     """What is said of most of these pods, and of the first's PodGroup, in one line."""
     counted = Counter(pod.verdict for pod in pods)
     commonest = min(counted, key=lambda text: (-counted[text], text))
-    reasons = await _of_pod_group(api, pods[0])
+    reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
     return f"{commonest}: {'; '.join(reasons)}" if reasons else commonest
 
 

@@ -32,12 +32,14 @@ def world_of(
         *(pod.ref.namespace for pod in pods),
         *(namespace_of(held.gang) for held in book.reservations),
     )
+    settings = queue.in_force()
     return World(
-        queue.in_force()("").of(picture).with_book(book),
+        settings("").of(picture).with_book(book),
         works,
         pods,
         frozenset(row.name for row in WATCHED),
         seen,
         now,
         observed=observed(namespaces),
+        patience={name: float(settings(name).unbound_seconds) for name in dict.fromkeys(namespaces)},
     )

@@ -41,6 +41,10 @@ NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
 """Rows of the kinds that may be a gang themselves, and are told where it is."""
 
 
+KUEUE_ADMITS = "kueue.x-k8s.io/admission"
+"""Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """An object, as an event or a patch points at it. `uid` is the object's own."""
@@ -78,6 +82,8 @@ class Work:
     failed: bool = False
     skip: bool = False
     controller: str = ""
+    kueue: bool = False
+    """Whether it is in a queue of Kueue's, which gates its pods instead of suspending it."""
     size_left: int = 0
     """How many pods KAI shall start together from now on, 0 to leave what it was told."""
 
@@ -102,6 +108,8 @@ class Unbound:
     notes: tuple[PlacementAnnotation, ...] = ()
     verdict: str = ""
     pod_group: str = ""
+    kueue: bool = False
+    """Whether it waits at Kueue's gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,13 @@ class Gang:
     ids: tuple[str, ...] = ()
     """The reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
+    kueue: bool = False
+    """Whether Kueue has still to admit it: pods of it wait at Kueue's gate, or have not come."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in Bayplan's queue."""
+        return self.queued and not (self.finished or self.kueue) and self.group.on_unavailable == "queue"
 
     @property
     def name(self) -> str:
@@ -154,6 +169,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         failed(item),
         workload.skip,
         workload.owner,
+        bool(workload.kueue) and not workload.suspends,
         gang_size_left(item, kind),
     )
 
@@ -184,6 +200,7 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         (note,) if note.decision else (),
         verdict=_verdict(item),
         pod_group=str(annotations.get(KAI_GROUP, "")),
+        kueue=any(gate.get("name") == KUEUE_ADMITS for gate in spec.get("schedulingGates") or []),
     )
 
 
@@ -212,6 +229,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
                 work.failed,
                 notes=work.notes,
                 ids=() if work.leaving else work.ids,
+                kueue=work.kueue,
             )
     members: dict[str, list[Unbound]] = {}
     for pod in pods:
@@ -222,7 +240,8 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         gang = result.get(name) or _of_pods(fellows)
         gated = any(pod.gated for pod in fellows)
         ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated)
+        held_up = any(pod.kueue for pod in fellows)
+        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated, kueue=held_up)
     return result
 
 
