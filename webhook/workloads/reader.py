@@ -46,6 +46,10 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
 
 
+KUEUE_ADMITS = "kueue.x-k8s.io/admission"
+"""Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
+
+
 KUEUE_PLACES = "kueue.x-k8s.io/topology"
 """The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
 (Kueue ff69552e, pkg/podset/podset.go)."""

@@ -21,6 +21,7 @@ from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
 from webhook.workloads.pod_groups import KAI_GROUP
+from webhook.workloads.reader import KUEUE_ADMITS
 from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
@@ -39,10 +40,6 @@ WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGro
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
 """Rows of the kinds that may be a gang themselves, and are told where it is."""
-
-
-KUEUE_ADMITS = "kueue.x-k8s.io/admission"
-"""Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
 
 
 @dataclass(frozen=True, slots=True)
