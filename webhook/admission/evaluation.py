@@ -12,7 +12,6 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
-from planner.model.schedulers import KUEUE
 from planner.node.node_groups import NodeGroup
 from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
@@ -24,6 +23,7 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
+from webhook.placement.kueue_admission import in_kueues_queue
 from webhook.placement.pod_affinity import without_former_placement
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
@@ -86,10 +86,6 @@ class Evaluation:
         """The cluster with what the plan holds already."""
         return self._plan_step.snapshot
 
-    @property
-    def _kueue_is_there(self) -> bool:
-        return self._snapshot is not None and KUEUE in self._snapshot.base.schedulers.shown
-
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
         # Asked several times for each state of the object, by several policies; the last state is kept.
@@ -104,9 +100,8 @@ class Evaluation:
             )
             defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
-            if request.operation == "CREATE" and workload.kueue and self._kueue_is_there:
-                # Kueue's own webhook suspends it, before ours or after.
-                workload = replace(workload, suspended=True, holds=False)
+            if workload.kueue and self._snapshot is not None:
+                workload = in_kueues_queue(workload, self._snapshot.base.schedulers, request.operation)
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))

@@ -18,6 +18,7 @@ from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
 from webhook.placement.hold_limits import HoldLimits
+from webhook.placement.kueue_admission import until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
@@ -67,6 +68,8 @@ class PlanStep:
         if grows(around, grown):  # its pods that run are in the seats that it keeps
             around = around.ended(grown.gangs[0].name)
         plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits)
+        if workload.awaits_kueue:
+            plan = until_admitted(plan, around)
         self.snapshot = plan.snapshot
         return replace(
             plan,

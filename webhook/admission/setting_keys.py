@@ -106,10 +106,6 @@ def _per_used(settings: Settings, text: str) -> Settings:
     return replace(settings, holds=replace(settings.holds, per_used=float(text) if text else None))
 
 
-def _bound_within(settings: Settings, text: str) -> Settings:
-    return replace(settings, holds=replace(settings.holds, bound_within=float(text)))
-
-
 _ROWS = (
     SettingKey(
         "growing.pools",
@@ -121,14 +117,6 @@ _ROWS = (
         pattern=f"[ \\n]*({_POOL}( *\\n[ \\n]*{_POOL})*)?[ \\n]*",
         form="lines such as h100: nodes=16 nvidia.com/gpu=8 cpu=192 label:pool=h100 taint:gpu:NoSchedule",
         of_cluster=True,
-    ),
-    SettingKey(
-        "holds.bound-within",
-        "Seconds after which a gang that has no pod on a node loses the place that it holds; an event tells.",
-        _bound_within,
-        lambda settings: f"{settings.holds.bound_within:g}",
-        pattern=r"[1-9][0-9]{0,6}",
-        form="a number of seconds from 1 on",
     ),
     SettingKey(
         "holds.gpus",
@@ -164,6 +152,16 @@ _ROWS = (
         _reserve,
         lambda settings: settings.reserve.mode,
         values=RESERVE_MODES,
+    ),
+    SettingKey(
+        "reserve.unbound-seconds",
+        "For how long a gang keeps its place while no pod of it is on a node (a full queue, a volume that is "
+        "elsewhere, a scheduler that is not there). Then it is released, with the scheduler's words on the "
+        "workload, and held again once a pod is bound; 0: it is kept for ever.",
+        lambda settings, text: replace(settings, unbound_seconds=int(text)),
+        lambda settings: str(settings.unbound_seconds),
+        pattern="0|[1-9][0-9]{1,6}",
+        form="0 or seconds from 10 on",
     ),
     SettingKey(
         "reserve.whole-from",

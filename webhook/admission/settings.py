@@ -33,7 +33,8 @@ class Settings:
     `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
     workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
     `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
-    tell. `holds`: how much its gangs may hold, and how long without a pod.
+    tell. `holds`: how much its gangs may hold. `unbound_seconds`: for how long a place is kept of which no
+    pod is on a node; 0 is for ever.
     """
 
     mode: Mode = "enforce"
@@ -41,6 +42,7 @@ class Settings:
     growing: tuple[GrowingPool, ...] = ()
     resources_tolerated: bool | None = None
     holds: HoldLimits = NO_LIMITS
+    unbound_seconds: int = 1800
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The cluster with what these settings say of it."""

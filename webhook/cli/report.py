@@ -5,24 +5,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
+from webhook.admission.environment import Environment
 from webhook.admission.settings import Settings
 from webhook.cli import inputs
-from webhook.cli.mutate import MutationResult, decide_all, difference, notes
+from webhook.cli.mutate import MutationResult, decide_all, difference, knowing, notes
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import STDIN, objects_and_errors
+from webhook.jsontools.path import dotted
 from webhook.report.collect import Subject, results, unread
 from webhook.report.fabric_map import fabric_maps
 from webhook.report.formats import FORMATS
-from webhook.report.model import EACH, TOGETHER, Report
+from webhook.report.model import EACH, TOGETHER, Report, Result
+from webhook.report.not_read import of_unknown_namespaces, of_unread_kinds
 from webhook.report.printable import printable
 from webhook.report.views import ObjectKey, ObjectView, racks_of
+from webhook.workloads.unread_kinds import unread_pods
 
 EPILOG = """examples:
   bayplan report -c cluster.yaml -f manifests/
@@ -42,7 +46,8 @@ out (of those in the cluster, or else of those that ship) counts as unchanged.
 A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
 there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.
 
-A file that cannot be read is a finding of that file, and the rest is reported.
+A file that cannot be read is a finding of that file, and the rest is reported. A kind that is not read but
+makes pods (Argo's Workflow), and a namespace that is in no file, are findings that say what would happen.
 
 exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
 """
@@ -105,8 +110,8 @@ def run(args: argparse.Namespace) -> int:
         raise inputs.no_object(args.filename)
     snapshot = snapshot and inputs.beside(snapshot, documents)
     outcomes = decide_all(policies, snapshot, documents, around, together=args.together, replicas=True)
-    fates = tuple((outcome.name.split("/")[0], outcome.decision.outcome) for outcome in outcomes)
-    all_results = (*unread(errors), *results(_subject(outcome) for outcome in outcomes))
+    fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
+    all_results = (*unread(errors), *_results(outcomes, knowing(around, documents)))
     judged = (TOGETHER if args.together else EACH) if snapshot else ""
     report = Report(all_results, policies.revision, fates=fates, every=args.all, judged=judged)
     if args.output == "html":
@@ -116,6 +121,23 @@ def run(args: argparse.Namespace) -> int:
         inputs.note(line)
     unusable = errors or any(outcome.decision.malformed for outcome in outcomes)
     return 2 if unusable else _exit_status(args, report)
+
+
+def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterator[Result]:
+    """What is said of each object, and what was not read of it, or is not known of its namespace."""
+    subjects = [_subject(outcome) for outcome in outcomes]
+    yield from results(subjects)
+    pods = {
+        outcome.name: dotted(path) for outcome in outcomes if (path := unread_pods(outcome.document.value))
+    }
+    yield from of_unread_kinds(subjects, pods)
+    modes = {_namespace(outcome): outcome.decision.mode for outcome in outcomes}
+    yield from of_unknown_namespaces(subjects, around.namespaces, modes)
+
+
+def _namespace(outcome: MutationResult) -> str:
+    """The namespace in which the object stands, "" for a cluster-wide one."""
+    return outcome.name.split("/")[0] if outcome.name.count("/") > 1 else ""
 
 
 def _illustrated(

@@ -19,7 +19,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 class JunitCase:
     """One test case. `message`, `type` and `detail` say what failed; `output` is what a passed case says.
 
-    `file` and `line` (from 1) tell where the case is written, where that is known.
+    Where it is written stands in `detail` or `output`: the schema has no attribute for it.
     """
 
     name: str
@@ -30,8 +30,6 @@ class JunitCase:
     detail: str = ""
     output: str = ""
     seconds: float = 0.0
-    file: str = ""
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,7 @@ def _add_suite(root: ElementTree.Element, suite: JunitSuite) -> None:
 
 
 def _add_case(suite: ElementTree.Element, case: JunitCase) -> None:
-    place = _nonempty(file=case.file, line=str(case.line) if case.line else "")
-    attributes = {"name": case.name, "classname": case.classname, **place, "time": _seconds(case.seconds)}
+    attributes = {"name": case.name, "classname": case.classname, "time": _seconds(case.seconds)}
     element = _add(suite, "testcase", attributes)
     if case.outcome != "passed":
         problem = {"message": case.message, **_nonempty(type=case.type)}
@@ -97,5 +94,5 @@ def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
 
 
 def _seconds(seconds: float) -> str:
-    """Seconds to a tenth of a millisecond; plain 0 where nothing was measured."""
-    return f"{seconds:.4f}" if seconds else "0"
+    """Seconds to a millisecond, for the schema knows three digits; plain 0 where nothing was measured."""
+    return f"{seconds:.3f}" if seconds else "0"

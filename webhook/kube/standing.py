@@ -144,7 +144,8 @@ class Lookout:
         if not runtime.has(name):
             return "there is no such object, or it has ended"
         return (
-            "it holds nothing and does not wait: it asks for no GPUs, has ended, or was there before Bayplan"
+            "it holds nothing and does not wait: it asks for no GPUs, has ended, is for Kueue to admit or to "
+            "place, or was there before Bayplan"
         )
 
     async def _leader(self) -> str:

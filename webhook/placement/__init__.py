@@ -7,6 +7,7 @@
 - `pod_affinity`: the node affinity of a former plan taken away again
 - `stated_amounts`: what the author of an object asked for, before policies
 - `eviction`: gangs for which their own scheduler makes room
+- `kueue_admission`: workloads in a queue of Kueue's, which are planned once it has admitted them
 - `hold`: a place held for a gang until it claims it
 - `hold_limits`: how much the gangs of a namespace may hold
 - `taints`: domains that a gang holds whole, kept free of other pods

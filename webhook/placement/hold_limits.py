@@ -22,20 +22,13 @@ HOLD_LIMIT = "HoldLimit"
 """The reason of a gang that waits for its own namespace."""
 
 
-BOUND_WITHIN = 900.0
-"""Seconds in which a pod of a gang must be on a node, unless parameters say otherwise: images are pulled
-later, and an autoscaler's node is there within some minutes."""
-
-
 @dataclass(frozen=True, slots=True)
 class HoldLimits:
     """What parameters say. `gpus`: that a namespace may hold at most. `per_used`: held GPUs for each one that
-    its gangs' pods use of them. None: no limit. `bound_within`: seconds after which a gang of which no pod is
-    on a node loses its place."""
+    its gangs' pods use of them. None: no limit."""
 
     gpus: int | None = None
     per_used: float | None = None
-    bound_within: float = BOUND_WITHIN
 
 
 NO_LIMITS = HoldLimits()

@@ -69,10 +69,9 @@ class Result:
 
     @property
     def reference(self) -> tuple[str, str, str]:
-        """The object's namespace ("" for cluster-wide ones), kind and name."""
-        namespace, _, rest = self.object.partition("/")
-        kind, _, name = rest.partition("/")
-        return namespace, kind, name
+        """The object's namespace ("" for cluster-wide ones), kind and name; a file is a name alone."""
+        parts = ("", "", *self.object.split("/", 2))
+        return parts[-3], parts[-2], parts[-1]
 
 
 @dataclass(frozen=True, slots=True)

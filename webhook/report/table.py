@@ -14,6 +14,7 @@ from rich.text import Text
 
 from webhook.report import terminal
 from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
+from webhook.report.not_read import assumptions
 
 _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red", "skip": "dim"}
 
@@ -44,6 +45,8 @@ def write(report: Report, out: TextIO) -> None:
     revision = f" (policies {report.revision})" if report.revision else ""
     if report.judged:
         console.print(f"judged {report.judged}")
+    if words := assumptions(report):
+        console.print(terminal.folded(words, "", width))
     console.print(f"{report.headline()}{revision}")
 
 

@@ -46,6 +46,10 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
 
 
+KUEUE_ADMITS = "kueue.x-k8s.io/admission"
+"""Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
+
+
 KUEUE_PLACES = "kueue.x-k8s.io/topology"
 """The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
 (Kueue ff69552e, pkg/podset/podset.go)."""
@@ -109,7 +113,7 @@ def wants_plan(workload: Workload) -> bool:
     """Whether the planner has anything to say: some pod asks for GPUs, MIG slices or a device claim, or a
     topology or bayplan.dev key is there. A claim counts whatever its class: the class is in another object.
     """
-    if not workload.gangs or workload.skip:
+    if not workload.gangs or workload.skip or workload.kueue_places:
         return False
     shapes = (pod_set.shape for group in workload.gangs for pod_set in group.pod_sets)
     return workload.asks or workload.claims or any(asks_for_gpus(shape) for shape in shapes)
@@ -162,7 +166,7 @@ class _Reader:
         bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
-        templates = _templates(layout)
+        templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()
         name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
         return Workload(
             kind=row.name,
@@ -175,7 +179,8 @@ class _Reader:
             skip=chosen.skip or self._is_left_alone(owner, layout),
             holds=(row.holds or together) and not (child or loose or suspended),
             suspended=suspended,
-            kueue=bool(row.suspend) and bool(self.metadata.get("labels", KUEUE_QUEUE).text()),
+            kueue=f"{self.namespace}/{queue}" if queue else "",
+            suspends=bool(row.suspend),
             template_immutable=row.template_immutable,
             owner=owner,
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),

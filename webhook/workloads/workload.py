@@ -42,7 +42,8 @@ class Workload:
     `owner_has_templates`: that one made this object of a template of its own, or may have, as far as anybody
     knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
     `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
-    resumed, and holds nothing till then. `kueue`: Kueue suspends it, where Kueue runs.
+    resumed, and holds nothing till then. `kueue`: its LocalQueue of Kueue's, NAMESPACE/NAME, "" for none:
+    Kueue suspends it, or gates its pods where `suspends` says that it cannot.
     """
 
     kind: str = ""
@@ -61,4 +62,9 @@ class Workload:
     claims: bool = False
     queue: str = ""
     suspended: bool = False
-    kueue: bool = False
+    kueue: str = ""
+    suspends: bool = False
+    awaits_kueue: bool = False
+    """Whether Kueue gates its pods until it has quota: they are planned when it has admitted them."""
+    kueue_places: bool = False
+    """Whether Kueue assigns its pods their nodes: no plan is made."""

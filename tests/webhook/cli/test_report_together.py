@@ -117,17 +117,20 @@ def folder(drawn):
     return documents
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(OBJECTS, min_size=1, max_size=6))
-def test_plan_and_report_together_agree_on_every_gang(surroundings, drawn):
-    """Decision, domain and order, over random folders."""
+def shown(answers):
+    """Gang, decision and domain of each."""
+    return [(answer.gang, answer.decision, "/".join(filter(None, answer.domain))) for answer in answers]
+
+
+@settings(max_examples=12, deadline=None)
+@given(drawn=st.lists(OBJECTS, min_size=1, max_size=6), together=st.booleans())
+def test_plan_and_report_agree_on_every_gang(surroundings, drawn, together):
+    """Decision, domain and order, over random folders: together as planned together, else each as planned
+    alone."""
     snapshot, around, policies = surroundings
     documents = folder(drawn)
-    planned = [
-        (answer.gang, answer.decision, "/".join(filter(None, answer.domain)))
-        for answer in (gang.answer for gang in plan_each(snapshot, documents, None, around))
-    ]
-    outcomes = decide_all(policies, snapshot, documents, around, replicas=True)
-    placed = [gang.answer for o in outcomes if o.decision.plan for gang in o.decision.plan.placed]
-    reported = [(a.gang, a.decision, "/".join(filter(None, a.domain))) for a in placed]
-    assert reported == planned
+    applies = [documents] if together else [[document] for document in documents]
+    planned = [gang.answer for part in applies for gang in plan_each(snapshot, part, None, around)]
+    outcomes = decide_all(policies, snapshot, documents, around, together=together, replicas=True)
+    reported = [gang.answer for o in outcomes if o.decision.plan for gang in o.decision.plan.placed]
+    assert shown(reported) == shown(planned)

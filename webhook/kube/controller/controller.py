@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM, Wish
@@ -35,7 +36,7 @@ from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION, namespace_of
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -94,7 +95,7 @@ class Controller:
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
         self._unused, self._missing = Lasting(), Lasting()
-        """Claimed reservations of which no pod is on a node; gangs whose reservation is not in the book."""
+        """Gangs whose place no pod on a node makes use of; gangs whose reservation is not in the book."""
 
     async def lead(self) -> None:
         """Look at workloads and waiting pods, and keep everything as it should be."""
@@ -158,7 +159,6 @@ class Controller:
         assert picture is not None, "the watch is synced"
         book = await self._ledger.book(now)
         world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
-        namespaces = {held.id: namespace_of(held.gang) for held in book.reservations}
         gangs = {held.gang for held in book.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
@@ -166,9 +166,7 @@ class Controller:
             world,
             missing=self._missing.beyond(rules.bereft(world), now, lambda _: VANISHED_SECONDS),
             left=dict(self._left),
-            idle=self._unused.beyond(
-                rules.unused(world), now, lambda name: world.limits(namespaces[name]).bound_within
-            ),
+            idle=self._unused.beyond(rules.unused(world), now, partial(rules.patience, world)),
         )
 
     async def _do(self, action: rules.Action, world: rules.World) -> None:
@@ -184,8 +182,6 @@ class Controller:
                         )
             case rules.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
-            case rules.Lapse():
-                await self._lapse(action, world)
             case rules.MoveTo():
                 await self._move(action, world)
             case rules.LeftUnbound(gang, pods):
@@ -212,20 +208,6 @@ class Controller:
                 if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
-
-    async def _lapse(self, action: rules.Lapse, world: rules.World) -> None:
-        """The workload names the reservation no more, or it would be made again."""
-        gang, held = action.gang, action.reservation
-        if gang.whole:
-            await self._annotate(gang.ref, {RESERVATION: None})
-        if await self._given_back(held):
-            seconds = world.limits(gang.ref.namespace).bound_within
-            place = _place(held)
-            text = f"no pod was on a node for {seconds:g} s (parameter holds.bound-within): {place} is free"
-            if unbound := [pod for pod in gang.pods if pod.verdict]:
-                text += f"; {await scheduler_words(self._api, unbound)}"
-            log.info("lapsed %s: %s", held.gang, text)
-            await self._recorder.tell(gang.ref, "Lapsed", f"{text}; apply it anew for a place", warning=True)
 
     async def _given_back(self, reservation: Reservation) -> bool:
         """Whether it was released now; False where it is gone already.
@@ -339,8 +321,8 @@ class Controller:
         held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
         await self._annotate(gang.ref, _annotations(book, held))
 
-    async def _annotate(self, ref: Ref, notes: Mapping[str, str | None]) -> None:
-        """Annotations of a workload; none where it is gone. None takes one away."""
+    async def _annotate(self, ref: Ref, notes: Mapping[str, str]) -> None:
+        """Annotations of a workload; none where it is gone."""
         row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
         try:
             await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})

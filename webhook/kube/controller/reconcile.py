@@ -1,8 +1,8 @@
 """What the controller should do now: from what is to a list of actions. Pure: no I/O, no clock.
 
 The rules, in their order:
-1. A reservation whose gang is finished or gone is released; a hold whose gang is there is claimed for it; a
-   claimed place of which no pod is on a node for too long lapses.
+1. A reservation whose gang is finished or gone is released, and so is a claimed place of which no pod is on a
+   node for too long; a hold whose gang is there is claimed for it.
    In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
    and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
@@ -15,6 +15,7 @@ The rules, in their order:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -31,7 +32,7 @@ from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
-from webhook.placement.hold import is_used
+from webhook.placement.hold import is_used, stands
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -60,7 +61,8 @@ class World:
     `seen`: the ids of reservations whose gang was once seen.
     `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
     `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
-    `idle`: reservations of which no pod has been on a node for longer than its namespace may (`unused`).
+    `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
+    `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
     `limits`: what the gangs of a namespace may hold.
     """
 
@@ -74,6 +76,7 @@ class World:
     observed: frozenset[str] = frozenset()
     left: Mapping[str, frozenset[str]] = field(default_factory=dict)
     idle: frozenset[str] = frozenset()
+    patience: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = no_limits
 
 
@@ -89,14 +92,6 @@ class Release:
 @dataclass(frozen=True, slots=True)
 class ClaimFor:
     """The hold's gang is there: it no longer expires."""
-
-    reservation: Reservation
-    gang: Gang
-
-
-@dataclass(frozen=True, slots=True)
-class Lapse:
-    """Take a place back from a gang whose pods do not come onto nodes."""
 
     reservation: Reservation
     gang: Gang
@@ -196,7 +191,6 @@ Action = (
     TellSize
     | Release
     | ClaimFor
-    | Lapse
     | MoveTo
     | Follow
     | LeftUnbound
@@ -213,7 +207,7 @@ def reconcile(world: World) -> list[Action]:
     """Everything that is to be done now, in order."""
     gangs = gangs_of(world.works, world.pods)
     actions: list[Action] = []
-    snapshot, lapsed = world.snapshot, set[str]()
+    snapshot = world.snapshot
     for reservation in world.snapshot.reservations:
         gang = gangs.get(reservation.gang)
         why = _over(world, reservation, gang)
@@ -222,21 +216,18 @@ def reconcile(world: World) -> list[Action]:
             snapshot = snapshot.without(reservation.gang)
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             actions.append(ClaimFor(reservation, gang))
-        elif gang is not None and reservation.id in world.idle:
-            actions.append(Lapse(reservation, gang))
-            snapshot = snapshot.without(reservation.gang)
-            lapsed.add(reservation.gang)
+        elif gang is not None and gang.name in world.idle:
+            if pods := left_unbound(gang.pods, world.now):
+                actions.append(LeftUnbound(gang, pods))
+            actions.append(Release(reservation, _unused_for(world, gang), gang))
+            snapshot = snapshot.without(gang.name)
     actions += _ungated(world, gangs)
     actions += [
         TellSize(work.ref, work.size_left)
         for work in world.works
         if work.size_left and not work.finished and work.ref.namespace not in world.observed
     ]
-    gangs = {
-        name: gang
-        for name, gang in gangs.items()
-        if namespace_of(name) not in world.observed and name not in lapsed
-    }
+    gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
@@ -245,7 +236,7 @@ def reconcile(world: World) -> list[Action]:
             if pods := left_unbound(gang.pods, world.now):
                 actions.append(LeftUnbound(gang, pods))
     for gang in gangs.values():
-        if gang.name in world.missing and _bereft(gang, snapshot):
+        if gang.name in world.missing and _bereft(gang, snapshot) and gang.name not in world.idle:
             snapshot, action = _restored(snapshot, gang)
             actions.append(action)
     left = [gang for gang in gangs.values() if not gang.finished and snapshot.holding(gang.name) is None]
@@ -254,7 +245,7 @@ def reconcile(world: World) -> list[Action]:
         for gang in left
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
     ]
-    waiting = [gang for gang in left if gang.queued and gang.group.on_unavailable == "queue"]
+    waiting = [gang for gang in left if gang.waits]
     return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting], world.limits)
 
 
@@ -266,6 +257,17 @@ def bereft(world: World) -> frozenset[str]:
     """
     gangs = gangs_of(world.works, world.pods).values()
     return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
+
+
+def patience(world: World, gang: str) -> float:
+    """For how many seconds a gang's place is kept that is `unused`."""
+    return world.patience.get(namespace_of(gang)) or math.inf
+
+
+def _unused_for(world: World, gang: Gang) -> str:
+    seconds = patience(world, gang.name)
+    time = f"{seconds / 60:g} minutes" if seconds >= 60 else f"{seconds:g} s"
+    return f"no pod was bound to it for {time}; it is held again once one is"
 
 
 def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
@@ -290,17 +292,17 @@ def alive(world: World) -> frozenset[str]:
 
 
 def unused(world: World) -> frozenset[str]:
-    """The ids of claimed reservations that no pod on a node makes use of."""
+    """The gangs whose claimed place no pod on a node makes use of, those among them whose place is gone."""
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
-    return frozenset(held.id for held in claimed if not is_used(world.snapshot, held))
+    idle = {held.gang for held in claimed if not is_used(world.snapshot, held)}
+    left = (gang for gang in gangs_of(world.works, world.pods).values() if _bereft(gang, world.snapshot))
+    return frozenset(idle.union(gang.name for gang in left if not stands(world.snapshot, gang.group)))
 
 
 def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits) -> list[Action]:
-    """Who of those that wait is let in, and the position of the others. Those whose pods wait for others too
-    are none of them: they are planned when nothing else holds them back."""
+    """Who of those that wait is let in, and the position of the others."""
     classes = snapshot.base.priorities
-    ready = (gang for gang in waiting if not gang.held_back)
-    ordered = sorted(ready, key=lambda gang: queue_key(classes, gang.group, gang.created))
+    ordered = sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created))
     planned = ordered[:MAX_PLANNED]
     turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty, limits)
     admits: list[Action] = []

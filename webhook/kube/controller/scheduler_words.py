@@ -28,7 +28,7 @@ async def scheduler_words(api: Api, pods: Sequence[Unbound]) -> str:
     """What is said of most of these pods, and of the first's PodGroup, in one line."""
     counted = Counter(pod.verdict for pod in pods)
     commonest = min(counted, key=lambda text: (-counted[text], text))
-    reasons = await _of_pod_group(api, pods[0])
+    reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
     return f"{commonest}: {'; '.join(reasons)}" if reasons else commonest
 
 

@@ -47,4 +47,5 @@ def world_of(
         now,
         observed=observed(namespaces),
         limits=lambda namespace: settings(namespace).holds,
+        patience={name: float(settings(name).unbound_seconds) for name in dict.fromkeys(namespaces)},
     )

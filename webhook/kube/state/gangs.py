@@ -79,6 +79,8 @@ class Work:
     failed: bool = False
     skip: bool = False
     controller: str = ""
+    kueue: bool = False
+    """Whether it is in a queue of Kueue's, which gates its pods instead of suspending it."""
     size_left: int = 0
     """How many pods KAI shall start together from now on, 0 to leave what it was told."""
 
@@ -125,7 +127,13 @@ class Gang:
     """The reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
     held_back: bool = False
-    """Whether its pods, or before there are any its templates, have gates that others open."""
+    """Whether its pods, or before there are any its templates, have gates that others open, or Kueue has
+    still to admit it."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in Bayplan's queue: one that others hold back keeps nobody waiting."""
+        return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
 
     @property
     def name(self) -> str:
@@ -159,6 +167,7 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         failed(item),
         workload.skip,
         workload.owner,
+        bool(workload.kueue) and not workload.suspends,
         gang_size_left(item, kind),
     )
 
@@ -219,7 +228,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
                 work.failed,
                 notes=work.notes,
                 ids=() if work.leaving else work.ids,
-                held_back=bool(foreign_gates(group)),
+                held_back=work.kueue or bool(foreign_gates(group)),
             )
     members: dict[str, list[Unbound]] = {}
     for pod in pods:

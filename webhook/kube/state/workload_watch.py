@@ -93,8 +93,7 @@ class QueueWatch(Watches):
             waiting = (
                 WaitingGang(gang.group, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
-                if gang.queued and not gang.finished and gang.group.on_unavailable == "queue"
-                if not gang.held_back  # it keeps nobody waiting
+                if gang.waits
             )
             queue = in_order(waiting, classes)
             self._last_queue = changes, classes, queue

@@ -20,7 +20,8 @@ def to_junit(results: Sequence[CaseResult]) -> str:
 
 
 def _case(result: CaseResult) -> JunitCase:
-    detail = "" if result.passed else "\n".join(result.differences)
+    place = f"{result.case.file}:{result.case.line}"
+    detail = "" if result.passed else "\n".join((*result.differences, place))
     return JunitCase(
         result.case.name,
         result.case.file,
@@ -28,6 +29,5 @@ def _case(result: CaseResult) -> JunitCase:
         message=detail.partition("\n")[0],
         detail=detail,
         seconds=result.seconds,
-        file=result.case.file,
-        line=result.case.line,
+        output=place,
     )

@@ -18,7 +18,6 @@ from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book
 from webhook.kube.controller.reconcile import (
     Admit,
     ClaimFor,
-    Lapse,
     LetIn,
     MoveTo,
     Release,
@@ -317,25 +316,27 @@ def test_a_vanished_reservation_whose_place_is_taken_goes_elsewhere_or_is_told()
     assert action.why == "its reservation"
 
 
-def test_a_place_that_no_pod_comes_to_lapses():
+def unused_for_long(seen):
+    """What the controller saw unused for longer than the namespace has patience."""
+    return replace(seen, idle=unused(seen), patience={"default": 1800.0})
+
+
+def test_a_place_that_no_pod_comes_to_is_released():
     """The controller saw none on a node for too long: the gang loses it, and is not let in again."""
     snapshot = booked(racks(1, 2), job("slow"))
-    (reservation,) = snapshot.reservations
-    gone = replace(world(snapshot, works=(work(job("slow")),)), idle=frozenset({reservation.id}))
-    (action,) = reconcile(gone)
-    assert isinstance(action, Lapse)
-    assert action.reservation == reservation
+    (action,) = reconcile(unused_for_long(world(snapshot, works=(work(job("slow")),))))
+    assert isinstance(action, Release)
+    assert (action.reservation,) == snapshot.reservations
 
 
-def test_a_lapsed_place_is_the_next_gangs_at_once():
+def test_a_place_that_no_pod_came_to_is_the_next_gangs_at_once():
     """One rack, held for pods that never come; the gang that waits has it in the same round."""
     snapshot = booked(racks(1, 2), job("slow"))
-    (reservation,) = snapshot.reservations
     works = (work(job("slow")), work(job("next"), queued=True))
-    lapse, admit = reconcile(replace(world(snapshot, works=works), idle=frozenset({reservation.id})))
-    assert isinstance(lapse, Lapse)
-    assert isinstance(admit, Admit)
-    assert admit.gang.name == "default/Job/next"
+    released, admitted = reconcile(unused_for_long(world(snapshot, works=works)))
+    assert isinstance(released, Release)
+    assert isinstance(admitted, Admit)
+    assert admitted.gang.name == "default/Job/next"
 
 
 @pytest.mark.parametrize(
@@ -374,4 +375,5 @@ def test_the_place_of_a_deleted_gang_is_kept_only_while_a_pod_of_its_own_uses_it
 def test_a_gang_that_others_hold_back_is_not_let_in():
     """Its pods have somebody else's gate; the younger gang goes first, and nothing is kept for the other."""
     held_back = replace(waiting(job("gated"), created=1.0), held_back=True)
-    assert admitted(queue(racks(1, 2), [held_back, waiting(job("free"), created=2.0)])) == ["free"]
+    gangs = (held_back, waiting(job("free"), created=2.0))
+    assert admitted(queue(racks(1, 2), (gang for gang in gangs if gang.waits))) == ["free"]

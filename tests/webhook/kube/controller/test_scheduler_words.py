@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 from planner.model.errors import Where
-from tests.builders import gang, racks
+from planner.model.pod import BoundPod
+from planner.model.reservation import reservation_id
+from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
-from webhook.kube.controller.reconcile import LeftUnbound, reconcile
+from webhook.kube.controller.reconcile import LeftUnbound, Release, Restore, patience, reconcile, unused
 from webhook.kube.controller.scheduler_words import TOLD_SECONDS, left_unbound, scheduler_words
 from webhook.kube.state.gangs import unbound_from
 
@@ -65,6 +69,51 @@ def test_a_gang_with_a_place_that_its_scheduler_leaves_for_a_minute_is_told() ->
     young = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - TOLD_SECONDS + 1)
     gated = pod("a-0", "a", verdict=UNABLE)
     assert left_unbound((young, gated, pod("a-0", "a", gated=False)), NOW) == ()
+
+
+def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() -> None:
+    """Nobody came for as long as the namespace has patience: others may have it, until a pod is bound."""
+    group = gang(2, name="default/Job/a", required="rack")
+    snapshot, job = booked(racks(2, 2), group), replace(work(group), ids=(reservation_id(group.name),))
+    pods = tuple(pod(f"a-{n}", "a", gated=False, verdict=UNABLE, created=NOW - 5000) for n in range(2))
+    seen = world(snapshot, works=(job,), pods=pods)
+    assert [type(action) for action in reconcile(seen)] == [LeftUnbound]  # it has it for a moment
+    later = replace(seen, idle=unused(seen), patience={"default": 1800.0})
+    told, given = reconcile(later)
+    assert isinstance(told, LeftUnbound)
+    assert isinstance(given, Release)
+    assert given.why == "no pod was bound to it for 30 minutes; it is held again once one is"
+    free = replace(later, snapshot=racks(2, 2), missing=frozenset({group.name}))
+    assert reconcile(replace(free, idle=unused(free))) == []
+    stands = BoundPod("default/a-0", "n1", amounts(gpu=8), reservation_id(group.name))
+    bound = replace(free, snapshot=replace(free.snapshot, pods=(stands,)), pods=pods[1:])
+    assert [type(action) for action in reconcile(replace(bound, idle=unused(bound)))] == [Restore]
+
+
+def test_a_place_counts_as_unused_while_no_pod_stands_in_it() -> None:
+    """Whether its scheduler has looked at the pods or not: it may not be there."""
+    group = gang(2, name="default/Job/a", required="rack")
+    snapshot = booked(racks(2, 2), group)
+    stands = BoundPod("default/a-1", "n2", amounts(gpu=8), reservation_id(group.name))
+    left = pod("a-0", "a", gated=False, verdict=UNABLE, created=0.0)
+    for pods in ((left,), (replace(left, verdict=""),), ()):
+        assert unused(world(snapshot, works=(work(group),), pods=pods)) == {group.name}
+    assert unused(world(replace(snapshot, pods=(stands,)), works=(work(group),), pods=(left,))) == frozenset()
+
+
+def test_a_namespace_has_the_patience_that_parameters_say_and_with_zero_for_ever() -> None:
+    """In seconds."""
+    seen = replace(world(racks(1, 1)), patience={"default": 600.0, "services": 0.0})
+    assert patience(seen, "default/Job/a") == 600
+    assert patience(seen, "services/Job/a") == math.inf
+
+
+async def test_what_kai_says_in_both_places_is_told_once() -> None:
+    """OverLimit stands on the pods and on the PodGroup alike."""
+    reason = "OverLimit: small quota has reached the allowable limit of GPUs"
+    api = Groups({"schedulingConditions": [{"reasons": [{"message": f"{reason}."}]}]})
+    left = pod("a-0", verdict=f"kai-scheduler says: {reason}.", pod_group="pg-a")
+    assert await scheduler_words(api, (left,)) == f"kai-scheduler says: {reason}."
 
 
 async def test_kais_reasons_stand_beside_the_pods_own_words() -> None:

@@ -1,0 +1,119 @@
+"""Pods that Kueue gates: they hold a place once Kueue has admitted them, and none where Kueue places them.
+
+Seen with Kueue ff69552e: a pod group that waited for quota held a rack, which a group with quota needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from tests.policies.helpers import policies
+from tests.webhook.admission.test_unchanged import HALL, Json, asked, holding, stored
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import decide
+from webhook.admission.ledger_steps import Reserve
+from webhook.wire.request import from_object
+from webhook.workloads.annotation_keys import PLACEMENT, QUEUED_GATE, RESERVATION
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def with_kueue(**topologies: frozenset[str]) -> Snapshot:
+    """The hall with Kueue; by LocalQueue of the namespace `team` the Topologies of its flavors."""
+    seen = replace(
+        HALL.base.schedulers,
+        shown={**HALL.base.schedulers.shown, "kueue": "ClusterQueue all (kueue.x-k8s.io)"},
+        queue_topologies={f"team/{queue}": names for queue, names in topologies.items()},
+        topologies={"kueue": HALL.base.schedulers.topologies["kai-scheduler"]},
+    )
+    return Snapshot(replace(HALL.base, schedulers=seen))
+
+
+PLAIN = with_kueue(quota=frozenset())
+PLACES = with_kueue(quota=frozenset({"superpod"}))
+
+
+def queued(obj: Json) -> Json:
+    """In the LocalQueue `quota`."""
+    return o.changed(obj, ("metadata", "labels"), {QUEUE: "quota"})
+
+
+def member(number: int = 0) -> Json:
+    """A pod of a group of two, that must be in one rack."""
+    keys = {
+        "kueue.x-k8s.io/pod-group-total-count": "2",
+        "kai.scheduler/topology-required-placement": "cloud.provider.com/topology-rack",
+    }
+    pod = o.changed(o.annotated(o.POD, keys), ("metadata", "name"), f"demo-{number}")
+    return o.changed(pod, ("metadata", "labels"), {QUEUE: "quota", "kueue.x-k8s.io/pod-group-name": "demo"})
+
+
+def gates(pod: Json) -> list[str]:
+    """Those of a pod."""
+    return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
+
+
+def reserved(decision: Any) -> list[str]:
+    """The gangs for which a decision reserves a place."""
+    return [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)]
+
+
+def test_a_pod_in_kueues_queue_waits_at_our_gate_and_holds_nothing() -> None:
+    """Each of the group; without Kueue in the cluster the label says nothing, and its gang has its place."""
+    for number in range(2):
+        decision = asked(member(number), on=PLAIN)
+        assert decision.steps == ()
+        assert gates(stored(decision)) == [QUEUED_GATE]
+        assert '"queued"' in stored(decision)["metadata"]["annotations"][PLACEMENT]
+        (said,) = [text for text in decision.response.warnings if "Kueue has not admitted it yet" in text]
+        assert "Now it would be admitted" in said
+    without = asked(member())
+    assert reserved(without) == ["team/PodGroup/demo"]
+    assert gates(stored(without)) == []
+
+
+def test_a_pod_that_kueue_places_is_neither_planned_nor_gated() -> None:
+    """Its Topology-Aware Scheduling looks at what the pod had when it came, and writes each one's host."""
+    decision = asked(member(), on=PLACES)
+    assert decision.steps == ()
+    assert decision.plan is None
+    pod = stored(decision)
+    assert gates(pod) == []
+    assert "affinity" not in pod["spec"]
+    assert not {PLACEMENT, RESERVATION} & pod["metadata"]["annotations"].keys()
+    assert pod["metadata"]["annotations"]["kueue.x-k8s.io/podset-required-topology"]
+
+
+@pytest.mark.parametrize("obj", [o.LWS, o.annotated(o.STATEFUL_SET, {"bayplan.dev/gang": "demo"})])
+def test_a_set_in_kueues_queue_holds_nothing_when_it_is_made(obj: Json) -> None:
+    """Kueue gates its pods, and suspends no such object; outside of its queue it has its place at once."""
+    outside = asked(obj, on=PLAIN)
+    assert reserved(outside)
+    for cluster in (PLAIN, PLACES):
+        decision = asked(queued(obj), on=cluster)
+        assert decision.steps == ()
+        assert "nodeAffinity" not in str(stored(decision))
+
+
+def test_what_can_never_run_is_refused_whoever_queues_it() -> None:
+    """A pod of more GPUs than any node has."""
+    limits = {"limits": {"nvidia.com/gpu": 64}}
+    large = queued(o.changed(o.POD, ("spec", "containers", 0, "resources"), limits))
+    request = from_object(large, uid="uid", operation="CREATE")
+    response = decide(request, policies(), PLAIN, "mutate").response
+    assert not response.allowed
+    assert "can never run" in response.message
+
+
+def test_a_pod_that_comes_again_goes_where_its_gang_has_its_place() -> None:
+    """Kueue has admitted the group before; a pod of it was evicted."""
+    first = asked(member())
+    snapshot = holding(first)
+    seen = Snapshot(replace(HALL.base, schedulers=PLAIN.base.schedulers))
+    again = asked(member(), on=seen.with_reservation(snapshot.reservations[0]))
+    assert gates(stored(again)) == []
+    assert RESERVATION in stored(again)["metadata"]["annotations"]
