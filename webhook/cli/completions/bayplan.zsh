@@ -12,6 +12,7 @@ _shtab_bayplan_commands() {
   local _commands=(
     certs:'Keep the webhook'"'"'s CA and serving certificate in a folder.'
     completion:'Print the script with which a shell completes commands, options and their values.'
+    defrag:'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
     demo:'Serve the webhook on loopback and send it the example manifests.'
     doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to mend.'
     mutate:'Run the policies and the plan over manifests and print what would be stored.'
@@ -126,6 +127,22 @@ _shtab_bayplan_completion_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_completion_defaults_added=0
+
+_shtab_bayplan_defrag_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--free[so many whole domains of --level]:N:"
+  "--for[the place of this gang]:NAMESPACE/KIND/NAME:"
+  {-f,--filename}"[the place of the gang in this file]:MANIFEST:_files"
+  "--level[the level\'s label, alias or last word (default\: what gangs reserve)]:level:"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  {-t,--topology}"[only this one]:NAME:"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--restart-all[pods count as having agreed unless their label says no]"
+  {-o,--output}"[output]:output:(table json yaml)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_defrag_defaults_added=0
 
 _shtab_bayplan_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -414,6 +431,7 @@ _shtab_bayplan() {
       case $line[1] in
         certs) _shtab_bayplan_certs ;;
         completion) _arguments -C -s $_shtab_bayplan_completion_options ;;
+        defrag) _arguments -C -s $_shtab_bayplan_defrag_options ;;
         demo) _arguments -C -s $_shtab_bayplan_demo_options ;;
         doctor) _arguments -C -s $_shtab_bayplan_doctor_options ;;
         mutate) _arguments -C -s $_shtab_bayplan_mutate_options ;;
