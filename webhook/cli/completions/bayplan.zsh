@@ -26,6 +26,7 @@ _shtab_bayplan_commands() {
     test:'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
     top:'Show racks with free and used GPUs, and who is in them.'
     topology:'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
+    ui:'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
     why:'Say where a workload'"'"'s gangs are, or what they wait for.'
   )
   _describe 'bayplan commands' _commands
@@ -398,6 +399,18 @@ _shtab_bayplan_topology_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_topology_show_defaults_added=0
 
+_shtab_bayplan_ui_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
+  "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
+  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--port[0 picks a free one (default\: 8787)]:port:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_ui_defaults_added=0
+
 _shtab_bayplan_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
@@ -445,6 +458,7 @@ _shtab_bayplan() {
         test) _arguments -C -s $_shtab_bayplan_test_options ;;
         top) _arguments -C -s $_shtab_bayplan_top_options ;;
         topology) _shtab_bayplan_topology ;;
+        ui) _arguments -C -s $_shtab_bayplan_ui_options ;;
         why) _arguments -C -s $_shtab_bayplan_why_options ;;
       esac
   esac
