@@ -6,7 +6,7 @@ RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser image base lock sbom docs release clean
+.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser monitoring image base lock sbom docs release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule
 
 browser: .venv/.ready ## the HTML report in Chromium (installed by apt once): widths, themes, contrast, axe-core
 	@BAYPLAN_BROWSER=$$(.ci/build-browser) || exit 1; export BAYPLAN_BROWSER; $(BIN)/python -m pytest tests/browser
+
+monitoring: .venv/.ready ## the alerts and the dashboard, with Debian's Prometheus and promtool (fetched by apt once)
+	@BAYPLAN_PROMETHEUS=$$(.ci/build-prometheus) || exit 1; export BAYPLAN_PROMETHEUS; $(BIN)/python -m pytest tests/monitoring
 
 image: ## the container image, with docker, podman or buildah, whichever works here
 	@for tool in docker podman buildah none; do $$tool info >/dev/null 2>&1 && break; done; \

@@ -13,6 +13,8 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+from cryptography import x509
+
 AEAD_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """For TLS 1.2; every suite of TLS 1.3 is AEAD."""
 POLL_SECONDS = 10.0
@@ -42,6 +44,7 @@ class ReloadingContext:
         self._report = report
         self._signature = self._look()
         self._current = self._build()
+        self._end = self._read_end()
         self.context = self._build()
         self.context.sni_callback = self._hand_over
 
@@ -54,16 +57,20 @@ class ReloadingContext:
         if signature == self._signature:
             return False
         try:
-            fresh = self._build()
-        except OSError as error:  # includes ssl.SSLError
+            fresh, end = self._build(), self._read_end()
+        except (OSError, ValueError) as error:  # includes ssl.SSLError
             self._signature = signature
             self._report(f"{self._certificate}, {self._key}: not taken up, the former pair serves: {error}")
             return False
         if self._look() != signature:  # replaced while it was read: the next check loads it
             return False
-        self._signature, self._current = signature, fresh
+        self._signature, self._current, self._end = signature, fresh, end
         self._report(f"{self._certificate}: taken up")
         return True
+
+    def ends(self) -> float:
+        """When the certificate that is served ends, seconds since the epoch."""
+        return self._end
 
     async def watch(self, interval: float = POLL_SECONDS) -> None:
         """Checks the files every `interval` seconds, without end."""
@@ -85,6 +92,10 @@ class ReloadingContext:
             context.load_verify_locations(cafile=self._client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
         return context
+
+    def _read_end(self) -> float:
+        leaf = x509.load_pem_x509_certificates(self._certificate.read_bytes())[0]
+        return leaf.not_valid_after_utc.timestamp()
 
     def _look(self) -> _Signature:
         paths = (self._certificate, self._key, self._client_ca)

@@ -17,6 +17,7 @@
 The packages; each imports only what stands below it in this list:
 
 - `cli`: the commands of `bayplan`
+- `ui`: the live page: map, queue, gangs and decisions in a browser
 - `kube`: the cluster side: watches, the ledger in the API server, the controller, certificates
 - `server`: the webhook over HTTP
 - `report`: what policies and plan would do to many objects, in seven formats

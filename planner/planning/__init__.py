@@ -6,6 +6,7 @@
 - `reservation`, `node_affinity`: what an answer reserves, and the terms that pin pods to it
 - `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, in words
 - `aside`: a gang planned while others are
+- `defragmentation`: which gangs and pods to move so that whole domains, or a waiting gang's place, are free
 
 Begin with `plan`.
 """

@@ -4,14 +4,13 @@
 //
 // node look.mjs TOOLS ORDER: TOOLS is the folder of .ci/build-browser, ORDER a file {pages, widths, themes, shots}.
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
+import { faults, installed, shape } from "./shape.mjs";
+
 const [tools, orderFile] = process.argv.slice(2);
-const require = createRequire(join(tools, "package.json"));
-const { chromium } = require("playwright-core");
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const { chromium, axe } = installed(tools);
 const order = JSON.parse(readFileSync(orderFile, "utf8"));
 
 // The page's own policy forbids scripts: the tests' axe-core is let in, and nothing else changes.
@@ -43,28 +42,14 @@ async function open(page, bypassCSP) {
 async function look(page, tab, news, width, theme) {
   await tab.setViewportSize({ width, height: 900 });
   await tab.emulateMedia({ colorScheme: theme });
-  const shape = await tab.evaluate(() => {
-    const edge = document.documentElement.clientWidth;
-    const scrolls = (element) => element.closest(".scroll, .diff, .said");
-    const seen = [...document.querySelectorAll("main *, footer *")];
-    const out = seen.filter((e) => !scrolls(e) && e.getBoundingClientRect().right > edge + 0.5);
-    const high = (e) => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight);
-    return {
-      overflow: document.documentElement.scrollWidth > edge,
-      sticksOut: out.map((e) => e.outerHTML.slice(0, 200)),
-      brokenHeads: [...document.querySelectorAll("thead th")].filter((e) => high(e) > 2).map((e) => e.textContent),
-      ground: getComputedStyle(document.body).backgroundColor,
-    };
-  });
+  const seen = await shape(tab);
   await tab.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
-  if (!(await tab.evaluate(() => "axe" in window))) await tab.evaluate(axe);
-  const found = await tab.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
+  const axeSays = await faults(tab, axe);
   await tab.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = false)));
   if (order.shots) {
     await tab.screenshot({ path: join(order.shots, `${page.name}-${width}-${theme}.png`), fullPage: true });
   }
-  const axeSays = found.violations.map((v) => [v.id, v.help, v.nodes.slice(0, 3).map((node) => node.html)]);
-  return { page: page.name, width, theme, console: [...news], ...shape, axe: axeSays };
+  return { page: page.name, width, theme, console: [...news], ...seen, axe: axeSays };
 }
 
 async function use(page) {

@@ -2,13 +2,15 @@
 
 Each template is the text of a manifest with a value of values.yaml where a user may want another; what is
 not named here is in both the same. What kustomize does with a component, the chart does with a value. Written
-by hand are Chart.yaml, values.yaml, values.schema.json, NOTES.txt and podmonitor.yaml, which has no manifest.
+by hand are Chart.yaml, values.yaml, values.schema.json and NOTES.txt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+
+from tests.manifests import monitoring
 
 Edits = tuple[tuple[str, str], ...]
 """Text that stands once in a manifest, and what stands for it in the template."""
@@ -219,6 +221,28 @@ ADDED: dict[str, tuple[str, Path]] = {
 }
 """Templates of what components add, each with its condition."""
 
+_OWN_LABEL = "    app.kubernetes.io/name: bayplan\n"
+
+
+def _labels(value: str) -> str:
+    """Further labels of an object."""
+    space = " " * 4
+    lines = f"{{{{- with .Values.{value} }}}}", "{{- toYaml . | nindent 4 }}", "{{- end }}"
+    return "".join(f"{space}{line}\n" for line in lines)
+
+
+MONITORING: dict[str, Edits] = {
+    "podmonitor": (
+        (f"  labels:\n{_OWN_LABEL}", f"  labels:\n{_OWN_LABEL}{_labels('monitoring.podMonitor.labels')}"),
+        ("interval: 30s", "interval: {{ .Values.monitoring.podMonitor.interval }}"),
+    ),
+    "rules": ((_OWN_LABEL, _OWN_LABEL + _labels("monitoring.rules.labels")),),
+    "dashboard": (('    grafana_dashboard: "1"\n', _labels("monitoring.dashboard.labels")),),
+}
+"""What the component makes, a template each, with the values that it has."""
+SWITCHES = {"podmonitor": "podMonitor", "rules": "rules", "dashboard": "dashboard"}
+"""The value `monitoring.NAME.enabled` that switches each on."""
+
 WEBHOOKS = "70-webhooks.yaml"
 WEBHOOKS_HEAD = """\
 {{- /*
@@ -274,4 +298,8 @@ def templates(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
         made[path.name] = HEADER + (when(condition, text) if condition else text)
     for name, (condition, path) in ADDED.items():
         made[name] = HEADER + when(condition, path.read_text())
+    for name, edits in MONITORING.items():
+        text = monitoring.literal((monitoring.COMPONENT / f"{name}.yaml").read_text())
+        condition = f".Values.monitoring.{SWITCHES[name]}.enabled"
+        made[f"{name}.yaml"] = HEADER + when(condition, edited(text, edits))
     return made

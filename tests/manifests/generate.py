@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.manifests import chart
+from tests.manifests import chart, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.settings import MODES
 from webhook.workloads import KINDS, WorkloadKind
@@ -300,5 +300,6 @@ def _mode_row(enforced: bool, *, by_default: bool) -> str:
 if __name__ == "__main__":
     FILE.write_text(text())
     ENFORCED.write_text(enforced_text())
+    monitoring.DASHBOARD.write_text(monitoring.text())
     for name, template in charted().items():
         (chart.TEMPLATES / name).write_text(template)

@@ -74,6 +74,13 @@ def test_it_holds_manifests_and_chart(installed: Installed) -> None:
     assert {path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file()} == names
 
 
+def test_it_holds_the_live_page(installed: Installed) -> None:
+    """Whole: each file of the checkout's."""
+    page = next(installed.home.rglob("webhook/ui/static"))
+    source = ROOT / "webhook" / "ui" / "static"
+    assert {path.name for path in page.iterdir()} == {path.name for path in source.iterdir()}
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_it_completes_commands_in_a_shell(installed: Installed, shell: str) -> None:
     """The script names the commands."""

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.standing_words import add_options, age, look, print_document, to_json
+from webhook.cli.standing_words import add_options, age, look, print_document
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
 from webhook.report import terminal
 from webhook.workloads.annotation_keys import namespace_of
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> int:
     gangs = [gang for gang in seen.queue if args.namespace in ("", namespace_of(gang.name))]
     if args.output in ("json", "yaml"):
-        return print_document(args.output, [to_json(gang) for gang in gangs])
+        return print_document(args.output, [gang.to_json() for gang in gangs])
     out = terminal.console()
     if args.output == "name":
         for gang in gangs:
@@ -67,13 +67,5 @@ def _row(gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> tuple[str,
         str(gang.gpus),
         str(gang.priority),
         age(gang.created, seen.now),
-        waits_for(gang, wide=wide),
+        gang.waits_for(wide=wide),
     )
-
-
-def waits_for(gang: GangStanding, *, wide: bool) -> str:
-    """The first sentence of the answer, or with `wide` all of it."""
-    if gang.answer is None:
-        return "its turn: it is planned when it is nearer to the front"
-    message = gang.answer.message
-    return message if wide else message.split("; ")[0]

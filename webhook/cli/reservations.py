@@ -19,10 +19,10 @@ from planner.manifests.reservation import reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.cli.parsers import Subparsers, subcommand, verb
-from webhook.cli.standing_words import held_nodes, holding
 from webhook.kube.api.client import ApiError, connect
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.standing import held_nodes, holding
 from webhook.report import terminal
 from webhook.report.documents import as_list, document
 

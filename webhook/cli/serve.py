@@ -78,6 +78,10 @@ class Tls(Protocol):
         """For the server."""
         ...
 
+    def ends(self) -> float:
+        """When the one that is served ends, seconds since the epoch."""
+        ...
+
     async def watch(self) -> None:
         """Take up new ones, for ever."""
         ...
@@ -256,6 +260,8 @@ async def _until_stopped(
     args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
 ) -> int:
     policies = webhook.service.policies
+    if tls is not None:
+        webhook.certificate_end = tls.ends
     look_at_the_young_alone()
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None, args.probe_port)

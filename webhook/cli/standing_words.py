@@ -1,4 +1,4 @@
-"""Gangs that hold or wait, in words, rows and JSON: what `queue`, `why`, `top` and `reservations` print."""
+"""What `queue`, `why` and `top` share: their options, the look at the cluster, JSON and ages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 
-from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
 from webhook.cli import inputs
-from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, standing_of
+from webhook.kube.standing import ClusterStanding, Lookout, standing_of
 from webhook.report import terminal
 from webhook.report.documents import as_list, document
 
@@ -61,50 +59,6 @@ def print_document(output: str, items: Sequence[object]) -> int:
     """A list as JSON or YAML."""
     sys.stdout.write(document(output, as_list(items)))
     return 0
-
-
-def to_json(gang: GangStanding) -> dict[str, object]:
-    """A gang as plain JSON."""
-    held, answer = gang.reservation, gang.answer
-    created = datetime.fromtimestamp(gang.created, UTC).isoformat() if gang.created else None
-    entry: dict[str, object] = {
-        "name": gang.name,
-        "state": gang.state,
-        "position": gang.position or None,
-        "pods": {"wanted": gang.pods, "bound": gang.bound, "gated": gang.gated},
-        "gpus": gang.gpus,
-        "priority": gang.priority,
-        "created": created,
-    }
-    if held is not None:
-        domains = [list(domain) for domain in held.domains]
-        entry["holds"] = {
-            "mode": held.mode,
-            "domains": domains,
-            "nodes": held_nodes(held),
-            "id": held.id,
-        }
-    if answer is not None:
-        attempts = [
-            {"level": attempt.level or None, "fits": attempt.fits, "wanted": attempt.wanted}
-            for attempt in answer.attempts
-        ]
-        entry |= {"reason": answer.reason, "message": answer.message}
-        entry |= {"obstacles": dict(answer.obstacles), "levels": attempts}
-    return entry
-
-
-def holding(held: Reservation) -> str:
-    """What is held, in words: whole domains as paths, or how many nodes are shared."""
-    if held.mode == "domain":
-        return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
-    nodes = held_nodes(held)
-    return f"a part of {nodes[0]}" if len(nodes) == 1 else f"parts of {len(nodes)} nodes"
-
-
-def held_nodes(held: Reservation) -> list[str]:
-    """The nodes that its pods are to be on, by name."""
-    return sorted({part.node for part in held.assignments})
 
 
 def age(since: float, now: float) -> str:

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from planner.model.words import listed
 from webhook.cli.parsers import Subparsers, subcommand
-from webhook.cli.standing_words import add_options, age, held_nodes, holding, look, print_document, to_json
-from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
+from webhook.cli.standing_words import add_options, age, look, print_document
+from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
 from webhook.report import terminal
 
 EPILOG = """examples:
@@ -47,7 +47,7 @@ def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> 
     gangs = [gang for gang in seen.gangs if gang.name == args.name or gang.name.startswith(args.name + "/")]
     waits = not gangs or any(gang.state in ("waiting", "stuck") for gang in gangs)
     if args.output != "table":
-        print_document(args.output, [to_json(gang) for gang in gangs])
+        print_document(args.output, [gang.to_json() for gang in gangs])
         return int(waits)
     out = terminal.console()
     if not gangs:

@@ -106,6 +106,10 @@ class SecretCertificates:
         """What is served now."""
         return self._serving.pair.certificate
 
+    def ends(self) -> float:
+        """When the certificate that is served ends, seconds since the epoch."""
+        return self.serving.not_valid_after_utc.timestamp()
+
     def waiting(self) -> str:
         """What the first good look still lacks; "" once callers trust what is served."""
         return "" if self._ready else self.problem or f"{self._where}: not read yet"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from planner.cluster.census import gpus_of
@@ -46,7 +47,8 @@ class GangStanding:
     """One gang. `created`: seconds since the epoch, 0 where only its reservation is known.
 
     `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes;
-    `gated`: those that wait at Bayplan's gate. `answer`: why it waits, None where it was not planned.
+    `gated`: those that wait at Bayplan's gate. `reservation`: what it holds, or is about to where it is
+    `admitted`. `answer`: why it waits, None where it was not planned.
     """
 
     name: str
@@ -78,6 +80,43 @@ class GangStanding:
             return 0
         per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in held.requests}
         return sum(per_pod.get(part.pod_set, 0) * part.count for part in held.assignments)
+
+    def waits_for(self, *, wide: bool) -> str:
+        """The first sentence of the answer, or with `wide` all of it."""
+        if self.answer is None:
+            return "its turn: it is planned when it is nearer to the front"
+        message = self.answer.message
+        return message if wide else message.split("; ")[0]
+
+    def to_json(self) -> dict[str, object]:
+        """The gang as plain JSON: what `queue -o json` and `why -o json` print, and the live page gets."""
+        held, answer = self.reservation, self.answer
+        created = datetime.fromtimestamp(self.created, UTC).isoformat() if self.created else None
+        entry: dict[str, object] = {
+            "name": self.name,
+            "state": self.state,
+            "position": self.position or None,
+            "pods": {"wanted": self.pods, "bound": self.bound, "gated": self.gated},
+            "gpus": self.gpus,
+            "priority": self.priority,
+            "created": created,
+        }
+        if held is not None:
+            domains = [list(domain) for domain in held.domains]
+            entry["holds"] = {
+                "mode": held.mode,
+                "domains": domains,
+                "nodes": held_nodes(held),
+                "id": held.id,
+            }
+        if answer is not None:
+            attempts = [
+                {"level": attempt.level or None, "fits": attempt.fits, "wanted": attempt.wanted}
+                for attempt in answer.attempts
+            ]
+            entry |= {"reason": answer.reason, "message": answer.message}
+            entry |= {"obstacles": dict(answer.obstacles), "levels": attempts}
+        return entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +224,9 @@ def standings(world: rules.World) -> tuple[GangStanding, ...]:
         if held.id not in released
     ]
     admitted = [
-        _waiting(world.snapshot, action.gang, "admitted", answer=action.answer)
+        _waiting(
+            world.snapshot, action.gang, "admitted", answer=action.answer, reservation=action.reservation
+        )
         for action in actions
         if isinstance(action, rules.Admit)
     ]
@@ -216,7 +257,12 @@ def _holding(
 
 
 def _waiting(
-    snapshot: Snapshot, gang: Gang, state: State, position: int = 0, answer: Answer | None = None
+    snapshot: Snapshot,
+    gang: Gang,
+    state: State,
+    position: int = 0,
+    answer: Answer | None = None,
+    reservation: Reservation | None = None,
 ) -> GangStanding:
     return GangStanding(
         gang.name,
@@ -226,5 +272,19 @@ def _waiting(
         gang.created,
         position,
         gated=sum(pod.gated for pod in gang.pods),
+        reservation=reservation,
         answer=answer,
     )
+
+
+def holding(held: Reservation) -> str:
+    """What is held, in words: whole domains as paths, or how many nodes are shared."""
+    if held.mode == "domain":
+        return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
+    nodes = held_nodes(held)
+    return f"a part of {nodes[0]}" if len(nodes) == 1 else f"parts of {len(nodes)} nodes"
+
+
+def held_nodes(held: Reservation) -> list[str]:
+    """The nodes that its pods are to be on, by name."""
+    return sorted({part.node for part in held.assignments})

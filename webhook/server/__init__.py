@@ -10,7 +10,7 @@
 - `parameters_store`: the parameters that answer now
 - `cluster_source`: where snapshots come from; `cluster_files`: from files
 - `disks`: which of those that are written are full
-- `metrics`, `leaf_spine_metrics`: what /metrics shows
+- `metrics`, `leaf_spine_metrics`, `standing_metrics`: what /metrics shows; `decision_log`: a line a decision
 - `garbage_collection`: Python's collector kept away from what lives as long as the process
 
 Begin with `service`.

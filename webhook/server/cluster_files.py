@@ -24,10 +24,17 @@ def read_cluster_files(
     A cluster without nodes is an error too: a file that is just being written looks like that, and every
     workload would be rejected.
     """
-    read_documents = documents(paths)
+    return read_cluster_documents(documents(paths), settings)
+
+
+def read_cluster_documents(
+    read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
+) -> tuple[Snapshot, Environment]:
+    """The same of documents that were read already."""
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
-        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(paths)))
+        files = dict.fromkeys(document.file for document in read_documents)
+        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(files)))
     return snapshot, _environment(read_documents, settings)
 
 
@@ -37,14 +44,15 @@ def read_environment(paths: Sequence[str]) -> Environment:
 
 
 def _environment(read_documents: Iterable[Document], settings: Settings = DEFAULT_SETTINGS) -> Environment:
-    objects = _objects(document.value for document in read_documents)
+    objects = objects_in(document.value for document in read_documents)
     return Environment.of_objects(objects, everywhere(settings))
 
 
-def _objects(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def objects_in(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """The Kubernetes objects in documents: themselves, and the items of lists."""
     for value in values:
         if isinstance(value, dict) and isinstance(value.get("items"), list):
-            yield from _objects(value["items"])
+            yield from objects_in(value["items"])
         elif isinstance(value, dict):
             yield value
 
@@ -58,14 +66,14 @@ class ClusterFiles:
         self._paths = tuple(paths)
         self._settings = settings
         self._lock = threading.Lock()
-        self._seen = self._stamp()
+        self._seen = stamps(self._paths)
         self._snapshot, self._environment = self._read()
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
         """The snapshot, read again if a file has changed."""
         with self._lock:
-            seen = self._stamp()
+            seen = stamps(self._paths)
             if seen != self._seen:
                 self._seen = seen
                 try:
@@ -98,16 +106,18 @@ class ClusterFiles:
     def _read(self) -> tuple[Snapshot, Environment]:
         return read_cluster_files(self._paths, self._settings)
 
-    def _stamp(self) -> tuple[tuple[str, int, int], ...]:
-        files = [file for path in self._paths for file in _cluster_files(Path(path))]
-        stats = []
-        for file in files:
-            try:
-                stat = file.stat()
-            except OSError:
-                continue
-            stats.append((str(file), stat.st_mtime_ns, stat.st_size))
-        return tuple(stats)
+
+def stamps(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of each file, which differ once one of them has changed."""
+    files = [file for path in paths for file in _cluster_files(Path(path))]
+    stats = []
+    for file in files:
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        stats.append((str(file), stat.st_mtime_ns, stat.st_size))
+    return tuple(stats)
 
 
 def _cluster_files(path: Path) -> list[Path]:

@@ -20,9 +20,11 @@ from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book
 from webhook.admission.decision import Decision, Phase
 from webhook.server.connections import BytesInFlight, Connections
+from webhook.server.decision_log import json_line, log_line
 from webhook.server.disks import full_disks
 from webhook.server.metrics import Metrics, metrics
 from webhook.server.service import Service
+from webhook.server.standing_metrics import Standing
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import BODY_LIMIT, BadCall, decode, encode
 
@@ -45,6 +47,11 @@ def tell_nobody(phase: Phase, request: AdmissionRequest, decision: Decision) -> 
     """Without a cluster there is nowhere to report to."""
 
 
+def no_end() -> float:
+    """No certificate is served, so none ends."""
+    return 0.0
+
+
 @dataclass(slots=True)
 class Webhook:
     """The handlers. `stopping` turns readiness off while what is in flight is finished.
@@ -63,6 +70,8 @@ class Webhook:
     callers: frozenset[str] = frozenset()
     observer: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
     """Told of each decision once it is answered. On the event loop, so it is quick, and it does not raise."""
+    certificate_end: Callable[[], float] = no_end
+    """When the certificate that is served ends, seconds since the epoch."""
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Where files are written, by what is kept there."""
 
@@ -159,14 +168,16 @@ class Webhook:
             except TimeoutError:
                 return self._plain(504, f"no decision within {self.deadline:g} s")
             except Exception as error:  # the last station: the caller gets a line, the log the rest
-                log.error(_json(event="error", path=request.path, error=type(error).__name__), exc_info=error)
+                log.error(
+                    json_line(event="error", path=request.path, error=type(error).__name__), exc_info=error
+                )
                 return self._plain(500, "an internal error; the server's log has it")
 
         return errors
 
     def _plain(self, status: int, text: str) -> web.Response:
         self.metrics.bad_calls.labels(str(status)).inc()
-        log.warning(_json(event="bad call", status=status, message=text))
+        log.warning(json_line(event="bad call", status=status, message=text))
         return web.Response(status=status, text=text + "\n")
 
     async def _healthz(self, _: web.Request) -> web.Response:
@@ -199,10 +210,14 @@ class Webhook:
 
         def text() -> bytes:
             settings = {} if self.service.cluster.waiting() else self.service.in_force()
-            snapshot = self._snapshot_with_book(book)
-            return self.metrics.exposition(revision, settings, not self.problems(), snapshot)
+            return self.metrics.exposition(revision, settings, not self.problems(), self._standing(book))
 
         return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
+
+    def _standing(self, book: Book | None) -> Standing:
+        waiting = () if self.service.cluster.waiting() else self.service.cluster.environment().waiting()
+        snapshot = self._snapshot_with_book(book)
+        return Standing(self.service.clock(), snapshot, waiting, self.certificate_end())
 
     def _snapshot_with_book(self, book: Book | None) -> Snapshot | None:
         snapshot = self.service.cluster.snapshot() if book is not None else None
@@ -248,46 +263,6 @@ async def _body(call: web.Request) -> bytes:
         raise BadCall(f"the body was not whole within {BODY_SECONDS:g} s", 408) from None
     except (web.RequestPayloadError, ConnectionError):
         raise BadCall("the body ended before its end") from None
-
-
-def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
-    """One line a decision: who, what, the verdict, the plan in short. Nothing of the pods' own content."""
-    response = decision.response
-    plan = decision.plan.first.answer if decision.plan is not None else None
-    return _json(
-        event="decision",
-        phase=phase,
-        uid=request.uid,
-        operation=request.operation,
-        kind=request.kind.kind,
-        namespace=request.namespace,
-        name=request.name or _generated(request),
-        user=request.user_info.username,
-        dryRun=request.dry_run,
-        mode=decision.mode,
-        outcome=decision.outcome,
-        allowed=response.allowed,
-        reason=response.reason,
-        patches=len(response.patch),
-        warnings=len(response.warnings),
-        plan=decision.plan.decision if decision.plan is not None else None,
-        planReason=plan.reason if plan is not None else None,
-        domain="/".join(plan.domain) if plan is not None else None,
-        reservations=[r.id for r in decision.plan.reservations] if decision.plan is not None else [],
-        revision=decision.revision,
-        tries=decision.tries,
-        seconds=round(seconds, 6),
-    )
-
-
-def _generated(request: AdmissionRequest) -> str:
-    metadata = (request.object or {}).get("metadata")
-    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""
-    return name if isinstance(name, str) else ""
-
-
-def _json(**fields: object) -> str:
-    return orjson.dumps({"time": round(time.time(), 3), **fields}).decode()
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import Decision
+from webhook.server.decision_log import answers
 from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics
+from webhook.server.standing_metrics import Standing, StandingMetrics, standing_metrics
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -22,6 +23,7 @@ class Metrics:
     registry: CollectorRegistry
     decisions: Counter
     outcomes: Counter
+    policies: Counter
     seconds: Histogram
     plans: Counter
     tries: Counter
@@ -30,12 +32,15 @@ class Metrics:
     settings: Gauge
     reload_failed: Gauge
     topology: TopologyMetrics
+    standing: StandingMetrics
 
     def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
         """Count one answered request: seconds for all of it, and for deciding and reserving."""
         self.decisions.labels(phase, "true" if decision.response.allowed else "false", decision.mode).inc()
         if phase == "mutate" and decision.mode != "off":
             self.outcomes.labels(decision.outcome, decision.mode).inc()
+        for policy, answer in answers(decision):
+            self.policies.labels(policy, answer, decision.mode).inc()
         self.seconds.labels(phase).observe(seconds)
         self.tries.labels(phase).inc(decision.tries)
         if decision.plan is not None:
@@ -45,11 +50,11 @@ class Metrics:
                 self.topology.observe(decision.plan, seconds, deciding)
 
     def exposition(
-        self, revision: str, settings: Mapping[str, Any], healthy: bool, snapshot: Snapshot | None
+        self, revision: str, settings: Mapping[str, Any], healthy: bool, standing: Standing
     ) -> bytes:
-        """The text that Prometheus scrapes; `settings` are those in force, as /readyz tells them, `snapshot`
-        is the cluster with its reservations now."""
-        self.topology.look(snapshot)
+        """The text that Prometheus scrapes; `settings` are those in force, as /readyz tells them."""
+        self.topology.look(standing.snapshot)
+        self.standing.look(standing)
         self.policy_set.clear()
         self.policy_set.labels(revision).set(1)
         self.settings.clear()
@@ -74,6 +79,12 @@ def metrics() -> Metrics:
             "bayplan_outcomes",
             "What enforce makes of objects (refused, queued, changed, unchanged), done in mode enforce alone",
             ["outcome", "mode"],
+            registry=registry,
+        ),
+        Counter(
+            "bayplan_policy_answers",
+            "What policies answered (changed, passed, refused, warned, failed), done in mode enforce alone",
+            ["policy", "answer", "mode"],
             registry=registry,
         ),
         Histogram(
@@ -102,4 +113,5 @@ def metrics() -> Metrics:
             registry=registry,
         ),
         topology_metrics(registry),
+        standing_metrics(registry),
     )

@@ -35,6 +35,10 @@ SKIP = "bayplan.dev/skip"
 """Annotation, "true": no plan and no mutation; validating policies still speak."""
 
 
+RESTARTABLE = "bayplan.dev/restartable"
+"""Label, "true" or "false": whether `bayplan defrag` may move the pods, which restarts them."""
+
+
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
 """Kinds in gangs' names whose gangs live as long as their pods."""
 

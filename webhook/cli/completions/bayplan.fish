@@ -50,8 +50,8 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
-set -g _shtab_bayplan_opts_with_value --account --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --gpus-per-node --hold-from --host --installation --junit --kind --kubeconfig --ledger --level --load --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top defrag ui simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
+set -g _shtab_bayplan_opts_with_value --account --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --installation --junit --kind --kubeconfig --ledger --level --load --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -119,6 +119,24 @@ complete -c bayplan -n '_shtab_bayplan_using top' -l kubeconfig -xka "(__fish_co
 complete -c bayplan -n '_shtab_bayplan_using top' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using top' -s o -l output -xka "table wide json yaml name" -d output
 complete -c bayplan -n '_shtab_bayplan_using top' -s w -l watch -d 'again after each change, until Ctrl-C'
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a defrag -d 'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l free -x -d 'so many whole domains of --level'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l for -x -d 'the place of this gang'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'the place of the gang in this file'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l level -x -d 'the level'"'"'s label, alias or last word (default: what gangs reserve)'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -s t -l topology -x -d 'only this one'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l restart-all -d 'pods count as having agreed unless their label says no'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a ui -d 'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
+complete -c bayplan -n '_shtab_bayplan_using ui' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using ui' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using ui' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of manifests; - is standard input'
+complete -c bayplan -n '_shtab_bayplan_using ui' -s p -l policies -xka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l port -x -d '0 picks a free one (default: 8787)'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a simulate -d 'Simulate a cluster'"'"'s days: Bayplan beside first fit, best fit and pod-by-pod affinity.'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l days -x -d 'days to simulate (default: 30)'

@@ -12,6 +12,7 @@ _shtab_bayplan_commands() {
   local _commands=(
     certs:'Keep the webhook'"'"'s CA and serving certificate in a folder.'
     completion:'Print the script with which a shell completes commands, options and their values.'
+    defrag:'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
     demo:'Serve the webhook on loopback and send it the example manifests.'
     doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to mend.'
     mutate:'Run the policies and the plan over manifests and print what would be stored.'
@@ -25,6 +26,7 @@ _shtab_bayplan_commands() {
     test:'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
     top:'Show racks with free and used GPUs, and who is in them.'
     topology:'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
+    ui:'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
     why:'Say where a workload'"'"'s gangs are, or what they wait for.'
   )
   _describe 'bayplan commands' _commands
@@ -126,6 +128,22 @@ _shtab_bayplan_completion_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_completion_defaults_added=0
+
+_shtab_bayplan_defrag_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--free[so many whole domains of --level]:N:"
+  "--for[the place of this gang]:NAMESPACE/KIND/NAME:"
+  {-f,--filename}"[the place of the gang in this file]:MANIFEST:_files"
+  "--level[the level\'s label, alias or last word (default\: what gangs reserve)]:level:"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  {-t,--topology}"[only this one]:NAME:"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--restart-all[pods count as having agreed unless their label says no]"
+  {-o,--output}"[output]:output:(table json yaml)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_defrag_defaults_added=0
 
 _shtab_bayplan_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -381,6 +399,18 @@ _shtab_bayplan_topology_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_topology_show_defaults_added=0
 
+_shtab_bayplan_ui_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
+  "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
+  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--port[0 picks a free one (default\: 8787)]:port:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_ui_defaults_added=0
+
 _shtab_bayplan_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
@@ -414,6 +444,7 @@ _shtab_bayplan() {
       case $line[1] in
         certs) _shtab_bayplan_certs ;;
         completion) _arguments -C -s $_shtab_bayplan_completion_options ;;
+        defrag) _arguments -C -s $_shtab_bayplan_defrag_options ;;
         demo) _arguments -C -s $_shtab_bayplan_demo_options ;;
         doctor) _arguments -C -s $_shtab_bayplan_doctor_options ;;
         mutate) _arguments -C -s $_shtab_bayplan_mutate_options ;;
@@ -427,6 +458,7 @@ _shtab_bayplan() {
         test) _arguments -C -s $_shtab_bayplan_test_options ;;
         top) _arguments -C -s $_shtab_bayplan_top_options ;;
         topology) _shtab_bayplan_topology ;;
+        ui) _arguments -C -s $_shtab_bayplan_ui_options ;;
         why) _arguments -C -s $_shtab_bayplan_why_options ;;
       esac
   esac

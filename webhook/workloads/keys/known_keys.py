@@ -45,6 +45,7 @@ from webhook.workloads.annotation_keys import (
     POLICIES,
     QUEUED_GATE,
     RESERVATION,
+    RESTARTABLE,
     SKIP,
 )
 from webhook.workloads.gangs import NUMA_ALIGNMENT
@@ -156,6 +157,10 @@ _OWN = (
     KnownKey(BALANCED, "annotation", _EITHER, "read", "slices lie evenly over higher domains", _TRUTH),
     KnownKey(SKIP, "annotation", _EITHER, "read", "no plan and no mutation", _TRUTH),
     KnownKey(
+        RESTARTABLE, "label", _EITHER, "read",
+        "whether `bayplan defrag` may move the pods, which restarts them", _TRUTH,
+    ),
+    KnownKey(
         MODE, "label", "namespaces", "read", "whether Bayplan acts there, or only tells what it would do",
         NAMESPACE_MODES,
     ),
@@ -205,6 +210,10 @@ _OWN = (
 _OTHERS = (
     KnownKey(BATCH_MIN_MEMBER, "annotation", "workloads", "read and written", "how many pods start together"),
     KnownKey("kai.scheduler/queue", "label", "workloads and pods", "read and written", "KAI's queue"),
+    KnownKey(
+        "kai.scheduler/preemptibility", "label", "workloads and pods", "read",
+        "whether KAI may preempt the pods, and so `bayplan defrag` move them",
+    ),
     KnownKey(
         "kai.scheduler/node-pool", "label", "nodes, workloads and pods", "read",
         "the node pool of KAI and Run:ai",

@@ -47,7 +47,7 @@ REAL = (
     "kueue.x-k8s.io/max-exec-time-seconds", "kueue.x-k8s.io/admission-gated-by", "kueue.x-k8s.io/workload",
     "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/role-hash", "kueue.x-k8s.io/managed",
     "kueue.x-k8s.io/podset-slice-required-topology-constraints", "kueue.x-k8s.io/podset",
-    "kai.scheduler/preemptibility", "kai.scheduler/stale-podgroup", "kai.scheduler/top-owner-metadata",
+    "kai.scheduler/stale-podgroup", "kai.scheduler/top-owner-metadata",
     "jobset.sigs.k8s.io/job-key", "batch.kubernetes.io/job-name", "topology.kubernetes.io/zone", "topology",
     "queue", "reserve", "gang", "app.kubernetes.io/name", "example.com/topology", "x" * 400, "",
 )  # fmt: skip

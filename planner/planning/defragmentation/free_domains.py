@@ -1,0 +1,110 @@
+"""The cheapest moves after which so many whole domains of a level are free.
+
+Domains that are free already count. Of all sets of so many domains the search looks at the cheapest first,
+and takes the first whose occupants all have another place; so no cheaper set would do. Who is in none of the
+chosen domains stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Subtree
+from planner.model.topology import Domain, Topology, short
+from planner.planning.defragmentation.cheapest import CheapestFirst
+from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, moved
+from planner.planning.defragmentation.movable import Movable, cost_of
+from planner.planning.defragmentation.occupants import Occupants
+from planner.planning.defragmentation.result import ATTEMPTS, Defragmentation, NoMoves
+
+
+def free_domains(
+    snapshot: Snapshot,
+    movables: Iterable[Movable],
+    topology: Topology,
+    level: str,
+    count: int,
+    attempts: int = ATTEMPTS,
+) -> Defragmentation | NoMoves:
+    """The moves, or why there are none. `level`: a label key of the topology; `count`: 1 or more.
+
+    Only domains all of whose nodes are ready and not cordoned are freed. `attempts`: sets of domains that are
+    tried; where none of them does, dearer ones might.
+    """
+    occupants, tree = Occupants.of(snapshot, movables), snapshot.base.trees[topology.name]
+    leaving: dict[Domain, frozenset[str]] = {}
+    kept: dict[Domain, str] = {}
+    branches = [branch for branch in _of_level(tree.root, topology.index(level)) if branch.has_name]
+    names_in = {branch.path: tree.names(branch) for branch in branches}
+    for branch in branches:
+        names, why = _occupants(occupants, names_in[branch.path])
+        if why:
+            kept[branch.path] = why
+        else:
+            leaving[branch.path] = names
+    if len(leaving) < count:
+        return _too_few(len(leaving), len(branches), short(level), count, kept)
+    by_cost = sorted(leaving, key=lambda path: cost_of(occupants.movables[name] for name in leaving[path]))
+    search = CheapestFirst(
+        [leaving[path] for path in by_cost],
+        dict(occupants.movables),
+        lambda chosen: count - len(chosen),
+    )
+    stuck = None
+    for attempt, (_, chosen) in enumerate(search):
+        domains = [by_cost[index] for index in chosen]
+        nodes = [name for path in domains for name in names_in[path]]
+        leavers = [occupants.movables[name] for name in search.names(chosen)]
+        moves = evacuate(snapshot, leavers, nodes)
+        if not isinstance(moves, WithoutPlace):
+            return Defragmentation(
+                topology,
+                level,
+                tuple(path for path in leaving if path in domains),
+                tuple(nodes),
+                tuple(moves),
+                snapshot,
+                moved(snapshot, moves),
+            )
+        stuck = stuck or moves
+        if attempt + 1 == attempts:
+            search.spent = True
+            break
+    return _no_other_place(stuck, short(level), count, kept, exact=not search.spent)
+
+
+def _of_level(branch: Subtree, level: int) -> Iterable[Subtree]:
+    """The domains of a level, from left to right."""
+    if branch.level == level:
+        yield branch
+        return
+    for child in branch.children:
+        yield from _of_level(child, level)
+
+
+def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[str], str]:
+    """Who must leave a domain, or why it cannot be freed."""
+    for name in names:
+        node = occupants.snapshot.nodes[name]
+        if node.cordoned or not node.ready:
+            return frozenset(), f"{name} is {'cordoned' if node.cordoned else 'not ready'}"
+    return occupants.on(names)
+
+
+def _too_few(free: int, all_domains: int, word: str, count: int, kept: dict[Domain, str]) -> NoMoves:
+    if all_domains < count:
+        return NoMoves("TooFewDomains", f"there are only {all_domains} {word} domains", kept)
+    message = f"only {free} of {all_domains} {word} domains can be freed: the others are kept"
+    return NoMoves("DomainsKept", message, kept)
+
+
+def _no_other_place(
+    stuck: WithoutPlace | None, word: str, count: int, kept: dict[Domain, str], *, exact: bool
+) -> NoMoves:
+    cheapest = (
+        f"; of the cheapest {count}, {stuck.movable.name} has none: {stuck.answer.message}" if stuck else ""
+    )
+    tried = "" if exact else ", as far as was searched"
+    message = f"no {count} {word} domains can be emptied{tried}: their pods have no other place{cheapest}"
+    return NoMoves("NoOtherPlace", message, kept, exact)

@@ -1,0 +1,233 @@
+"""The cheapest moves after which a gang that waits has its place.
+
+Domain by domain of the level that the gang requires: whoever in one of them may be moved is a bundle by
+itself where they are few, and else a bundle of each node, which whole-node pods need free as a whole. Sets of
+bundles that could make room for all pods are planned, the cheapest of all domains first: the gang without
+those that leave, then these around the gang.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.cluster.census import gpus_of
+from planner.cluster.snapshot import Snapshot
+from planner.cluster.tree import Subtree, TopologyTree
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.topology import Topology
+from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
+from planner.planning.defragmentation.evacuation import Relocation, WithoutPlace, evacuate, left_behind, moved
+from planner.planning.defragmentation.movable import Cost, Movable, cost_of
+from planner.planning.defragmentation.occupants import Occupants
+from planner.planning.defragmentation.result import ATTEMPTS, Defragmentation, NoMoves
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.request.resolve import resolve
+
+ALONE = 12
+"""Movables of a domain of which every set is looked at: 4,096. Beyond it those of a node leave together."""
+
+
+def gang_place(
+    snapshot: Snapshot, movables: Iterable[Movable], group: PodGroup, attempts: int = ATTEMPTS
+) -> Defragmentation | NoMoves:
+    """The moves, or why there are none. No moves at all where the gang has a place now."""
+    answer = plan(snapshot, group)
+    if answer.decision == "admitted":
+        return _place(snapshot, group, answer, (), exact=True)
+    if answer.decision == "rejected":
+        return NoMoves(answer.reason, answer.message)
+    occupants = Occupants.of(snapshot, movables)
+    searches = [
+        _DomainSearch.of(occupants, tree, branch, group) for tree, branch in _domains(snapshot, group)
+    ]
+    stuck: WithoutPlace | None = None
+    planned = 0
+    for _, search, chosen in heapq.merge(
+        *(_numbered(search) for search in searches), key=lambda item: item[0]
+    ):
+        if planned == attempts:
+            break
+        planned += 1
+        outcome = _attempt(occupants, group, search.names(chosen))
+        if isinstance(outcome, WithoutPlace):
+            stuck = stuck or outcome
+        elif outcome is not None:
+            answer, moves = outcome
+            exact = all(search.exact for search in searches)
+            return _place(snapshot, group, answer, moves, exact=exact)
+    exact = planned < attempts and all(search.exact for search in searches)
+    return _none(stuck, exact=exact)
+
+
+@dataclass(slots=True)
+class _DomainSearch:
+    """The sets of bundles of one domain that could make room there."""
+
+    search: CheapestFirst
+    alone: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether every set of movables was among those looked at."""
+        return self.alone and not self.search.spent
+
+    def names(self, chosen: Chosen) -> list[str]:
+        """The movables of a set."""
+        return self.search.names(chosen)
+
+    @staticmethod
+    def of(occupants: Occupants, tree: TopologyTree, branch: Subtree, group: PodGroup) -> _DomainSearch:
+        """The bundles in one domain, the cheapest first."""
+        nodes = tree.names(branch)
+        by_node = [occupants.on([node])[0] for node in nodes]
+        free_to_go = sorted(frozenset().union(*by_node))
+        alone = len(free_to_go) <= ALONE
+        bundles = [frozenset((name,)) for name in free_to_go] if alone else sorted(set(by_node), key=sorted)
+        bundles = [bundle for bundle in bundles if bundle]
+        bundles.sort(
+            key=lambda bundle: (cost_of(occupants.movables[name] for name in bundle), sorted(bundle))
+        )
+        seats = _Seats.of(occupants.snapshot, nodes, group)
+        gains = [seats.gain(occupants, bundle) for bundle in bundles]
+        best_gain = max(gains, default=0)
+
+        def lacking(chosen: Chosen) -> int:
+            if not seats.wanted:
+                return int(not chosen)
+            left = {name for index in chosen for name in bundles[index]}
+            missing = seats.wanted - seats.free(occupants, left)
+            if missing <= 0:
+                return int(not chosen)
+            return -(-missing // best_gain) if best_gain else len(bundles) + 1
+
+        return _DomainSearch(CheapestFirst(bundles, dict(occupants.movables), lacking, further=True), alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """A bound on the pods that fit by whole GPUs: `wanted` pods of at least `per_pod` GPUs each; no pod asks
+    for GPUs where `wanted` is 0. `room`: by node its GPUs and those that are free."""
+
+    wanted: int
+    per_pod: int
+    room: Mapping[str, tuple[int, int]]
+
+    @staticmethod
+    def of(snapshot: Snapshot, nodes: Sequence[str], group: PodGroup) -> _Seats:
+        """Those of some nodes, for a gang."""
+        asking = [pod_set for pod_set in group.pod_sets if pod_set.shape.gpus]
+        room = {}
+        for name in nodes:
+            node = snapshot.nodes[name]
+            offered = gpus_of(node.allocatable) if node.ready and not node.cordoned else 0
+            room[name] = (offered, max(0, offered - gpus_of(snapshot.taken_on(name))))
+        wanted = sum(pod_set.count for pod_set in asking)
+        return _Seats(wanted, min((pod_set.shape.gpus for pod_set in asking), default=1), room)
+
+    def free(self, occupants: Occupants, left: Iterable[str]) -> int:
+        """Pods that fit at most once these movables have left."""
+        gone = dict.fromkeys(self.room, 0)
+        for name in left:
+            for node, amount in _gpus_by_node(occupants.snapshot, occupants.movables[name]).items():
+                if node in gone:
+                    gone[node] += amount
+        return sum(
+            min(offered, free + gone[node]) // self.per_pod for node, (offered, free) in self.room.items()
+        )
+
+    def gain(self, occupants: Occupants, bundle: Bundle) -> int:
+        """Pods that fit more at most once a bundle has left, whoever else has."""
+        nodes = {
+            node
+            for name in bundle
+            for node in _gpus_by_node(occupants.snapshot, occupants.movables[name])
+            if node in self.room
+        }
+        return sum(self.room[node][0] // self.per_pod for node in nodes)
+
+
+def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
+    """GPUs of a movable on each node that it uses or holds; of one that it holds all."""
+    held = snapshot.holding(movable.name)
+    if held is not None:
+        return {node: gpus_of(snapshot.nodes[node].allocatable) for node in snapshot.held_nodes(held)}
+    result = dict.fromkeys(movable.nodes, 0)
+    for pod in movable.pods:
+        result[pod.node] += gpus_of(pod.requests)
+    return result
+
+
+def _numbered(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chosen]]:
+    for cost, chosen in search.search:
+        yield cost, search, chosen
+
+
+def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Subtree]]:
+    """The domains in one of which all of the gang's pods must be; whole topologies where it requires none."""
+    result = []
+    for request in resolve(snapshot, group).requests:
+        tree = snapshot.base.trees[request.topology.name]
+        branches = [tree.root]
+        while branches and branches[0].level < request.required:
+            branches = [child for branch in branches for child in branch.children]
+        result += [(tree, branch) for branch in branches]
+    return result
+
+
+def _attempt(
+    occupants: Occupants, group: PodGroup, names: Sequence[str]
+) -> tuple[Answer, tuple[Relocation, ...]] | WithoutPlace | None:
+    """The gang's answer once these have left and their moves; who has no other place; None where the gang
+    has none either."""
+    snapshot = occupants.snapshot
+    leavers = [occupants.movables[name] for name in names]
+    answer = plan(left_behind(snapshot, leavers), group)
+    if answer.decision != "admitted":
+        return None
+    moves = evacuate(snapshot, leavers, _nodes_of(snapshot, answer))
+    return moves if isinstance(moves, WithoutPlace) else (answer, tuple(moves))
+
+
+def _nodes_of(snapshot: Snapshot, answer: Answer) -> frozenset[str]:
+    """The nodes that the gang uses or holds by its answer."""
+    tree = snapshot.base.trees[answer.topology]
+    held = (tree.branch(domain) for domain in answer.reserves)
+    inside = (name for branch in held if branch for name in tree.names(branch))
+    return frozenset((*inside, *(assignment.node for assignment in answer.assignments)))
+
+
+def _place(
+    snapshot: Snapshot, group: PodGroup, answer: Answer, moves: Sequence[Relocation], *, exact: bool
+) -> Defragmentation:
+    topology = _topology(snapshot, answer)
+    after = moved(snapshot, moves)
+    reservation = reservation_for(after, group, answer)
+    if reservation is not None:
+        after = after.with_reservation(reservation)
+    return Defragmentation(
+        topology,
+        answer.level,
+        answer.reserves or (answer.domain,),
+        tuple(sorted(_nodes_of(snapshot, answer))),
+        tuple(moves),
+        snapshot,
+        after,
+        exact,
+        answer,
+    )
+
+
+def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
+    return next(topology for topology in snapshot.topologies if topology.name == answer.topology)
+
+
+def _none(stuck: WithoutPlace | None, *, exact: bool) -> NoMoves:
+    tried = "" if exact else ", as far as was searched"
+    if stuck is None:
+        return NoMoves("NoRoom", f"no moves of those who may be moved make room for it{tried}", exact=exact)
+    cheapest = f"{stuck.movable.name} would have to leave and has no other place: {stuck.answer.message}"
+    return NoMoves("NoOtherPlace", f"no moves make room for it{tried}; {cheapest}", exact=exact)

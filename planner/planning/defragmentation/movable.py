@@ -1,0 +1,73 @@
+"""What moves as a whole, a gang or a pod by itself, and the cost of moving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.model.pod import BoundPod
+from planner.model.podgroup import PodGroup
+
+LOWEST_PRIORITY = -(2**31)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cost:
+    """The cost of a set of moves, in the order in which kube-scheduler compares victims of preemption.
+
+    The lowest highest priority first; then the smallest sum of priorities, each raised by 2**31, so that
+    fewer pods are cheaper whatever theirs are. The last is what is lost, in GPU seconds since the pods
+    started, where kube-scheduler takes the latest start. Source: pickOneNodeForPreemption in
+    pkg/scheduler/framework/preemption.
+    """
+
+    highest: int = LOWEST_PRIORITY
+    priorities: int = 0
+    lost: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            max(self.highest, other.highest), self.priorities + other.priorities, self.lost + other.lost
+        )
+
+
+NO_COST = Cost()
+
+
+@dataclass(frozen=True)
+class Movable:
+    """A gang, or a pod by itself. `group` is what is planned anew, and `group.name` the gang's name.
+
+    `pods`: all of its pods on nodes. `priority`: the highest of theirs. `age`: seconds since the oldest
+    started. `keeps`: why it may not be moved, as the end of a sentence that begins with its name; "" where it
+    may. `opted_in`: its owner has said that it may be restarted.
+    """
+
+    group: PodGroup
+    pods: tuple[BoundPod, ...]
+    priority: int = 0
+    age: float = 0.0
+    keeps: str = ""
+    opted_in: bool = False
+
+    @property
+    def name(self) -> str:
+        """NAMESPACE/KIND/NAME."""
+        return self.group.name
+
+    @cached_property
+    def nodes(self) -> frozenset[str]:
+        """The nodes that its pods are on."""
+        return frozenset(pod.node for pod in self.pods)
+
+    @cached_property
+    def cost(self) -> Cost:
+        """The cost of moving it."""
+        raised = self.priority - LOWEST_PRIORITY
+        return Cost(self.priority, len(self.pods) * raised, int(self.group.gpus * self.age))
+
+
+def cost_of(movables: Iterable[Movable]) -> Cost:
+    """The cost of moving all of these."""
+    return sum((movable.cost for movable in movables), NO_COST)

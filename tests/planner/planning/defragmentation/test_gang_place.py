@@ -1,0 +1,127 @@
+"""Which gangs and pods to move so that a gang that waits has a place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.cluster.census import gpus_of
+from planner.planning.defragmentation.evacuation import left_behind
+from planner.planning.defragmentation.gang_place import gang_place
+from planner.planning.defragmentation.movable import Cost, Movable, cost_of
+from planner.planning.defragmentation.result import Defragmentation, NoMoves
+from planner.planning.plan import plan
+from tests.builders import gang
+from tests.planner.planning.defragmentation.drawings import all_fit, drawn, lone, occupied, together
+
+RACKS = """
+    r1: a b
+    r2: c d
+    r3: e f
+"""
+
+
+def names(result: Defragmentation | NoMoves) -> list[str]:
+    """Who is moved."""
+    assert isinstance(result, Defragmentation), result
+    return sorted(move.movable.name for move in result.moves)
+
+
+def test_a_gang_that_has_a_place_needs_no_moves():
+    """Its place is told all the same."""
+    result = gang_place(occupied(RACKS), [], gang(2, required="rack"))
+    assert names(result) == []
+    assert result.gang.decision == "admitted"
+
+
+def test_the_pod_that_keeps_a_gang_out_is_moved():
+    """Each rack has a pod, r2 the one of the lowest priority; it goes beside another."""
+    pods = [lone("x", "a", priority=5), lone("y", "c"), lone("z", "e", priority=5)]
+    result = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    assert names(result) == ["team/Pod/y"]
+    assert result.gang.domain == ("r2",)
+    assert result.moves[0].to[0].node not in ("c", "d")
+    assert plan(result.after.without(result.gang.gang), gang(2, required="rack")).domain == ("r2",)
+
+
+def test_only_as_many_leave_as_must():
+    """A gang of one node needs one node of a rack in which both are used."""
+    pods = [lone("x", node) for node in "a"] + [lone(f"y{i}", "b") for i in range(3)]
+    snapshot = occupied("r1: a b\nr2: c gpu=4", *pods)
+    assert names(gang_place(snapshot, pods, gang(1, required="rack"))) == ["team/Pod/x"]
+
+
+def test_a_gang_that_can_never_run_is_not_moved_for():
+    """The answer is the plan's."""
+    refusal = gang_place(occupied(RACKS), [], gang(3, required="rack"))
+    assert isinstance(refusal, NoMoves)
+    assert "3" in refusal.message
+
+
+def test_nobody_is_moved_who_has_no_other_place():
+    """The gang would have r1, but its pods of 8 GPUs fit nowhere else."""
+    pods = [
+        lone("x", "a", 8),
+        lone("y", "b", 8),
+        *(lone(f"z{node}", node, 5, keeps="stays") for node in "cdef"),
+    ]
+    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    assert isinstance(refusal, NoMoves)
+    assert refusal.reason == "NoOtherPlace"
+
+
+def test_in_a_rack_of_many_pods_those_of_a_node_leave_together():
+    """Sixteen pods are too many for every set of them; what is found is said not to be sure the cheapest."""
+    pods = [lone(f"x{node}{i}", node) for node in "abcd" for i in range(4)]
+    pods += [lone("big", "e", 8, keeps="stays")]
+    snapshot = occupied("r1: a b c d\nr2: e f g", *pods)
+    result = gang_place(snapshot, pods, gang(4, gpu=8, required="rack"))
+    assert isinstance(result, Defragmentation)
+    assert len(result.moves) == 16
+    assert not result.exact
+
+
+def test_a_gang_moves_for_a_gang():
+    """Two nodes for two nodes, where the gang does not come."""
+    pair = together("pair", "a c", 4)
+    stays = [
+        lone("x", "d", 1, keeps="stays"),
+        lone("y", "e", 1, keeps="stays"),
+        lone("z", "f", 1, keeps="stays"),
+    ]
+    result = gang_place(occupied(RACKS, pair, *stays), [pair, *stays], gang(2, required="rack"))
+    assert names(result) == ["team/Job/pair"]
+    assert {part.node for part in result.moves[0].to}.isdisjoint(("a", "b"))
+
+
+def cheapest_by_hand(movables: list[Movable], snapshot, group) -> Cost | None:
+    """The least cost of every set of movables without which the gang has a place that leaves them one."""
+    free = Counter(dict.fromkeys(snapshot.nodes, 4))
+    for movable in movables:
+        for pod in movable.pods:
+            free[pod.node] -= gpus_of(pod.requests)
+    may_go = [movable for movable in movables if not movable.keeps]
+    costs = []
+    for size in range(len(may_go) + 1):
+        for leaving in combinations(may_go, size):
+            answer = plan(left_behind(snapshot, leaving), group)
+            if answer.decision == "admitted":
+                used = {part.node for part in answer.assignments}
+                outside = Counter({node: left for node, left in free.items() if node not in used})
+                if all_fit(list(leaving), outside):
+                    costs.append(cost_of(leaving))
+    return min(costs, default=None)
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 10**9), st.integers(1, 2))
+def test_the_moves_are_the_cheapest_by_brute_force(seed: int, pods: int):
+    """Every set of movables, and every other place of each of them."""
+    snapshot, movables = drawn(seed)
+    group = gang(pods, gpu=4, required="rack", reserve="nodes")
+    result = gang_place(snapshot, movables, group)
+    cost = result.cost if isinstance(result, Defragmentation) else None
+    assert cost == cheapest_by_hand(movables, snapshot, group)

@@ -1,0 +1,245 @@
+"""Which gangs and pods of a cluster may be moved for defragmentation, read from its objects. Pure.
+
+Moving a pod ends it: whatever made it makes it again, elsewhere. So a pod may be moved where it has a
+controller, its PodDisruptionBudget allows it, and it has agreed: by the label
+`bayplan.dev/restartable: "true"` on it or its workload, or by being preemptible for KAI, which may end it at
+any moment anyway.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
+from planner.model.pod import BoundPod
+from planner.model.podgroup import PodGroup
+from planner.model.schedulers import KAI, RUNAI
+from planner.planning.defragmentation.movable import Movable
+from webhook.placement.disruption_budgets import Budget, protected
+from webhook.placement.eviction import KAI_DEFAULT
+from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
+from webhook.placement.stamp import placement_annotation
+from webhook.placement.workload_plan import held_for, replica_of
+from webhook.workloads import read
+from webhook.workloads.annotation_keys import RESTARTABLE
+from webhook.workloads.kinds import row_of
+from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.templates import value_at
+
+Json = Mapping[str, Any]
+
+PREEMPTIBILITY = "kai.scheduler/preemptibility"
+"""KAI's label of pods and workloads: `preemptible`, or `non-preemptible`."""
+
+NON_PREEMPTIBLE_FROM = 100
+"""The priority from which on KAI preempts no pods without that label (its class `build`)."""
+
+SYSTEM_PRIORITY = 2_000_000_000
+"""From here on priorities are the cluster's own (`system-cluster-critical`)."""
+
+MIRROR = "Node"
+"""The controller of a static pod's mirror, which the kubelet runs whatever the API server says."""
+
+_MOST_OWNERS = 8
+"""Owners above a pod that are followed: more than any kind has, and a loop ends."""
+
+
+def movables(
+    objects: Iterable[Json], snapshot: Snapshot, now: float, *, all_restartable: bool = False
+) -> tuple[Movable, ...]:
+    """Every gang and every other pod on a node, DaemonSets' aside, by name.
+
+    `objects`: pods, what made them, PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
+    `all_restartable`: pods count as having agreed unless they say no.
+    """
+    scene = _Scene.of(objects, snapshot)
+    by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
+    for pod in scene.pods:
+        read_pod = scene.pod_of_gang(pod, all_restartable=all_restartable)
+        by_gang[read_pod.gang].append(read_pod)
+    return tuple(_movable(by_gang[name], scene, now) for name in sorted(by_gang))
+
+
+@dataclass(frozen=True, slots=True)
+class _PodOfGang:
+    """A pod with the name of its gang, or its own where it has none; `keeps` as in `Movable`."""
+
+    gang: str
+    group: PodGroup | None
+    pod: BoundPod
+    started: float
+    priority: int
+    keeps: str
+    opted_in: bool
+
+
+@dataclass
+class _Scene:
+    """The objects of a cluster by what is looked up of them."""
+
+    snapshot: Snapshot
+    bound: Mapping[str, BoundPod]
+    pods: list[Json] = field(default_factory=list)
+    owners: dict[str, Json] = field(default_factory=dict)
+    groups: dict[str, PodGroup] = field(default_factory=dict)
+    budgets: list[Budget] = field(default_factory=list)
+
+    @staticmethod
+    def of(objects: Iterable[Json], snapshot: Snapshot) -> _Scene:
+        """Read once."""
+        scene = _Scene(snapshot, {pod.name: pod for pod in snapshot.pods if not pod.daemon})
+        for obj in objects:
+            if obj.get("kind") == "Pod":
+                if _name(obj) in scene.bound and not obj["metadata"].get("deletionTimestamp"):
+                    scene.pods.append(obj)
+            elif obj.get("kind") == "PodDisruptionBudget":
+                scene.budgets.append(Budget.of(obj))
+            elif row_of(str(obj.get("apiVersion", "")), str(obj.get("kind", ""))) is not None:
+                scene._add(obj)
+            elif obj.get("metadata", {}).get("ownerReferences"):
+                scene.owners[_key(obj)] = obj
+        return scene
+
+    def _add(self, workload: Json) -> None:
+        self.owners[_key(workload)] = workload
+        try:
+            parsed = read(workload)
+        except InputError:
+            return  # its pods are there all the same; they are moved one by one or kept
+        places = [("metadata",), *(template.metadata_path for template in parsed.templates)]
+        notes = [(value_at(workload, place) or {}).get("annotations") or {} for place in places]
+        written = (terms_of_annotation(self.snapshot, placement_annotation(note)) for note in notes)
+        pins: PlacementTerms = reduce(or_, written, PlacementTerms())
+        if not parsed.per_pod:
+            for group in parsed.gangs:
+                self.groups[group.name] = without_placement_affinity(group, pins)
+
+    def pod_of_gang(self, pod: Json, *, all_restartable: bool) -> _PodOfGang:
+        """A pod with its gang and what keeps it."""
+        namespace, bound = _namespace(pod), self.bound[_name(pod)]
+        above = list(self._above(pod))
+        gang, group = self._gang(pod, above)
+        labels = [(obj["metadata"].get("labels") or {}) for obj in (pod, *above)]
+        label = next((own[RESTARTABLE] for own in labels if RESTARTABLE in own), "")
+        priority = int(pod["spec"].get("priority") or 0)
+        keeps = _keeps(pod, namespace, label, priority)
+        if not keeps and group is None:
+            keeps = "belongs to a gang whose workload is not among the objects that were read"
+        if (
+            not keeps
+            and label != "true"
+            and not all_restartable
+            and not _preemptible(pod, labels, self.snapshot)
+        ):
+            keeps = f'has not agreed: no label {RESTARTABLE}: "true", and its scheduler may not preempt it'
+        started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp") or ""
+        return _PodOfGang(gang, group, bound, _seconds(started), priority, keeps, label == "true")
+
+    def _gang(self, pod: Json, above: list[Json]) -> tuple[str, PodGroup | None]:
+        """The gang's name and request; of a pod in no gang its own. None where the request is not known."""
+        namespace = _namespace(pod)
+        held, _ = held_for(self.snapshot, pod, namespace)
+        if held:
+            name = held[0].gang if len(held) == 1 else ", ".join(sorted(r.gang for r in held))
+            return name, self.groups.get(name)
+        for name in (replica_of(pod, namespace), *(_key(obj) for obj in reversed(above))):
+            if name in self.groups:
+                return name, self.groups[name]
+        return self._own(pod, namespace)
+
+    def _own(self, pod: Json, namespace: str) -> tuple[str, PodGroup | None]:
+        """The gang that a pod names, or is by itself."""
+        own = f"{namespace}/Pod/{pod['metadata']['name']}"
+        spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
+        try:
+            gangs = read({**pod, "spec": spec, "apiVersion": "v1"}, namespace=namespace).gangs
+        except InputError:
+            return own, None
+        if not gangs:
+            return own, None
+        note = placement_annotation(pod["metadata"].get("annotations") or {})
+        group = without_placement_affinity(gangs[0], terms_of_annotation(self.snapshot, note))
+        return (group.name, group) if group.size > 1 else (own, replace(group, name=own))
+
+    def _above(self, pod: Json) -> Iterator[Json]:
+        """The controllers above a pod that were read, the nearest first."""
+        obj: Json | None = pod
+        for _ in range(_MOST_OWNERS):
+            reference = _controller(obj) if obj is not None else {}
+            obj = self.owners.get(f"{_namespace(pod)}/{reference.get('kind')}/{reference.get('name')}")
+            if obj is None:
+                return
+            yield obj
+
+
+def _movable(pods: list[_PodOfGang], scene: _Scene, now: float) -> Movable:
+    """All pods of a gang as what moves together: who of them must not keeps all."""
+    first = pods[0]
+    group = first.group or PodGroup(first.gang, ())
+    bound = tuple(sorted((pod.pod for pod in pods), key=lambda pod: pod.name))
+    keeps = next((pod.keeps for pod in pods if pod.keeps), "") or protected(bound, scene.budgets)
+    return Movable(
+        group,
+        bound,
+        max(pod.priority for pod in pods),
+        max(0.0, now - min(pod.started or now for pod in pods)),
+        keeps,
+        all(pod.opted_in for pod in pods),
+    )
+
+
+def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
+    kind = str(_controller(pod).get("kind", ""))
+    if not kind:
+        return "has no controller that would make it again"
+    if kind == MIRROR:
+        return "is a static pod of its node"
+    if label == "false":
+        return f'carries the label {RESTARTABLE}: "false"'
+    if priority >= SYSTEM_PRIORITY:
+        return f"has the priority {priority}, which is the cluster's own"
+    if is_left_alone(namespace, kind) and label != "true":
+        return f"is in {namespace}, a namespace of the cluster's own programs"
+    return ""
+
+
+def _preemptible(pod: Json, labels: list[Mapping[str, str]], snapshot: Snapshot) -> bool:
+    """Whether KAI may preempt the pod; its class `train`, 50, is that of pods that name none."""
+    if pod["spec"].get("schedulerName") not in (KAI, RUNAI):
+        return False
+    label = next((own[PREEMPTIBILITY] for own in labels if PREEMPTIBILITY in own), "")
+    if label:
+        return label == "preemptible"
+    name = next((own["priorityClassName"] for own in labels if "priorityClassName" in own), "")
+    name = name or str(pod["spec"].get("priorityClassName") or "")
+    value = snapshot.base.priorities.value(name) if name else KAI_DEFAULT
+    return value is not None and value < NON_PREEMPTIBLE_FROM
+
+
+def _controller(obj: Json) -> Json:
+    owners: list[Json] = obj["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def _namespace(obj: Json) -> str:
+    return str(obj["metadata"].get("namespace") or "default")
+
+
+def _name(pod: Json) -> str:
+    return f"{_namespace(pod)}/{pod['metadata'].get('name', '')}"
+
+
+def _key(obj: Json) -> str:
+    return f"{_namespace(obj)}/{obj['kind']}/{obj['metadata'].get('name', '')}"
+
+
+def _seconds(time: str) -> float:
+    """RFC 3339 to seconds since the epoch; 0 for none."""
+    return datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp() if time else 0.0

@@ -1,0 +1,118 @@
+"""Moves of a defragmentation for people: the map before and after, who goes where, and figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.table import Table
+from rich.text import Text
+
+from planner.cluster.census import Count, census
+from planner.model.topology import HOSTNAME, short
+from planner.model.words import listed
+from planner.planning.defragmentation.evacuation import Relocation
+from planner.planning.defragmentation.result import Defragmentation, NoMoves
+from webhook.report import terminal
+from webhook.report.fabric_map import fabric_map
+from webhook.report.fabric_text import drawn
+from webhook.report.printable import printable
+
+HOUR = 3600.0
+
+_NODES = 4
+"""Nodes that are named for each side of a move; JSON has all."""
+
+
+def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
+    """All that is told of moves, in lines of `width` columns at most."""
+    if not result.moves:
+        yield Text(f"{_aim(result)} now; nothing needs to move")
+        return
+    for title, snapshot in (("before", result.before), ("after", result.after)):
+        yield Text(title, "bold")
+        yield from drawn(fabric_map(snapshot, result.topology), width)
+        yield Text("")
+    columns = ("move", "pods", "GPUs", "priority", "runs for", "from", "to")
+    yield terminal.table(columns, [_row(move) for move in result.moves])
+    yield Text("")
+    rows = [(words, str(before), str(after)) for words, before, after in figures(result)]
+    yield terminal.table(("", "before", "after"), rows)
+    yield Text("")
+    yield Text(terminal.folded(_summary(result), "", width))
+
+
+def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
+    """What the moves change, before and after: free domains of each level, and nodes that are partly used."""
+    counts = [census(snapshot, result.topology.name) for snapshot in (result.before, result.after)]
+    rows: list[tuple[str, int, int]] = []
+    for level in result.topology.levels:
+        before, after = (sum(map(_is_free, _of_level(count, level))) for count in counts)
+        rows.append((f"whole {short(level)}s free", before, after))
+    before, after = (sum(map(_is_partly_used, _of_level(count, HOSTNAME))) for count in counts)
+    return [*rows, ("nodes partly in use", before, after)]
+
+
+def figures_json(result: Defragmentation) -> list[dict[str, object]]:
+    """The same as plain JSON."""
+    return [{"figure": words, "before": before, "after": after} for words, before, after in figures(result)]
+
+
+def refusal(refused: NoMoves, width: int) -> Iterator[Text]:
+    """Why there are no moves, and what keeps the domains that cannot be freed."""
+    yield Text(terminal.folded(f"{refused.reason}: {refused.message}", "", width))
+    for domain, why in refused.kept.items():
+        yield Text(terminal.folded(f"{_path(domain)}: {printable(why)}", "  ", width))
+
+
+def _aim(result: Defragmentation) -> str:
+    names = ", ".join(_path(domain) for domain in result.domains)
+    if result.gang is not None:
+        return f"{printable(result.gang.gang)} has its place in {names}"
+    return f"{names} {'is' if len(result.domains) == 1 else 'are'} free"
+
+
+def _summary(result: Defragmentation) -> str:
+    pods = sum(len(move.movable.pods) for move in result.moves)
+    hours = result.cost.lost / HOUR
+    restarts = f"{_count(pods, 'pod')} of {_count(len(result.moves), 'move')} restart"
+    sure = (
+        "no cheaper moves reach this" if result.exact else "cheaper moves may exist: the search ended early"
+    )
+    lost = f", {hours:.1f} GPU hours since they started" if result.cost.lost else ""
+    return f"afterwards {_aim(result)}; {restarts}{lost}; {sure}"
+
+
+def _row(move: Relocation) -> tuple[str, ...]:
+    movable = move.movable
+    return (
+        printable(movable.name),
+        str(len(movable.pods)),
+        str(movable.group.gpus),
+        str(movable.priority),
+        f"{movable.age / HOUR:.1f} h" if movable.age else "",
+        listed(sorted(movable.nodes), _NODES),
+        listed(sorted({part.node for part in move.to}), _NODES),
+    )
+
+
+def _is_free(count: Count) -> bool:
+    return count.pristine and not count.unusable and all(count.path)
+
+
+def _of_level(count: Count, level: str) -> Iterator[Count]:
+    if count.level == level:
+        yield count
+    for domain in count.domains:
+        yield from _of_level(domain, level)
+
+
+def _is_partly_used(host: Count) -> bool:
+    return 0 < host.free < host.gpus
+
+
+def _path(domain: tuple[str, ...]) -> str:
+    return printable("/".join(filter(None, domain))) or "the whole cluster"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,92 @@
+"""The line of the log that a decision leaves: JSON, with nothing of the pods' own content."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import orjson
+
+from planner.model.words import shortened
+from webhook.admission.decision import PLAN, Decision, Phase
+from webhook.wire.request import AdmissionRequest
+
+LONGEST_MESSAGE = 4096
+"""Characters of a message in the log: collectors cut longer lines, which then are no JSON."""
+
+
+def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
+    """One line a decision: who, what, the verdict and whose it is, the plan in short.
+
+    `uid` is the request's, under which the API server's audit log has it as well. `policy` is the policy that
+    refuses, or would refuse, first (`plan` for the planner), `changedBy` are those that change the object.
+    """
+    response, in_enforce = decision.response, decision.in_enforce
+    plan = decision.plan.first.answer if decision.plan is not None else None
+    return json_line(
+        event="decision",
+        phase=phase,
+        uid=request.uid,
+        operation=request.operation,
+        kind=request.kind.kind,
+        namespace=request.namespace,
+        name=request.name or _generated(request),
+        user=request.user_info.username,
+        dryRun=request.dry_run,
+        mode=decision.mode,
+        outcome=decision.outcome,
+        allowed=response.allowed,
+        reason=response.reason,
+        message=shortened(in_enforce.message, LONGEST_MESSAGE),
+        policy=None if in_enforce.allowed else next((name for name, _ in refusing(decision)), None),
+        changedBy=list(dict.fromkeys(effect.policy for effect in decision.effects)),
+        patches=len(response.patch),
+        warnings=len(response.warnings),
+        plan=decision.plan.decision if decision.plan is not None else None,
+        planReason=plan.reason if plan is not None else None,
+        domain="/".join(plan.domain) if plan is not None else None,
+        reservations=[r.id for r in decision.plan.reservations] if decision.plan is not None else [],
+        revision=decision.revision,
+        tries=decision.tries,
+        seconds=round(seconds, 6),
+    )
+
+
+def answers(decision: Decision) -> Iterator[tuple[str, str]]:
+    """Each policy that had something to say, and what: changed, passed, refused, warned or failed."""
+    by_policy = [(effect.policy, "changed") for effect in decision.effects if effect.policy != PLAN]
+    if decision.mutated is not None:
+        failures = (*decision.mutated.errors, *decision.mutated.warnings)
+        by_policy += [(failure.policy, "failed") for failure in failures]
+    if decision.findings is not None:
+        findings = decision.findings
+        by_policy += [(finding.policy, "refused") for finding in findings.denials]
+        by_policy += [(finding.policy, "warned") for finding in (*findings.warned, *findings.audited)]
+        by_policy += [(failure.policy, "failed") for failure in (*findings.errors, *findings.ignored)]
+        by_policy += [(name, "passed") for name in findings.passed]
+    yield from dict.fromkeys(by_policy)
+
+
+def refusing(decision: Decision) -> Iterator[tuple[str, str]]:
+    """The policies that refuse, the first one first, then the planner."""
+    fatal = decision.mutated.errors if decision.mutated is not None else ()
+    yield from ((failure.policy, "failed") for failure in fatal)
+    if decision.findings is not None:
+        yield from ((finding.policy, "refused") for finding in decision.findings.denials)
+        yield from ((failure.policy, "failed") for failure in decision.findings.errors)
+    if decision.plan is not None and decision.plan.decision == "rejected":
+        yield PLAN, "refused"
+
+
+def json_line(**fields: object) -> str:
+    """The fields as one line, with the time first, as RFC 3339 has it."""
+    now = datetime.fromtimestamp(time.time(), UTC)
+    moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return orjson.dumps({"time": moment, **fields}).decode()
+
+
+def _generated(request: AdmissionRequest) -> str:
+    metadata = (request.object or {}).get("metadata")
+    name = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""
+    return name if isinstance(name, str) else ""

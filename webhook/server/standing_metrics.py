@@ -1,0 +1,85 @@
+"""Gauges of what stands at the scrape: the queue by age, holds without users, the end of the certificate.
+
+An age is a label of five values, so that a thousand waiting gangs are five series.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from planner.cluster.snapshot import Snapshot
+from webhook.placement.queue import WaitingGang
+
+AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older", float("inf")))
+"""Each age that is told and the seconds below which it is that one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands now, by the clock that gave `now`, seconds since the epoch.
+
+    `snapshot`: the cluster with its reservations, None where either is not known. `waiting`: the gangs in the
+    queue. `certificate_end`: when the serving certificate ends, 0 where none is served.
+    """
+
+    now: float
+    snapshot: Snapshot | None = None
+    waiting: Sequence[WaitingGang] = ()
+    certificate_end: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StandingMetrics:
+    """The instruments."""
+
+    waiting: Gauge
+    unused: Gauge
+    certificate: Gauge
+
+    def look(self, standing: Standing) -> None:
+        """Set the gauges to what is now."""
+        _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
+        snapshot = standing.snapshot
+        if snapshot is not None:
+            used = {name for pod in snapshot.pods for name in pod.reservation.split(",")}
+            held = (hold for hold in snapshot.reservations if hold.id not in used)
+            _by_age(self.unused, (standing.now - hold.created for hold in held))
+        self.certificate.clear()
+        if standing.certificate_end:
+            self.certificate.labels("serving").set(standing.certificate_end)
+
+
+def _by_age(gauge: Gauge, seconds: Iterable[float]) -> None:
+    counts = Counter(age_of(age) for age in seconds)
+    for name, _ in AGES:
+        gauge.labels(name).set(counts[name])
+
+
+def age_of(seconds: float) -> str:
+    """The label of an age."""
+    return next(name for name, below in AGES if seconds < below)
+
+
+def standing_metrics(registry: CollectorRegistry) -> StandingMetrics:
+    """The instruments, on this registry."""
+    return StandingMetrics(
+        Gauge(
+            "bayplan_waiting_gangs", "Gangs that wait for a place, by how long", ["age"], registry=registry
+        ),
+        Gauge(
+            "bayplan_unused_reservations",
+            "Reservations of which no pod is bound to a node, by how long they are held",
+            ["age"],
+            registry=registry,
+        ),
+        Gauge(
+            "bayplan_certificate_expiry_timestamp_seconds",
+            "When the serving certificate ends, seconds since the epoch",
+            ["certificate"],
+            registry=registry,
+        ),
+    )

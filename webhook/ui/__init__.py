@@ -1,0 +1,13 @@
+"""The live page of `bayplan ui`: the fabric, the queue, gangs, decisions, policies and health. Reads only.
+
+- `picture`: what is known at one moment; `document`: the same as JSON, section by section, and what differs
+- `access`: what a viewer may see of a document
+- `file_source`: pictures from cluster files
+- `gate`: who a viewer is
+- `news`: what became of gangs between two looks
+- `worth`: what the place of a gang is worth
+- `feed`: the newest document for everybody; `http`: the routes, the streams and their bounds
+- `static`: the page itself, which no build makes
+
+`picture`, `document`, `access`, `news` and `worth` are pure. Begin with `document`.
+"""

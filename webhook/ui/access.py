@@ -1,0 +1,149 @@
+"""What a viewer may see, and what is left of a document for them. Pure.
+
+Who may list the pods of a namespace sees its gangs, and what was decided on them. Who may list nodes sees the
+fabric. Of what a viewer may not see nothing is sent: neither names, nor counts that tell of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.ui.document import Document, Entry, Section
+from webhook.workloads.annotation_keys import namespace_of
+
+_NAME = re.compile(r"[^\s/,;:()]+/[A-Z]\w*/[^\s,;:()]+")
+"""NAMESPACE/KIND/NAME as a word of a text."""
+
+HIDDEN = "a gang of another namespace"
+"""What stands for the name of a gang that the viewer may not see."""
+
+
+@dataclass(frozen=True)
+class ViewerAccess:
+    """`nodes`: whether the viewer may list nodes. `namespaces`: whose pods they may list, None for all."""
+
+    nodes: bool = True
+    namespaces: frozenset[str] | None = None
+
+    def sees(self, name: str) -> bool:
+        """Whether the viewer may see the gang or object NAMESPACE/KIND/NAME."""
+        return self.namespaces is None or namespace_of(name) in self.namespaces
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the cluster may be seen."""
+        return self.nodes and self.namespaces is None
+
+
+ALL = ViewerAccess()
+
+
+def namespaces_in(document: Document) -> frozenset[str]:
+    """The namespaces of which a document tells."""
+    of_policies = (name for entry in document["policies"].values() for name in _counts(entry))
+    names = (str(entry["name"]) for section in ("gangs", "decisions") for entry in document[section].values())
+    return frozenset((*map(namespace_of, names), *of_policies, *map(namespace_of, _holders(document)))) - {""}
+
+
+def seen_by(access: ViewerAccess, document: Document) -> Document:
+    """The document as this viewer may have it."""
+    if access.is_whole:
+        return document
+    names = _Names(access, (*document["gangs"], *_holders(document)))
+    racks = _racks(access, document["racks"])
+    return {
+        "page": document["page"],
+        "health": document["health"] if access.nodes else {},
+        "racks": racks,
+        "gangs": {
+            name: names.in_entry({**entry, "racks": [key for key in _list(entry["racks"]) if key in racks]})
+            for name, entry in document["gangs"].items()
+            if access.sees(name)
+        },
+        "decisions": {
+            key: names.in_entry(entry)
+            for key, entry in document["decisions"].items()
+            if access.sees(str(entry["name"]))
+        },
+        "policies": {
+            key: {
+                "namespaces": {name: counts for name, counts in _counts(entry).items() if access.sees(name)}
+            }
+            for key, entry in document["policies"].items()
+        },
+    }
+
+
+class _Names:
+    """Names of gangs that a viewer may not see, taken out of texts about gangs that they may see."""
+
+    def __init__(self, access: ViewerAccess, gangs: Iterable[str]) -> None:
+        self._access = access
+        # Most names are one word, which the rule below finds, also of gangs that are gone since; a name that
+        # a person chose may be anything, and is looked for as it is.
+        self._odd = [gang for gang in gangs if not access.sees(gang) and not _NAME.fullmatch(gang)]
+
+    def in_entry(self, entry: Entry) -> Entry:
+        """The entry with its texts, also as keys, free of them."""
+        return {key: self._without(value) for key, value in entry.items()}
+
+    def _without(self, value: Any) -> Any:
+        match value:
+            case str():
+                for gang in self._odd:
+                    value = value.replace(gang, HIDDEN)
+                return _NAME.sub(self._hidden, value) if "/" in value else value
+            case list():
+                return [self._without(item) for item in value]
+            case dict():
+                return {self._without(key): self._without(item) for key, item in value.items()}
+        return value
+
+    def _hidden(self, name: re.Match[str]) -> str:
+        return name[0] if self._access.sees(name[0]) else HIDDEN
+
+
+def _racks(access: ViewerAccess, racks: Section) -> Section:
+    """Without the right to list nodes only those that their own gangs use, as their own pods tell."""
+    visible = {}
+    for key, rack in racks.items():
+        cells = [_cell(access, cell) for cell in _list(rack["cells"])]
+        if access.nodes:
+            visible[key] = {**rack, "cells": cells}
+        elif own := [cell for cell in cells if cell[5]]:
+            visible[key] = {
+                **rack,
+                "cells": own,
+                "nodes": len(own),
+                "unusable": None,
+                "gpus": None,
+                "free": None,
+            }
+    return visible
+
+
+def _cell(access: ViewerAccess, cell: list[Any]) -> list[Any]:
+    """The node without gangs that may not be seen: that it is taken is told, but not by whom."""
+    node, state, gpus, free, whole, parts, gang = cell
+    visible = [name for name in parts if access.sees(name)]
+    mine = gang if gang and access.sees(gang) else ""
+    return [node, state, gpus, free, whole if access.sees(whole) else HIDDEN if whole else "", visible, mine]
+
+
+def _holders(document: Document) -> list[str]:
+    cells = (cell for rack in document["racks"].values() for cell in _list(rack["cells"]))
+    return list(dict.fromkeys(name for cell in cells for name in (cell[4], *cell[5]) if name))
+
+
+def _counts(entry: Entry) -> Mapping[str, Any]:
+    counts = entry["namespaces"]
+    assert isinstance(counts, dict), "as `document` makes it"
+    return counts
+
+
+def _list(value: object) -> list[Any]:
+    assert isinstance(value, list), "as `document` makes it"
+    return value

@@ -1,0 +1,148 @@
+"""A picture as the JSON document of the page, and the difference of two documents. Pure.
+
+A document has sections, a section has entries by key; each entry is sent anew when it differs. So that a
+change of one rack is a small event, a rack is an entry, and so is a gang.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from planner.cluster.snapshot import Snapshot
+from webhook.kube.standing import GangStanding, holding
+from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, fabric_maps
+from webhook.report.fabric_text import LETTERS, letters_of
+from webhook.ui.picture import DecisionEntry, Picture
+
+Entry: TypeAlias = Mapping[str, object]
+Section: TypeAlias = Mapping[str, Entry]
+Document: TypeAlias = Mapping[str, Section]
+
+SECTIONS = ("page", "health", "racks", "gangs", "decisions", "policies")
+
+MAX_DECISIONS = 500
+"""The newest decisions that are sent: some screens full; what is older is in Events, Reports and logs."""
+
+
+def document(picture: Picture) -> Document:
+    """All that there is to see, for who may see all of it."""
+    fabrics = fabric_maps(picture.standing.snapshot)
+    racks = dict(_racks(fabrics, picture.standing.snapshot))
+    newest = sorted(picture.decisions, key=lambda entry: (-entry.time, entry.id))[:MAX_DECISIONS]
+    return {
+        "page": {"": {"source": picture.source, "revisions": list(picture.revisions)}},
+        "health": {
+            line.name: {"place": place, "state": line.state, "message": line.message}
+            for place, line in enumerate(picture.health)
+        },
+        "racks": racks,
+        "gangs": dict(_gangs(picture, fabrics, racks)),
+        "decisions": {entry.id: _decision(entry) for entry in newest},
+        "policies": {
+            policy.name: {
+                "namespaces": {name: dict(counts) for name, counts in sorted(policy.namespaces.items())}
+            }
+            for policy in sorted(picture.policies, key=lambda policy: policy.name)
+        },
+    }
+
+
+def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | None]]:
+    """What turns one document into another, by section: each entry that differs, None for one that is gone.
+
+    Sections without a difference are left out; so it is empty where nothing differs.
+    """
+    differences: dict[str, dict[str, Entry | None]] = {}
+    for section in SECTIONS:
+        old, new = before.get(section, {}), after.get(section, {})
+        entries: dict[str, Entry | None] = {key: None for key in old if key not in new}
+        entries |= {key: entry for key, entry in new.items() if old.get(key) != entry}
+        if entries:
+            differences[section] = entries
+    return differences
+
+
+def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple[str, Entry]]:
+    """Each row of the map; the topology itself is one too, above its domains, at depth -1."""
+    for fabric in fabrics:
+        whole = MapRow(fabric.title, -1, fabric.count)
+        for place, row in enumerate((whole, *fabric.rows)):
+            yield (
+                rack_key(fabric, row),
+                {
+                    "place": place,
+                    "topology": fabric.topology.name,
+                    "depth": row.depth,
+                    "title": row.title,
+                    "level": row.count.level,
+                    "domain": list(row.count.path),
+                    "nodes": row.count.nodes,
+                    "unusable": row.count.unusable,
+                    "gpus": row.count.gpus,
+                    "free": row.count.free,
+                    "cells": [_cell(cell, snapshot) for cell in row.cells],
+                },
+            )
+
+
+def rack_key(fabric: FabricMap, row: MapRow) -> str:
+    """The key of a row: its topology and path; that of the topology itself ends with a colon."""
+    if row.depth < 0:
+        return f"{fabric.topology.name}:"
+    return f"{fabric.topology.name}:/{'/'.join(row.count.path)}"
+
+
+def _cell(cell: NodeCell, snapshot: Snapshot) -> list[object]:
+    """[name, state, GPUs, free ones, the gang that holds it whole or "", gangs that hold or use a part]."""
+    whole = snapshot.holders.get(cell.node, "")
+    parts = [gang for gang in cell.count.holders if gang != whole or cell.state == "placed"]
+    return [cell.node, cell.state, cell.count.gpus, cell.count.free, whole, parts, cell.gang]
+
+
+def _gangs(
+    picture: Picture, fabrics: tuple[FabricMap, ...], racks: Mapping[str, Entry]
+) -> Iterator[tuple[str, Entry]]:
+    letters = {
+        gang: letter
+        for fabric in reversed(fabrics)
+        if len(fabric.gangs) <= len(LETTERS)
+        for gang, letter in letters_of(fabric.gangs).items()
+    }
+    places: dict[str, list[str]] = {}
+    for key, rack in racks.items():
+        for name in _gangs_in(rack):
+            places.setdefault(name, []).append(key)
+    for gang in picture.standing.gangs:
+        yield gang.name, _gang(gang, places.get(gang.name, []), letters.get(gang.name, ""))
+
+
+def _gangs_in(rack: Entry) -> list[str]:
+    """The gangs that hold or use a node of a rack, each once, in the order of the nodes."""
+    cells = rack["cells"]
+    assert isinstance(cells, list), "as `_racks` makes it"
+    return list(dict.fromkeys(gang for cell in cells for gang in (cell[4], *cell[5]) if gang))
+
+
+def _gang(gang: GangStanding, racks: list[str], letter: str) -> Entry:
+    """What `bayplan why -o json` prints, and what the page shows beside it."""
+    held = gang.reservation
+    entry = {**gang.to_json(), "racks": racks, "letter": letter}
+    if held is not None:
+        reserved = datetime.fromtimestamp(held.created, UTC).isoformat() if held.created else None
+        entry |= {"place": holding(held), "reserved": reserved}
+    if gang.position:
+        entry["waitsFor"] = gang.waits_for(wide=False)
+    return entry
+
+
+def _decision(entry: DecisionEntry) -> Entry:
+    return {
+        "time": entry.time,
+        "name": entry.name,
+        "kind": entry.kind,
+        "message": entry.message,
+        "warning": entry.warning,
+        "policy": entry.policy,
+    }

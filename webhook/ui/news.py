@@ -1,0 +1,34 @@
+"""What became of gangs between two looks, where nobody else tells it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.kube.standing import GangStanding, holding
+from webhook.ui.picture import DecisionEntry
+
+
+def news_of(before: Iterable[GangStanding], after: Iterable[GangStanding], now: float) -> list[DecisionEntry]:
+    """A decision for each gang that got, changed or lost its place, or that waits for something else."""
+    last = {gang.name: _standing(gang) for gang in before}
+    news = []
+    for gang in after:
+        kind, message = _standing(gang)
+        if last.pop(gang.name, None) != (kind, message):
+            waits = gang.state in ("waiting", "stuck")
+            news.append(DecisionEntry(f"{gang.name}@{now}", now, gang.name, kind, message, warning=waits))
+    gone = "holds nothing any more, and does not wait"
+    news += [DecisionEntry(f"{name}@{now}", now, name, "Released", gone) for name in last]
+    return news
+
+
+def _standing(gang: GangStanding) -> tuple[str, str]:
+    """The CamelCase token that the controller's events have for it, and the sentence."""
+    if gang.state == "waiting":
+        return "Queued", f"waits for: {gang.waits_for(wide=True)}"
+    if gang.state == "stuck":
+        return "Replanned", gang.waits_for(wide=True)
+    place = f" in {holding(gang.reservation)}" if gang.reservation is not None else ""
+    if gang.state == "admitted":
+        return "Admitted", f"{gang.pods} pods have their place{place}"
+    return "Reserved", f"{gang.pods} pods have their place{place}"

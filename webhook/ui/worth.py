@@ -1,0 +1,40 @@
+"""What the place of a gang is worth, by the model of `bayplan plan`. Pure."""
+
+from __future__ import annotations
+
+from planner.bandwidth.comparison import placed, worth
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.reservation import Reservation
+from webhook.kube.standing import GangStanding
+from webhook.placement.bandwidth_words import sentence
+
+
+def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
+    """The time of an all-reduce there, beside a topology-blind placement on the cluster as it is now.
+
+    `words` alone where there is nothing to compare: no place, one pod, fewer than two whole GPUs.
+    """
+    held = gang.reservation
+    if held is None:
+        return {"words": "it has no place yet"}
+    if gang.group is None:
+        return {"words": "its workload is not known any more, only what it holds"}
+    answer = _as_answer(held)
+    value = worth(snapshot, placed(gang.group, answer), answer) if gang.group.size > 1 else None
+    if value is None:
+        return {"words": "no GPUs of several pods talk to each other"}
+    return {"words": sentence(value), "allReduce": value.to_json()}
+
+
+def _as_answer(held: Reservation) -> Answer:
+    """The answer that led to a reservation, as far as the place goes."""
+    return Answer(
+        gang=held.gang,
+        decision="admitted",
+        topology=held.topology,
+        level=held.level,
+        domain=held.domain,
+        holds=held.mode,
+        assignments=held.assignments,
+    )
