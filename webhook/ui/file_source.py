@@ -137,6 +137,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
         observed=around.observed(
             {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}
         ),
+        limits=lambda namespace: around.settings(namespace).holds,
     )
 
 
