@@ -84,7 +84,7 @@ async def test_a_hold_without_pods_is_counted_by_its_age(serve: Serve) -> None:
     """Until one of them is on a node; the clock is the server's."""
     async with serve("superpod-32") as asked:
         await asked.mutate(example(FITS))
-        asked.now[0] += 20
+        asked.now[0] += 5
         text = await (await asked.client.get("/metrics")).text()
         assert 'bayplan_unused_reservations{age="1m"} 1.0' in text
         assert 'bayplan_waiting_gangs{age="older"} 0.0' in text
