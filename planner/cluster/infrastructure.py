@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
@@ -45,10 +44,6 @@ TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
 """Labels of nodes in clusters whose provider runs the ExtendedResourceToleration plugin."""
 
 
-_SEEN = 16
-"""Nodes that are looked at for such a label: in a cluster of these providers hardly one lacks it."""
-
-
 @dataclass(slots=True, eq=False)
 class InfrastructureIndex:
     """Values that an `Infrastructure` has computed so far; None is not computed yet.
@@ -63,6 +58,7 @@ class InfrastructureIndex:
     node_devices: DevicesByNode | None = None
     devices: Devices | None = None
     divided: bool | None = None
+    tolerating: bool | None = None
     aligns: bool | None = None
 
 
@@ -213,13 +209,14 @@ class Infrastructure:
     def tolerates_resources(self) -> bool:
         """Whether the API server gives each pod a toleration for the extended resources that it requests.
 
-        By `resources_tolerated`, or where nobody says so by a look at some nodes: GKE and EKS switch
+        By `resources_tolerated`, or where nobody says so by the nodes' labels: GKE and EKS switch
         Kubernetes' ExtendedResourceToleration plugin on.
         """
         if self.resources_tolerated is not None:
             return self.resources_tolerated
-        seen = islice(self.nodes.values(), _SEEN)
-        return any(label in node.labels for node in seen for label in TOLERATING)
+        if self.index.tolerating is None:
+            self.index.tolerating = any(map(_tolerating, self.nodes.values()))
+        return self.index.tolerating
 
     def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
         """The same nodes with what an administrator says of them, as in `Snapshot.as_told`."""
@@ -276,6 +273,8 @@ class Infrastructure:
             index.devices = former.devices
         if bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
             index.divided = former.divided
+        if bool(old and _tolerating(old)) == bool(new and _tolerating(new)):
+            index.tolerating = former.tolerating
         if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
             index.aligns = former.aligns
 
@@ -322,6 +321,11 @@ def _with(
         return tree.anew(name, cluster)
     without = tree.without(name, cluster) if is_member else tree
     return without.with_member(member, cluster) if member else without
+
+
+def _tolerating(node: Node) -> bool:
+    """Whether the node is of such a provider's cluster."""
+    return not node.labels.keys().isdisjoint(TOLERATING)
 
 
 def bare(node: Node) -> Node:
