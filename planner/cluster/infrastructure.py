@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from operator import attrgetter
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
@@ -59,6 +60,7 @@ class InfrastructureIndex:
     devices: Devices | None = None
     divided: bool | None = None
     tolerating: bool | None = None
+    tainted: tuple[str, ...] | None = None
     aligns: bool | None = None
 
 
@@ -108,6 +110,13 @@ class Infrastructure:
         if self.index.aligns is None:
             self.index.aligns = any(self.aligned(node) for node in self.nodes.values())
         return self.index.aligns
+
+    @property
+    def tainted(self) -> tuple[str, ...]:
+        """The names of the nodes that have taints, in order."""
+        if self.index.tainted is None:
+            self.index.tainted = tuple([node.name for node in self.nodes.values() if node.taints])
+        return self.index.tainted
 
     def aligned(self, node: Node) -> NumaNode | None:
         """The node's NUMA zones, where its kubelet refuses pods that it cannot align."""
@@ -246,7 +255,7 @@ class Infrastructure:
         """
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
-        changed = replace(self, nodes=nodes.changed(name, new))
+        changed = Infrastructure(self.topologies, nodes.changed(name, new), *_AFTER_NODES(self))
         if not self._hand_over_trees(changed, old, new):
             return changed
         self._hand_over(changed, old, new)
@@ -275,6 +284,8 @@ class Infrastructure:
             index.divided = former.divided
         if bool(old and _tolerating(old)) == bool(new and _tolerating(new)):
             index.tolerating = former.tolerating
+        if _tainted(old) == _tainted(new):
+            index.tainted = former.tainted
         if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
             index.aligns = former.aligns
 
@@ -284,6 +295,10 @@ class Infrastructure:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
         return (devices, node.name + "/" + node.labels.get(PRODUCT_LABEL, "")) if devices else (None, "")
+
+
+_AFTER_NODES = attrgetter(*[field.name for field in fields(Infrastructure) if field.init][2:])
+"""All fields after `nodes`, in order. `replace`, which looks at the kind of each, was a fifth of an event."""
 
 
 def _trees_after(
@@ -321,6 +336,11 @@ def _with(
         return tree.anew(name, cluster)
     without = tree.without(name, cluster) if is_member else tree
     return without.with_member(member, cluster) if member else without
+
+
+def _tainted(node: Node | None) -> str:
+    """The name that the node gives to those of tainted ones, "" for none."""
+    return node.name if node and node.taints else ""
 
 
 def _tolerating(node: Node) -> bool:
