@@ -104,15 +104,15 @@ class Subtree:
 
     def around(self, first: int, last: int) -> Subtree:
         """The finest named domain in here that holds the hosts with both of these indexes."""
-        branch, named = self, self
+        branch, domain = self, self
         while branch.children:
             child_index = branch.child_of(first)
             start, child = branch.starts[child_index], branch.children[child_index]
             if last >= start + child.size:
                 break
             branch, first, last = child, first - start, last - start
-            named = branch if branch.has_name else named
-        return named
+            domain = branch if branch.has_name else domain
+        return domain
 
     def domain_at(self, index: int, level: int) -> tuple[Subtree, int]:
         """The domain of the level that holds the host with this index, or the host itself where it is in none
