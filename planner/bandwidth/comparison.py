@@ -7,7 +7,7 @@ does not depend on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.bandwidth.baseline import RULE, topology_blind
@@ -180,6 +180,11 @@ def _layout(
             gpus[assignment.node] = (
                 gpus.get(assignment.node, 0) + pod_gpus[assignment.pod_set] * assignment.count
             )
+    return layout_of(snapshot, topology, gpus)
+
+
+def layout_of(snapshot: Snapshot, topology: Topology, gpus: Mapping[str, int]) -> GangLayout:
+    """The layout of GPUs by node, at least one."""
     domains = nvlink_domains(snapshot.nodes, gpus)
     rates = rates_of(snapshot, topology, list(gpus))
     return GangLayout(len(gpus), domains, rates, all_reduce(domains, GB, rates.links))

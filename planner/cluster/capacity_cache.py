@@ -129,6 +129,8 @@ class CapacityIndex:
                 capacity = build(self._pool, tree.root, host)
             else:
                 former, capacity, stirred = remembered
+                if former is tree.root and not stirred:  # one plan asks several times
+                    return capacity
                 places = [tree.places[name] for name in stirred if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)
             self._roots[tree.lasting] = (tree.root, capacity, frozenset())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import islice
+from operator import attrgetter
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
@@ -45,10 +45,6 @@ TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
 """Labels of nodes in clusters whose provider runs the ExtendedResourceToleration plugin."""
 
 
-_SEEN = 16
-"""Nodes that are looked at for such a label: in a cluster of these providers hardly one lacks it."""
-
-
 @dataclass(slots=True, eq=False)
 class InfrastructureIndex:
     """Values that an `Infrastructure` has computed so far; None is not computed yet.
@@ -63,6 +59,8 @@ class InfrastructureIndex:
     node_devices: DevicesByNode | None = None
     devices: Devices | None = None
     divided: bool | None = None
+    tolerating: bool | None = None
+    tainted: tuple[str, ...] | None = None
     aligns: bool | None = None
 
 
@@ -112,6 +110,13 @@ class Infrastructure:
         if self.index.aligns is None:
             self.index.aligns = any(self.aligned(node) for node in self.nodes.values())
         return self.index.aligns
+
+    @property
+    def tainted(self) -> tuple[str, ...]:
+        """The names of the nodes that have taints, in order."""
+        if self.index.tainted is None:
+            self.index.tainted = tuple([node.name for node in self.nodes.values() if node.taints])
+        return self.index.tainted
 
     def aligned(self, node: Node) -> NumaNode | None:
         """The node's NUMA zones, where its kubelet refuses pods that it cannot align."""
@@ -213,13 +218,14 @@ class Infrastructure:
     def tolerates_resources(self) -> bool:
         """Whether the API server gives each pod a toleration for the extended resources that it requests.
 
-        By `resources_tolerated`, or where nobody says so by a look at some nodes: GKE and EKS switch
+        By `resources_tolerated`, or where nobody says so by the nodes' labels: GKE and EKS switch
         Kubernetes' ExtendedResourceToleration plugin on.
         """
         if self.resources_tolerated is not None:
             return self.resources_tolerated
-        seen = islice(self.nodes.values(), _SEEN)
-        return any(label in node.labels for node in seen for label in TOLERATING)
+        if self.index.tolerating is None:
+            self.index.tolerating = any(map(_tolerating, self.nodes.values()))
+        return self.index.tolerating
 
     def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
         """The same nodes with what an administrator says of them, as in `Snapshot.as_told`."""
@@ -249,7 +255,7 @@ class Infrastructure:
         """
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
-        changed = replace(self, nodes=nodes.changed(name, new))
+        changed = Infrastructure(self.topologies, nodes.changed(name, new), *_AFTER_NODES(self))
         if not self._hand_over_trees(changed, old, new):
             return changed
         self._hand_over(changed, old, new)
@@ -276,6 +282,10 @@ class Infrastructure:
             index.devices = former.devices
         if bool(old and divided(old.labels)) == bool(new and divided(new.labels)):
             index.divided = former.divided
+        if bool(old and _tolerating(old)) == bool(new and _tolerating(new)):
+            index.tolerating = former.tolerating
+        if _tainted(old) == _tainted(new):
+            index.tainted = former.tainted
         if former.aligns is not None and former.aligns == bool(new and self.aligned(new)):
             index.aligns = former.aligns
 
@@ -285,6 +295,10 @@ class Infrastructure:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
         return (devices, node.name + "/" + node.labels.get(PRODUCT_LABEL, "")) if devices else (None, "")
+
+
+_AFTER_NODES = attrgetter(*[field.name for field in fields(Infrastructure) if field.init][2:])
+"""All fields after `nodes`, in order. `replace`, which looks at the kind of each, was a fifth of an event."""
 
 
 def _trees_after(
@@ -322,6 +336,16 @@ def _with(
         return tree.anew(name, cluster)
     without = tree.without(name, cluster) if is_member else tree
     return without.with_member(member, cluster) if member else without
+
+
+def _tainted(node: Node | None) -> str:
+    """The name that the node gives to those of tainted ones, "" for none."""
+    return node.name if node and node.taints else ""
+
+
+def _tolerating(node: Node) -> bool:
+    """Whether the node is of such a provider's cluster."""
+    return not node.labels.keys().isdisjoint(TOLERATING)
 
 
 def bare(node: Node) -> Node:

@@ -74,8 +74,12 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
             self._max_changes,
         )
         changed_map._changes = {**self._changes, **changes}
-        moved = [key for key, value in changes.items() if (value is not None) != (key in self)]
-        changed_map._length = self._length + sum([1 if changes[key] is not None else -1 for key in moved])
+        length, moved = self._length, []
+        for key, value in changes.items():
+            if (value is None) == (key in self):
+                length += -1 if value is None else 1
+                moved.append(key)
+        changed_map._length = length
         changed_map._order, changed_map._sorted = self._order, self._sorted
         changed_map._moved = (*self._moved, *moved) if self._sorted is not None else ()
         if len(changed_map._moved) > _MAX_MOVED:

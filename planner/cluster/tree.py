@@ -102,6 +102,27 @@ class Subtree:
             branch, start = branch.children[child_index], start + branch.starts[child_index]
         return branch, start
 
+    def around(self, first: int, last: int) -> Subtree:
+        """The finest named domain in here that holds the hosts with both of these indexes."""
+        branch, domain = self, self
+        while branch.children:
+            child_index = branch.child_of(first)
+            start, child = branch.starts[child_index], branch.children[child_index]
+            if last >= start + child.size:
+                break
+            branch, first, last = child, first - start, last - start
+            domain = branch if branch.has_name else domain
+        return domain
+
+    def domain_at(self, index: int, level: int) -> tuple[Subtree, int]:
+        """The domain of the level that holds the host with this index, or the host itself where it is in none
+        with a name; and the index after its last host."""
+        branch, start = self, 0
+        while branch.children and not (branch.level == level and branch.has_name):
+            child_index = branch.child_of(index - start)
+            branch, start = branch.children[child_index], start + branch.starts[child_index]
+        return branch, start + branch.size
+
     def leaves(self) -> Iterator[Subtree]:
         """The hosts, in order."""
         if self.node:

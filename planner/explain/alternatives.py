@@ -16,12 +16,12 @@ from planner.model.deadline import poll
 from planner.model.natural_order import natural
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
-from planner.model.topology import ROOT, Topology, common_domain
+from planner.model.topology import ROOT, Topology
 from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
 from planner.request.levels import constraints, inside_host, resolve
 from planner.request.resolve import PlacementProblem
-from planner.search.outcome import Outcome, Place, hosts_of
+from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
 
 _BUDGET = 1_000_000
@@ -226,7 +226,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Itera
 def _level_of(outcome: Outcome, topology: Topology) -> int:
     """The index of the finest level at which one domain holds the whole placement."""
     assert outcome.best is not None, "only a placement is in a domain"
-    domain = common_domain([host.path for host in hosts_of(outcome.best)])
+    domain = domain_of(outcome.best)
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
 
 

@@ -30,7 +30,7 @@ from planner.node.eligibility import obstacle
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.packing import max_pods
 from planner.request.resolve import PlacementProblem
-from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
+from planner.search.outcome import Outcome, Place, assignments_of
 
 _BUDGET = 1_000_000
 """Work for all that is tried: a third of a plan's, as it follows a search without a place."""
@@ -158,10 +158,7 @@ class _GrowthTrial:
         outcome = self._placed(moment, max_needs)
         if outcome is None or outcome.best is None:
             return ()
-        used = {
-            assignment.node
-            for assignment in assignments_of(outcome.problem, outcome.best, hosts_of(outcome.best))
-        }
+        used = {assignment.node for assignment in assignments_of(outcome.problem, outcome.best)}
         counts = ((pool, sum(name.startswith(_name(pool, "")) for name in used)) for pool in growing)
         return tuple(_Need(pool, count) for pool, count in counts if count)
 

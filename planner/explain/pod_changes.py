@@ -15,7 +15,6 @@ from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
 from planner.model.deadline import poll
 from planner.model.labels import Requirement, Taint, Toleration
-from planner.model.node import Node
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedShape
 from planner.node.eligibility import selector_obstacle, untolerated
@@ -47,9 +46,8 @@ _EIGHTHS = (6, 4, 2, 1)
 _GIBIBYTE = 2**30
 
 
-_TAINTED: DerivedSection[str, tuple[Node, ...]] = DerivedSection("nodes with taints")
 _RESOURCES: DerivedSection[str, frozenset[str]] = DerivedSection("resources that some node offers")
-"""Each under the one key ""; looked through for every refusal, and few of the nodes have taints."""
+"""Under the one key ""; looked through for every refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +105,10 @@ def _changed(
 def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
     """The toleration of each taint that alone keeps pods from nodes, of the commonest first."""
     taints: Counter[Taint] = Counter()
+    base = problem.snapshot.base
+    tainted = [base.nodes[name] for name in base.tainted]
     for shape in _shapes(problem, names):
-        for node in _tainted(problem.snapshot.base):
+        for node in tainted:
             taint = untolerated(shape, node.taints, passing=False)
             if taint is not None and not selector_obstacle(shape, node):
                 taints[taint] += 1
@@ -119,10 +119,6 @@ def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
             return replace(shape, tolerations=(*shape.tolerations, extra))
 
         yield _changed(problem, names, f"a toleration of {taint}", tolerating)
-
-
-def _tainted(base: Infrastructure) -> tuple[Node, ...]:
-    return base.derived.get(_TAINTED, "", lambda: tuple(node for node in base.nodes.values() if node.taints))
 
 
 # -- labels --------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from planner.model.podgroup import Assignment
 from planner.model.topology import HOSTNAME, Domain, Topology
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
-from planner.search.outcome import Outcome, Place, assignments_of, hosts_of
+from planner.search.outcome import Outcome, Place, assignments_of
 
 
 def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
@@ -46,7 +46,7 @@ def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget |
 
 def _parts(outcome: Outcome, pod_set: str) -> dict[Domain, int]:
     assert outcome.best is not None, "only a placement has parts"
-    assignments = assignments_of(outcome.problem, outcome.best, hosts_of(outcome.best))
+    assignments = assignments_of(outcome.problem, outcome.best)
     return shares(outcome.problem.snapshot, outcome.best.tree.topology, assignments, pod_set)
 
 

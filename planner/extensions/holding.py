@@ -19,20 +19,20 @@ The search of `auto` looks at all nodes that no gang holds whole, as that of `no
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from planner.cluster.capacity import DomainCapacity
-from planner.cluster.tree import Subtree
 from planner.model.holding import DomainShare, Holding
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
-from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, common_domain, held_domains
+from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, held_level
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest
-from planner.search.outcome import Outcome, Place, dealt, hosts_of
+from planner.search.outcome import Outcome, Place, dealt, domain_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -57,22 +57,49 @@ def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
         return outcome.holding
     best, gang = outcome.best, outcome.problem.gang
     assert best is not None, "only a placement is held"
-    hosts, topology = hosts_of(best), best.tree.topology
-    paths = [host.path for host in hosts]
-    wish, domain = problem.gang.reserve, common_domain(paths)
+    wish, levels = problem.gang.reserve, best.tree.topology.levels
     if wish == "domain":
-        return Holding(wish, held_domains(topology, domain, paths))
+        return Holding(wish, tuple([part.domain for part in _touched(best)]))
     if wish != "auto":
         return Holding(wish)
-    domains = held_domains(topology, domain, paths, _coarsest_asked(best.request))
+    parts = list(_touched(best, _coarsest_asked(best.request)))
     level = min(_required(best.request), default=ROOT) if gang.size > 1 else ROOT
-    wide = level == ROOT and any(topology.levels[len(d) - 1] in FAILURE_DOMAINS for d in domains)
+    wide = level == ROOT and any(levels[len(part.domain) - 1] in FAILURE_DOMAINS for part in parts)
     if wide or _takes_only_parts(gang) or gang.fabric.strategy == "distributed":
         return Holding("nodes")
-    shares = tuple(_shares(outcome, best, hosts, domains))
+    shares = tuple(_shares(outcome, best, parts))
     if all(not share.other_gang and _is_enough(gang, share) for share in shares):
-        return Holding("domain", domains, shares, level)
+        return Holding("domain", tuple([part.domain for part in parts]), shares, level)
     return Holding("nodes", (), shares, level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The part of a placement that is in one domain: the index of one of its hosts, and the pods of each pod
+    class there."""
+
+    domain: Domain
+    host: int
+    counts: tuple[int, ...]
+
+
+def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_Part]:
+    """The placement by the domains that it holds where it holds whole ones (`held_level`).
+
+    The hosts of a domain stand side by side, so each domain costs a bisection and not each host a look at its
+    path: that was a quarter of a repeated plan of 144 pods.
+    """
+    assert result.placement is not None, "only a placement has parts"
+    pods_by_node, root = result.placement.pods_by_node, result.tree.root
+    hosts = [host for host, _ in pods_by_node]
+    level = held_level(result.tree.topology, domain_of(result), coarsest)
+    first = 0
+    while first < len(hosts):
+        branch, end = root.domain_at(hosts[first], level)
+        after = bisect_left(hosts, end, first)
+        columns = zip(*[counts for _, counts in pods_by_node[first:after]], strict=True)
+        yield _Part(branch.path, hosts[first], tuple(map(sum, columns)))
+        first = after
 
 
 def _is_enough(gang: PodGroup, share: DomainShare) -> bool:
@@ -106,10 +133,8 @@ def _takes_only_parts(gang: PodGroup) -> bool:
     return any(shape.takes_parts for shape in shapes) and not any(shape.gpus for shape in shapes)
 
 
-def _shares(
-    outcome: Outcome, best: SearchResult, hosts: Sequence[Subtree], domains: Sequence[Domain]
-) -> Iterator[DomainShare]:
-    """The gang's part of each domain; every one of its hosts is in one of them."""
+def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Iterator[DomainShare]:
+    """What the gang takes of each domain."""
     assert best.placement is not None, "only a placement has shares"
     problem, request = outcome.problem, best.request
     demanding = {
@@ -119,24 +144,19 @@ def _shares(
         if max(request.required, *_levels_of(kind)) > ROOT
     }
     gpus = {pod_set.name: pod_set.shape.gpus for pod_set in problem.gang.pod_sets}
-    lengths = sorted({len(domain) for domain in domains})
-    held = frozenset(domains)
-    domain_of = {host.node: next(host.path[:n] for n in lengths if host.path[:n] in held) for host in hosts}
-    first, taken, required = dict[Domain, int](), dict.fromkeys(domains, 0), dict.fromkeys(domains, True)
-    for (place, _), host in zip(best.placement.pods_by_node, hosts, strict=True):
-        first.setdefault(domain_of[host.node], place)
-    for pod_set, host, count in dealt(best, hosts):
-        domain = domain_of[host.node]
-        taken[domain] += count * gpus[pod_set]
-        required[domain] = required[domain] and pod_set in demanding
+    taken, required = dict.fromkeys(parts, 0), dict.fromkeys(parts, True)
+    for pod_set, part, count in dealt(best.placement.pod_classes, [(part, part.counts) for part in parts]):
+        taken[part] += count * gpus[pod_set]
+        required[part] = required[part] and pod_set in demanding
     occupied = search_space(problem.snapshot, best.tree, occupied=problem.occupied)
     empty = search_space(problem.snapshot, best.tree, occupied=False)
-    for domain in domains:
-        place, level = first[domain], len(domain) - 1
-        whole = empty.domain_above(place, level)[1]
-        parted = 0 < whole.nvlink_size < _gpus(whole) and taken[domain] <= whole.nvlink_size
-        other = occupied.domain_above(place, level)[1].gang
-        yield DomainShare(domain, taken[domain], _gpus_in(whole, {}), required[domain], parted, other)
+    gpus_of: dict[DomainCapacity, int] = {}
+    for part in parts:
+        level = len(part.domain) - 1
+        whole = empty.domain_above(part.host, level)[1]
+        parted = 0 < whole.nvlink_size < _gpus(whole) and taken[part] <= whole.nvlink_size
+        other = occupied.domain_above(part.host, level)[1].gang
+        yield DomainShare(part.domain, taken[part], _gpus_in(whole, gpus_of), required[part], parted, other)
 
 
 def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int:

@@ -8,7 +8,7 @@
 - `schedulers`: which scheduling systems are there, with their queues and topologies; `kueue_queues`: the
   topologies that a queue of Kueue's leads to
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
-- `reservation`: a Reservation, read and written
+- `reservation`: a Reservation, read and written; `nccl_job`: a job that measures the fabric of some nodes
 - `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 

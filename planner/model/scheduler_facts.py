@@ -59,28 +59,48 @@ _KAI_READS = {
     "project": f"{_TOP_OWNER}, else the pod (label)",
     "kai.scheduler/node-pool": "pkg/podgrouper/pod_controller.go: the pod (label)",
     "priorityClassName": f"{_TOP_OWNER}, else the pod (label)",
+    "kai.scheduler/preemptibility": f"{_TOP_OWNER} (label); without it, classes below 100 may be evicted",
+    "kai.scheduler/preemption-delay": _TOP_OWNER,
+    "kai.scheduler/staleness-grace-period": _TOP_OWNER,
+    "kai.scheduler/task-priority": "pkg/scheduler/constants/labels/labels.go: the pod (label)",
     "kai.scheduler/subgroup-name": "pkg/podgrouper/pod_controller.go: the pod (label)",
     "kai.scheduler/skip-podgrouper": "pkg/podgrouper/pod_controller.go: the pod or any owner",
     "pod-group-name": "pkg/podgrouper/pod_controller.go: a pod without owner, or with skip-podgrouper",
     "gpu-fraction": "pkg/common/constants/constants.go: the pod",
     "gpu-memory": "pkg/common/constants/constants.go: the pod",
     "gpu-fraction-num-devices": "pkg/common/constants/constants.go: the pod",
+    "gpu-fraction-container-name": "pkg/common/constants/constants.go: the pod",
+    "mps": "pkg/common/constants/constants.go: the pod",
 }
 
 
 _TAS = "apis/kueue/v1beta2/topology_types.go: the pod template"
 
 
+_KUEUE_PODS = "pkg/controller/jobs/pod/constants/constants.go: the pod"
+
+
 _KUEUE_READS = {
-    "kueue.x-k8s.io/queue-name": "pkg/controller/constants/constants.go: the object (label)",
+    "kueue.x-k8s.io/queue-name": "pkg/controller/constants/constants.go: the object, or a pod (label)",
+    "kueue.x-k8s.io/priority-class": "pkg/controller/constants/constants.go: the object (label)",
+    "kueue.x-k8s.io/prebuilt-workload-name": "pkg/controller/constants/constants.go: the object (label)",
+    "kueue.x-k8s.io/elastic-job": "apis/kueue/v1beta2/constants.go: the object",
+    "kueue.x-k8s.io/job-min-parallelism": "pkg/controller/jobs/job/job_controller.go: a Job",
+    "kueue.x-k8s.io/job-completions-equal-parallelism": "pkg/controller/jobs/job/job_controller.go: a Job",
     "kueue.x-k8s.io/podset-required-topology": _TAS,
     "kueue.x-k8s.io/podset-preferred-topology": _TAS,
     "kueue.x-k8s.io/podset-unconstrained-topology": _TAS,
     "kueue.x-k8s.io/podset-slice-required-topology": _TAS,
     "kueue.x-k8s.io/podset-slice-size": _TAS,
-    "kueue.x-k8s.io/podset-group-name": _TAS,
-    "kueue.x-k8s.io/pod-group-name": "pkg/controller/jobs/pod/constants/constants.go: the pod (label)",
-    "kueue.x-k8s.io/pod-group-total-count": "pkg/controller/jobs/pod/constants/constants.go: the pod",
+    "kueue.x-k8s.io/podset-slice-required-topology-constraints": _TAS,
+    "kueue.x-k8s.io/podset-group-name": (
+        f"{_TAS}; two pod sets, one of a single pod (pkg/controller/jobframework/tas_validation.go)"
+    ),
+    "kueue.x-k8s.io/pod-group-name": f"{_KUEUE_PODS} (label)",
+    "kueue.x-k8s.io/pod-group-total-count": _KUEUE_PODS,
+    "kueue.x-k8s.io/pod-group-fast-admission": _KUEUE_PODS,
+    "kueue.x-k8s.io/pod-group-serving": _KUEUE_PODS,
+    "kueue.x-k8s.io/retriable-in-group": _KUEUE_PODS,
 }
 
 
@@ -106,12 +126,13 @@ FACTS = (
     SchedulerFacts(
         KUEUE,
         "Kueue ff69552e (August 2026)",
-        tried=False,
+        tried=True,
         reads=_KUEUE_READS,
         queues=True,
         preempts=True,
         places=True,
-        leaves="what is suspended holds nothing; pods with the gate kueue.x-k8s.io/topology are not planned",
+        leaves="what is suspended, or waits at the gate kueue.x-k8s.io/admission, holds nothing; "
+        "where a flavor has a topology, or a pod the gate kueue.x-k8s.io/topology, nothing is planned",
     ),
     SchedulerFacts(
         DEFAULT_SCHEDULER,

@@ -6,7 +6,7 @@ coarsest level down, never a single value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.model.resources import CLIQUE_LABEL
@@ -107,18 +107,14 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
     return common
 
 
-def held_domains(
-    topology: Topology, domain: Domain, paths: Iterable[Domain], coarsest: int = ROOT
-) -> tuple[Domain, ...]:
-    """The domains that a gang in `domain` on nodes with these paths holds where it holds whole domains.
+def held_level(topology: Topology, domain: Domain, coarsest: int = ROOT) -> int:
+    """The level of the domains that a gang in `domain` holds where it holds whole domains.
 
-    Its own domain, if that is no coarser than the reservable level and `coarsest`, else each domain of the
-    finer of these two levels that it touches. A node without the label of that level is held by itself.
+    That of its own domain, if that is no coarser than the reservable level and `coarsest`, else the finer of
+    these two: it holds each domain of the level that it touches. A node without the level's label is held by
+    itself.
     """
-    level = max(topology.reservable_index, coarsest)
-    if domain and len(domain) - 1 >= level:
-        return (domain,)
-    return tuple(dict.fromkeys(path[: level + 1] if path[level] else path for path in paths))
+    return max(topology.reservable_index, coarsest, len(domain) - 1)
 
 
 def short(level: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from planner.explain import messages
 from planner.extensions.holding import holding
 from planner.model.answer import Answer
-from planner.model.topology import common_domain
 from planner.planning.holding_words import held_words
 from planner.request.resolve import PlacementProblem
-from planner.search.outcome import Outcome, assignments_of, hosts_of
+from planner.search.outcome import Outcome, assignments_of, domain_of
 
 
 def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
@@ -16,10 +15,8 @@ def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
     best, searched = outcome.best, outcome.problem
     assert best is not None, "an admitted gang has a placement"
     assert best.placement is not None, "the best result has a placement"
-    hosts, topology, gang = hosts_of(best), best.tree.topology, searched.gang
-    assignments = assignments_of(searched, best, hosts)
-    paths = [host.path for host in hosts]
-    domain = common_domain(paths)
+    topology, gang, domain = best.tree.topology, searched.gang, domain_of(best)
+    assignments = assignments_of(searched, best)
     held = holding(problem, outcome)
     placed = messages.placed(gang, topology, domain, assignments)
     unproved = () if best.placement.exact else (messages.BUDGET_WARNING,)

@@ -9,7 +9,7 @@ from planner.model.answer import Answer
 from planner.model.labels import Requirement, Term
 from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup
-from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_domains
+from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_level
 
 
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
@@ -85,5 +85,6 @@ def _within(snapshot: Snapshot, topology: Topology, name: str, domain: Domain) -
 
 
 def _would_reserve(snapshot: Snapshot, topology: Topology, answer: Answer) -> tuple[Domain, ...]:
+    level = held_level(topology, answer.domain)
     paths = (_path(snapshot, topology, a.node) for a in answer.assignments)
-    return held_domains(topology, answer.domain, (path for path in paths if path))
+    return tuple(dict.fromkeys(path[: level + 1] if path[level] else path for path in paths if path))

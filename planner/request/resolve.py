@@ -76,7 +76,7 @@ class PlacementProblem:
 
     def noting(self, *notes: str) -> PlacementProblem:
         """The same problem with more warnings."""
-        return replace(self, notes=(*self.notes, *notes))
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
 
     def refused(self, refusal: Refusal) -> PlacementProblem:
         """The same problem with the reason why it has no placement."""

@@ -176,22 +176,23 @@ class LevelSearch:
         That of one pod class is kept for later plans, for its work has an end. Of several only the capacity
         classes are kept.
         """
-        bare = tuple(replace(pod_class, parts=()) for pod_class in pod_classes)
         cache = self.space.base.plan_cache
         if beam or len(pod_classes) > 1:
+            bare = _bare(pod_classes)
             keys = tuple(
                 [(_key(pod_class), pod_class.names, pod_class.anti_affinity_with) for pod_class in bare]
             )
             classes = cache.entry(CLASSES, (keys, use, weights), lambda: CapacityClasses(bare, use, weights))
             packing = SeveralClassesPacking(bare, use, weights, self.budget, self.spare, beam, classes)
             return DomainRanking(packing, bare, required)
+
+        def ranking(budget: WorkBudget | None = None) -> DomainRanking:
+            bare = _bare(pod_classes)
+            return DomainRanking(DomainPacking(bare, use, weights, budget), bare, required)
+
         if self.space.caps:  # of one gang alone
-            return DomainRanking(DomainPacking(bare, use, weights, self.budget), bare, required)
-        return cache.entry(
-            RANKINGS,
-            (_key(bare[0]), required, use, weights),
-            lambda: DomainRanking(DomainPacking(bare, use, weights), bare, required),
-        )
+            return ranking(self.budget)
+        return cache.entry(RANKINGS, (_key(pod_classes[0]), required, use, weights), ranking)
 
     def _placement(
         self,
@@ -243,6 +244,11 @@ def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> Eligibi
     for place in path:
         match, branch = match.inside(len(branch.children))[place], branch.children[place]
     return match
+
+
+def _bare(pod_classes: Sequence[PodClass]) -> tuple[PodClass, ...]:
+    """The pod classes without the PodSets that they are made of, for searches that others use again."""
+    return tuple([replace(pod_class, parts=()) for pod_class in pod_classes])
 
 
 def _key(pod_class: PodClass) -> Hashable:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from planner.cluster.tree import Subtree
 from planner.model.holding import Holding
+from planner.model.pod_class import PodClasses
 from planner.model.podgroup import Assignment
+from planner.model.topology import Domain
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.search.result import SearchResult
+
+Where = TypeVar("Where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +48,38 @@ class Place(Protocol):
         ...
 
 
-def hosts_of(result: SearchResult) -> list[Subtree]:
-    """The hosts of a placement, in the order of the tree."""
-    assert result.placement is not None, "only a placement has hosts"
-    return list(result.tree.root.leaves_at([host for host, _ in result.placement.pods_by_node]))
+def domain_of(result: SearchResult) -> Domain:
+    """The finest domain that holds a whole placement."""
+    assert result.placement is not None, "only a placement is in a domain"
+    pods_by_node = result.placement.pods_by_node
+    return result.tree.root.around(pods_by_node[0][0], pods_by_node[-1][0]).path
 
 
-def assignments_of(
-    problem: PlacementProblem, result: SearchResult, hosts: Sequence[Subtree]
-) -> tuple[Assignment, ...]:
+def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Assignment, ...]:
     """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
+    assert result.placement is not None, "only a placement has pods"
+    pods_by_node = result.placement.pods_by_node
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
-    for name, host, count in dealt(result, hosts):
-        by_set[name].append(Assignment(name, host.node, count))
+    hosts = result.tree.root.leaves_at([place for place, _ in pods_by_node])
+    seats = [(host.node, counts) for host, (_, counts) in zip(hosts, pods_by_node, strict=True)]
+    for name, node, count in dealt(result.placement.pod_classes, seats):
+        by_set[name].append(Assignment(name, node, count))
     return tuple([assignment for assignments in by_set.values() for assignment in assignments])
 
 
-def dealt(result: SearchResult, hosts: Sequence[Subtree]) -> Iterator[tuple[str, Subtree, int]]:
-    """The same as PodSet, host and number of pods, by pod class."""
-    assert result.placement is not None, "only a placement has pods"
-    for class_index, pod_class in enumerate(result.placement.pod_classes):
+def dealt(
+    pod_classes: PodClasses, seats: Sequence[tuple[Where, Sequence[int]]]
+) -> Iterator[tuple[str, Where, int]]:
+    """PodSet, host or domain, and number of pods, by pod class; `seats`: the pods of each class there."""
+    for class_index, pod_class in enumerate(pod_classes):
         parts = iter(pod_class.parts)
         name, wanted = "", 0
-        for host, (_, counts) in zip(hosts, result.placement.pods_by_node, strict=True):
+        for where, counts in seats:
             remaining = counts[class_index]
             while remaining:
                 while not wanted:
                     name, wanted = next(parts)
                 count = remaining if remaining < wanted else wanted
-                yield name, host, count
+                yield name, where, count
                 remaining -= count
                 wanted -= count

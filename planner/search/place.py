@@ -113,8 +113,8 @@ def _in_tree(
 ) -> SearchResult:
     """The result in its topology; `complete`: whether the relaxations before it were searched completely."""
     placement = result.placement
-    if placement is not None:
-        placement = replace(placement, exact=placement.exact and complete)
+    if placement is not None and not complete:
+        placement = replace(placement, exact=False)
     return SearchResult(tree, request, placement, result.attempts, complete and result.complete)
 
 

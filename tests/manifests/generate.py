@@ -20,6 +20,7 @@ import yaml
 from tests.manifests import chart, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.settings import MODES
+from webhook.admission.used_topology import GROUPS as GROUPS_OF_TOPOLOGIES
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.left_alone import NAMESPACES
 from webhook.workloads.options import MODE
@@ -109,6 +110,22 @@ NAMESPACE_RULE: Json = {
 }
 
 
+TOPOLOGY_RULES: list[Json] = [
+    {
+        "apiGroups": list(GROUPS_OF_TOPOLOGIES),
+        "apiVersions": ["*"],
+        "operations": ["UPDATE", "DELETE"],
+        "resources": ["topologies"],
+        "scope": "Cluster",
+    }
+]
+
+
+def loses_levels() -> str:
+    """A CEL expression: a Topology goes, or is another one afterwards."""
+    return "request.operation == 'DELETE' || object.spec != oldObject.spec"
+
+
 def no_mode() -> str:
     """A CEL expression: the label of a Namespace is no mode. Of any other Namespace nobody is asked."""
     labels = "object.metadata.labels"
@@ -171,7 +188,7 @@ def webhook(
     name: str, path: str, failure: str, rows: list[Json], condition: str, *, enforced: Enforced = None
 ) -> Json:
     """One webhook entry, without what only mutating ones have."""
-    about = "no-mode" if name == "namespaces" else "gpu-workloads"
+    about = {"namespaces": "no-mode", "topologies": "levels-go"}.get(name, "gpu-workloads")
     conditions = [{"name": about, "expression": condition}]
     if name in ("pods", "members"):
         conditions.insert(0, {"name": "not-on-each-node", "expression": anywhere()})
@@ -219,6 +236,7 @@ def validating() -> Json:
     ]
     hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
     hooks.append(webhook("namespaces", "/validate", "Ignore", [NAMESPACE_RULE], no_mode()))
+    hooks.append(webhook("topologies", "/validate", "Ignore", TOPOLOGY_RULES, loses_levels()))
     every = tuple(kind for kinds in FAMILIES.values() for kind in kinds)
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"

@@ -9,6 +9,7 @@
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
 - `unchanged`: which pod templates policies may mend; `fewer_replicas`: whether what they wrote lets fewer fit
 - `bounds`: what one object may ask of a plan; `too_long`: the answer where a decision takes too long
+- `used_topology`: a Topology that is taken away while gangs use it
 - `reapply`: what a second `kubectl apply` must not undo
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
 

@@ -33,6 +33,7 @@ from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.settings import Mode
 from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
+from webhook.admission.used_topology import still_used
 from webhook.jsontools.diff import patch_between
 from webhook.jsontools.path import find
 from webhook.placement.stamp import (
@@ -127,6 +128,8 @@ def decide(
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
     context = RequestContext.of(request, policies, snapshot, environment)
+    if snapshot is not None and (used := still_used(request, snapshot, environment.waiting())):
+        return Decision(Response(True, warnings=(used,)), request.object, revision=policies.revision)
     force = context.environment.mode(context.request)
     if force.enforces:
         return in_mode(force, _decide(context, phase))

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "queue": "who waits for a place in a cluster, and for what",
     "why": "where a workload of a cluster is, or what it waits for",
     "top": "racks with free and used GPUs, and who is in them",
+    "verify": "where a gang's pods are beside the plan, and what its fabric gives",
     "defrag": "the cheapest moves that free whole racks, or a gang's place",
     "ui": "a live page of all that, for the browser",
     "simulate": "what a month would look like under several ways to place gangs",

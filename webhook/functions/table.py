@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from webhook.cel import Function
 from webhook.functions.devices import DEVICE_FUNCTIONS
+from webhook.functions.gpu_models import GPU_MODEL_FUNCTIONS
 from webhook.functions.keys import KEY_FUNCTIONS
 from webhook.functions.limits import LIMIT_FUNCTIONS
 from webhook.functions.mig import MIG_FUNCTIONS
@@ -24,6 +25,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "nodeAffinity.require": Function(require, 2, 2),
     "nodeAffinity.prefer": Function(prefer, 3, 3),
     **DEVICE_FUNCTIONS,
+    **GPU_MODEL_FUNCTIONS,
     **KEY_FUNCTIONS,
     **LIMIT_FUNCTIONS,
     **MIG_FUNCTIONS,

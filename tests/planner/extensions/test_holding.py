@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -10,6 +11,7 @@ from planner.model.podgroup import Constraint, FabricWish
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
+from tests.exact.solver import instance
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -72,6 +74,30 @@ def test_three_nodes_hold_no_zone_where_the_racks_are_not_recognised():
     assert plan(moment, auto(3)).reserves == ()
     assert plan(moment, gang(3)).reserves == (("z",),)
     assert plan(moment, auto(3, preferred=ZONE)).reserves == ()
+
+
+# -- the domains that a placement touches --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["domain", "auto"])
+def test_each_domain_that_the_pods_touch_is_held_by_its_whole_path(mode):
+    """Over random clusters, some of whose nodes have no rack: these are held by themselves."""
+    held, bare = 0, 0
+    for number in range(250):
+        drawn = instance(Random(number))
+        group = replace(drawn.group, reserve=mode)
+        answer = plan(drawn.snapshot, group)
+        if answer.holds != "domain":
+            continue
+        (topology,) = (t for t in drawn.snapshot.topologies if t.name == answer.topology)
+        nodes = [drawn.snapshot.nodes[assignment.node] for assignment in answer.assignments]
+        paths = [topology.path(node.name, node.labels) for node in nodes]
+        assert all(sum(path[: len(domain)] == domain for domain in answer.reserves) == 1 for path in paths)
+        assert all(any(path[: len(domain)] == domain for path in paths) for domain in answer.reserves)
+        assert all(domain[-1] for domain in answer.reserves)
+        held, bare = held + 1, bare + any("" in domain for domain in answer.reserves)
+    assert held > 20
+    assert bare or mode == "auto"
 
 
 # -- whole domains -------------------------------------------------------------------------------------------

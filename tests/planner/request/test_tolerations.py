@@ -38,6 +38,17 @@ def test_nodes_of_a_provider_that_adds_the_tolerations_take_the_pods(labels):
     assert plan(cluster(tainted("n")), ASKS).decision == "rejected"
 
 
+def test_the_first_node_of_such_a_provider_adds_the_tolerations_and_the_last_takes_them_away():
+    """As nodes come, are cordoned and go, between plans on the same cluster; a node that stays has none."""
+    moment, hybrid = cluster(tainted("n")), node("h", labels=GKE)
+    assert plan(moment, ASKS).decision == "rejected"
+    moment = moment.with_node(hybrid)
+    assert plan(moment, ASKS).decision == "admitted"
+    moment = moment.with_node(replace(hybrid, cordoned=True))
+    assert plan(moment, ASKS).assignments[0].node == "n"
+    assert plan(moment.without_node("h"), ASKS).decision == "rejected"
+
+
 def test_a_parameter_says_otherwise():
     """Both ways; None leaves it to the nodes."""
     bare, gke = cluster(tainted("n")), cluster(tainted("n", **GKE))

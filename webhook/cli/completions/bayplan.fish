@@ -50,8 +50,8 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top defrag ui simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
-set -g _shtab_bayplan_opts_with_value --account --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --installation --junit --kind --kubeconfig --ledger --level --load --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top verify defrag ui simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
+set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --junit --kind --kubeconfig --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -119,6 +119,17 @@ complete -c bayplan -n '_shtab_bayplan_using top' -l kubeconfig -xka "(__fish_co
 complete -c bayplan -n '_shtab_bayplan_using top' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using top' -s o -l output -xka "table wide json yaml name" -d output
 complete -c bayplan -n '_shtab_bayplan_using top' -s w -l watch -d 'again after each change, until Ctrl-C'
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a verify -d 'Compare a gang'"'"'s place with its plan, and the fabric there with what it should give.'
+complete -c bayplan -n '_shtab_bayplan_using verify' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using verify' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l job -d 'print a job that runs nccl-tests on its nodes'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l image -x -d 'the job'"'"'s image (default: nvcr.io/nvidia/pytorch:25.06-py3)'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l measured -xka "(__fish_complete_path (commandline -ct))" -d 'what all_reduce_perf printed; - is standard input'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l at-least -x -d 'the share of the model'"'"'s bandwidth that suffices (default: 0.8)'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
+complete -c bayplan -n '_shtab_bayplan_using verify' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
+complete -c bayplan -n '_shtab_bayplan_using verify' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using verify' -s w -l watch -d 'again after each change, until Ctrl-C'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a defrag -d 'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l free -x -d 'so many whole domains of --level'

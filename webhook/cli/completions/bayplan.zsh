@@ -27,6 +27,7 @@ _shtab_bayplan_commands() {
     top:'Show racks with free and used GPUs, and who is in them.'
     topology:'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
     ui:'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
+    verify:'Compare a gang'"'"'s place with its plan, and the fabric there with what it should give.'
     why:'Say where a workload'"'"'s gangs are, or what they wait for.'
   )
   _describe 'bayplan commands' _commands
@@ -411,6 +412,23 @@ _shtab_bayplan_ui_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_ui_defaults_added=0
 
+_shtab_bayplan_verify_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--job[print a job that runs nccl-tests on its nodes]"
+  "--image[the job\'s image (default\: nvcr.io\/nvidia\/pytorch\:25.06-py3)]:image:"
+  "--measured[what all_reduce_perf printed\; - is standard input]:FILE:_files"
+  "--at-least[the share of the model\'s bandwidth that suffices (default\: 0.8)]:SHARE:"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
+  {-o,--output}"[output]:output:(table json yaml)"
+  {-w,--watch}"[again after each change, until Ctrl-C]"
+  ":NAMESPACE\/KIND\/NAME:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_verify_defaults_added=0
+
 _shtab_bayplan_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
@@ -459,6 +477,7 @@ _shtab_bayplan() {
         top) _arguments -C -s $_shtab_bayplan_top_options ;;
         topology) _shtab_bayplan_topology ;;
         ui) _arguments -C -s $_shtab_bayplan_ui_options ;;
+        verify) _arguments -C -s $_shtab_bayplan_verify_options ;;
         why) _arguments -C -s $_shtab_bayplan_why_options ;;
       esac
   esac

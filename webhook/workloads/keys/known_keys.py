@@ -14,6 +14,7 @@ from typing import Literal
 from planner.cluster.infrastructure import TOLERATING
 from planner.manifests.gpu_sharing import GROUP_LABEL
 from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
+from planner.manifests.nccl_job import LABEL as NCCL_TEST
 from planner.manifests.node import MIG_STATE
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
@@ -193,6 +194,7 @@ _OWN = (
         "a policy of Kubernetes' runs on pod templates too", _TRUTH,
     ),
     KnownKey("bayplan.dev/description", "annotation", "policies", "read", "what the policy does, in a line"),
+    KnownKey(NCCL_TEST, "label", _PODS, "written", "workers of the job that `bayplan verify --job` prints"),
     KnownKey(RESERVABLE_KEY, "annotation", _TOPOLOGIES, "read", "the highest level that is held whole"),
     KnownKey(SELECTOR_KEY, "annotation", _TOPOLOGIES, "read and written", "the nodes that belong to it"),
     KnownKey(OVERSUBSCRIPTION_KEY, "annotation", _TOPOLOGIES, "read", "how far each level is oversubscribed"),

@@ -1,0 +1,118 @@
+"""A gang after it was placed: where its pods really are beside the plan, and what the model expects there.
+
+What was measured there (`nccl_tests`) is set beside the estimate of the model, in a record of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.bandwidth.comparison import GangLayout, layout_of
+from planner.bandwidth.model import Estimate, all_reduce
+from planner.bandwidth.nccl_tests import Measurement, NcclRun
+from planner.cluster.occupancy import carried
+from planner.cluster.snapshot import Snapshot
+from planner.model.node import divided
+from planner.model.reservation import Reservation
+from planner.model.resources import GPU
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeats:
+    """A node of a gang: how many of its pods are planned there, and how many are there."""
+
+    node: str
+    planned: int
+    bound: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A gang's place. `gpus`: by node those of its pods, as they are where all are bound, else as planned.
+
+    `layout`: what the model expects of them; None for fewer than two whole GPUs, or parts of GPUs.
+    """
+
+    held: Reservation
+    seats: tuple[NodeSeats, ...]
+    gpus: Mapping[str, int]
+    layout: GangLayout | None
+
+    @property
+    def devices_per_gpu(self) -> dict[str, float]:
+        """What a pod asks for beside each GPU: network adapters, without which a test would measure TCP."""
+        pod = max((amounts for _, amounts in self.held.requests), key=lambda amounts: amounts.get(GPU, 0))
+        return {name: n / pod[GPU] for name, n in pod.items() if "/" in name and name != GPU and pod.get(GPU)}
+
+    @property
+    def waiting(self) -> int:
+        """Pods that are planned and on no node."""
+        return sum(seat.planned for seat in self.seats) - sum(seat.bound for seat in self.seats)
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether every pod is where it was planned."""
+        return all(seat.planned == seat.bound for seat in self.seats)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A measurement beside the model's estimate for the same number of bytes."""
+
+    measured: Measurement
+    model: Estimate
+
+    @property
+    def share(self) -> float:
+        """The measured bus bandwidth as a share of the estimated one."""
+        return self.measured.bus_bandwidth / self.model.bus_bandwidth if self.model.bus_bandwidth else 0.0
+
+
+def verify(snapshot: Snapshot, held: Reservation) -> Verification:
+    """The gang of a reservation. Pods of an object of several gangs carry the ids of all: they count where
+    the gang has seats."""
+    planned: Counter[str] = Counter()
+    for assignment in held.assignments:
+        planned[assignment.node] += assignment.count
+    bound: Counter[str] = Counter()
+    for node in snapshot.bound.carriers.get(held.id) or ():
+        for pod in snapshot.bound.on(node):
+            ids = carried(pod)
+            if held.id in ids and (len(ids) == 1 or node in planned):
+                bound[node] += 1
+    seats = tuple(NodeSeats(node, planned[node], bound[node]) for node in sorted({*planned, *bound}))
+    gpus = _gpus(snapshot, held, bound if sum(bound.values()) == sum(planned.values()) else planned)
+    return Verification(held, seats, gpus, _layout(snapshot, held, gpus))
+
+
+def compare(layout: GangLayout, run: NcclRun) -> Comparison:
+    """The largest size of a run beside the model."""
+    measured = run.largest
+    return Comparison(measured, all_reduce(layout.gpus, measured.size, layout.rates.links))
+
+
+def _gpus(snapshot: Snapshot, held: Reservation, pods: Mapping[str, int]) -> dict[str, int]:
+    """GPUs by node. Which PodSet a pod is of is known as planned only; where pods are elsewhere, those of the
+    PodSet with the most GPUs are taken to be."""
+    per_pod = {name: amounts.get(GPU, 0) for name, amounts in held.requests}
+    by_node: Counter[str] = Counter()
+    seats: Counter[str] = Counter()
+    for assignment in held.assignments:
+        by_node[assignment.node] += per_pod.get(assignment.pod_set, 0) * assignment.count
+        seats[assignment.node] += assignment.count
+    largest = max(per_pod.values(), default=0)
+    gpus = {
+        node: by_node[node] if count == seats[node] else largest * count
+        for node, count in pods.items()
+        if count and node in snapshot.nodes
+    }
+    return {node: count for node, count in sorted(gpus.items()) if count}
+
+
+def _layout(snapshot: Snapshot, held: Reservation, gpus: Mapping[str, int]) -> GangLayout | None:
+    if sum(gpus.values()) < 2 or any(divided(snapshot.nodes[node].labels) for node in gpus):
+        return None
+    topology = next((t for t in snapshot.topologies if t.name == held.topology), snapshot.topologies[0])
+    return layout_of(snapshot, topology, gpus)

@@ -1,0 +1,70 @@
+"""Who takes a Topology away is told which gangs use it; nothing is refused, and nothing runs worse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from tests.builders import gang
+from tests.policies.helpers import policies
+from tests.webhook.admission.test_unchanged import HALL, asked, holding
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import decide
+from webhook.admission.environment import Environment
+from webhook.placement.queue import WaitingGang
+from webhook.wire.request import from_object
+
+BLOCK, RACK, HOST = HALL.topologies[0].levels
+USED = holding(asked(o.JOB))
+WAITING = WaitingGang(gang(2, name="team/Job/next", topology="superpod", required=RACK))
+
+
+def topology(*levels: str, name: str = "superpod", group: str = "kai.scheduler/v1alpha1") -> dict[str, Any]:
+    """With these levels."""
+    rows = [{"nodeLabel": level} for level in levels]
+    return {"apiVersion": group, "kind": "Topology", "metadata": {"name": name}, "spec": {"levels": rows}}
+
+
+def warned(
+    old: dict[str, Any], new: dict[str, Any] | None, on: Snapshot, *waiting: WaitingGang
+) -> tuple[str, ...]:
+    """What whoever deletes it (`new` None) or changes it is told; it is always let."""
+    operation = "UPDATE" if new else "DELETE"
+    request = from_object(new or old, uid="uid", operation=operation, old_object=old)
+    response = decide(request, policies(), on, "validate", Environment(waiting=lambda: waiting)).response
+    assert response.allowed
+    return tuple(response.warnings)
+
+
+def test_a_topology_that_is_deleted_names_the_gangs_that_use_it() -> None:
+    """Those that hold a place in it, and those that wait and ask for it by name."""
+    (said,) = warned(topology(BLOCK, RACK, HOST), None, USED, WAITING)
+    assert said == (
+        "topology superpod is still used by 1 gang with a place in it (team/Job/demo) and 1 gang waiting "
+        "for one (team/Job/next). What runs goes on; what waits, or starts again, does not find it. What "
+        "would work: take it away when they have ended"
+    )
+
+
+def test_a_level_that_is_taken_out_names_those_that_use_it() -> None:
+    """Not where another one goes that nobody is placed or asks at."""
+    (said,) = warned(topology(BLOCK, RACK, HOST), topology(BLOCK, HOST), HALL, WAITING)
+    assert said.startswith(f"level {RACK} of topology superpod is still used by 1 gang waiting for one")
+    assert warned(topology(BLOCK, RACK, HOST), topology(RACK, HOST), HALL, WAITING) == ()
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        topology(BLOCK, RACK, HOST, name="other"),
+        topology(BLOCK, RACK, HOST, group="example.com/v1"),
+        {**topology(), "spec": {"levels": "none"}},
+    ],
+    ids=["another one", "another kind of that name", "without levels"],
+)
+def test_of_what_nobody_uses_nothing_is_said(old: dict[str, Any]) -> None:
+    """Nor of a Topology in a cluster without gangs."""
+    assert warned(old, None, USED, WAITING) == ()
+    assert warned(topology(BLOCK, RACK, HOST), None, HALL) == ()
