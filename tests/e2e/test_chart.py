@@ -25,6 +25,7 @@ COMPONENTS = {
         'policies.source="git"',
         'policies.git.repository="https://git.example.com/platform/bayplan-policies"',
     ],
+    "monitoring": [f"monitoring.{part}.enabled=true" for part in ("podMonitor", "rules", "dashboard")],
 }
 """Values of the chart that do what a component does."""
 

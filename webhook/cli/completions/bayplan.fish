@@ -50,8 +50,8 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top verify defrag ui simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
-set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --junit --kind --kubeconfig --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
+set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --journal --journal-size --junit --kind --kubeconfig --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -148,6 +148,15 @@ complete -c bayplan -n '_shtab_bayplan_using ui' -s f -l filename -xka "(__fish_
 complete -c bayplan -n '_shtab_bayplan_using ui' -s p -l policies -xka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
 complete -c bayplan -n '_shtab_bayplan_using ui' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
 complete -c bayplan -n '_shtab_bayplan_using ui' -l port -x -d '0 picks a free one (default: 8787)'
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a replay -d 'Decide recorded admissions again and report what would be different.'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s p -l policies -xka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l parameters -xka "(__fish_complete_path (commandline -ct))" -d 'the ConfigMap bayplan-parameters, in place of the cluster'"'"'s'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s o -l output -xka "table json yaml junit sarif markdown html" -d output
+complete -c bayplan -n '_shtab_bayplan_using replay' -l all -d 'show what passes too, in formats for people'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l warn-exit-code -x -d 'exit status where nothing is newly refused, and something else is different'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a simulate -d 'Simulate a cluster'"'"'s days: Bayplan beside first fit, best fit and pod-by-pod affinity.'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l days -x -d 'days to simulate (default: 30)'
@@ -207,6 +216,8 @@ complete -c bayplan -n '_shtab_bayplan_using serve' -l account -xka "(__fish_com
 complete -c bayplan -n '_shtab_bayplan_using serve' -l namespace -x -d 'of our own Lease (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l fence -xka "affinity taint" -d 'what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the nodes (default: affinity)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l journal -xka "(__fish_complete_directories)" -d 'keep what is asked and answered here, for `bayplan replay`'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l journal-size -x -d 'of all its files together, the oldest are removed (default: 512)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l no-controller -d 'answer only; other replicas control'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l deadline -x -d 'for one call'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l drain -x -d 'when told to stop, serve on for so long'
