@@ -228,8 +228,8 @@ def reconcile(world: World) -> list[Action]:
             if pods := left_unbound(gang.pods, world.now):
                 actions.append(LeftUnbound(gang, pods))
             if _idle(world, gang, reservation.created):
-                minutes = world.patience[namespace_of(gang.name)] / 60
-                why = f"no pod was bound to it for {minutes:g} minutes; it is held again once one is"
+                seconds = world.patience[namespace_of(gang.name)]
+                why = f"no pod was bound to it for {seconds:g} s; it is held again once one is"
                 actions.append(Release(reservation, why, gang))
                 snapshot = snapshot.without(gang.name)
     for gang in gangs.values():

@@ -84,7 +84,7 @@ def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() ->
     told, given = reconcile(later)
     assert isinstance(told, LeftUnbound)
     assert isinstance(given, Release)
-    assert given.why == "no pod was bound to it for 30 minutes; it is held again once one is"
+    assert given.why == "no pod was bound to it for 1800 s; it is held again once one is"
     free = replace(later, snapshot=racks(2, 2), missing=frozenset({group.name}))
     assert reconcile(free) == []
     stands = BoundPod("default/a-0", "n1", amounts(gpu=8), reservation_id(group.name))
