@@ -420,11 +420,18 @@ _shtab_bayplan_topology_show_defaults_added=0
 
 _shtab_bayplan_ui_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
   "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
   "--port[0 picks a free one (default\: 8787)]:port:"
+  "--in-cluster[read the cluster that this runs in, for its users]"
+  "--host[with --in-cluster\: the address to listen on (default\: 127.0.0.1)]:host:"
+  "--tls-cert[with --in-cluster\: serve HTTPS]:FILE:_files"
+  "--tls-key[the certificate\'s key]:FILE:_files"
+  "--account[with --in-cluster\: the folder of token and ca.crt (default\: \/var\/run\/secrets\/kubernetes.io\/serviceaccount)]:DIR:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
