@@ -25,12 +25,12 @@ from webhook.kube.standing import standing_of
 from webhook.policy.engine.model import PolicySet
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Result
-from webhook.ui.cluster_source import ClusterSource
 from webhook.ui.decision_log import counted
 from webhook.ui.feed import Feed
 from webhook.ui.file_source import Applied, Apply, FileSource
 from webhook.ui.gate import Gate, KeyGate
 from webhook.ui.http import Page, Serving, serve
+from webhook.ui.live_source import LiveSource
 from webhook.ui.picture import DecisionEntry, Picture
 from webhook.ui.reviews import ReviewGate
 
@@ -126,7 +126,7 @@ async def _run(args: argparse.Namespace) -> int:
         return await _local(args, source.pictures())
     account = args.account if args.in_cluster else None
     async with standing_of(args.kubeconfig, args.installation, account) as lookout:
-        pictures = ClusterSource(lookout).pictures()
+        pictures = LiveSource(lookout).pictures()
         if not args.in_cluster:
             return await _local(args, pictures)
         return await _served(args, pictures, ReviewGate(lookout.runtime.api), "")

@@ -23,7 +23,7 @@ MAX_LOGS_SECONDS = 5.0
 
 
 @dataclass(slots=True)
-class ClusterSource:
+class LiveSource:
     """The cluster that `lookout` watches."""
 
     lookout: Lookout
