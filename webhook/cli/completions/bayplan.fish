@@ -173,8 +173,8 @@ complete -c bayplan -n '_shtab_bayplan_using simulate' -l gpus-per-node -x -d '(
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l load -x -d 'GPU time wanted (default: 0.6 0.8)'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l seed -x -d 'other seeds, other jobs; several: the mean of all'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l hold-from -x -d 'in `domains`, gangs from this size up hold whole domains (default: 64)'
-complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod nodes domains" -d strategy
-complete -c bayplan -n '_shtab_bayplan_using simulate' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw it'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod auto nodes domains" -d strategy
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw it: as SVG, or FILE.html as a page'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s o -l output -xka "table json" -d output
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a test -d 'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
 complete -c bayplan -n '_shtab_bayplan_using test' -s h -l help -d 'show this help message and exit'

@@ -358,8 +358,8 @@ _shtab_bayplan_simulate_options=(
   "--load[GPU time wanted (default\: 0.6 0.8)]:load:"
   "--seed[other seeds, other jobs\; several\: the mean of all]:seed:"
   "--hold-from[in \`domains\`, gangs from this size up hold whole domains (default\: 64)]:GPUS:"
-  "--strategy[strategy]:strategy:(first-fit best-fit pod-by-pod nodes domains)"
-  "--plot[also draw it]:FILE.svg:_files"
+  "--strategy[strategy]:strategy:(first-fit best-fit pod-by-pod auto nodes domains)"
+  "--plot[also draw it\: as SVG, or FILE.html as a page]:FILE:_files"
   {-o,--output}"[output]:output:(table json)"
 )
 
