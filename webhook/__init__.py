@@ -19,6 +19,7 @@ The packages; each imports only what stands below it in this list:
 - `cli`: the commands of `bayplan`
 - `ui`: the live page: map, queue, gangs and decisions in a browser
 - `kube`: the cluster side: watches, the ledger in the API server, the controller, certificates
+- `journal`: what was asked and answered, kept in files, and decided again
 - `server`: the webhook over HTTP
 - `report`: what policies and plan would do to many objects, in seven formats
 - `admission`: the decision on a request; pure

@@ -144,13 +144,14 @@ def _turn(node: int, job: Job, floor: Hall) -> int:
 class PlannedStrategy:
     """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
 
-    With `mode` `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others hold their nodes.
+    With `mode` `auto`, each gang and each single pod holds what it holds where nobody says otherwise. With
+    `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others hold their nodes.
     """
 
     partial = False
 
     def __init__(self, floor: Hall, mode: ReserveMode, hold_from: int) -> None:
-        self.name = "bayplan, nodes" if mode == "nodes" else "bayplan, domains"
+        self.name = f"bayplan, {mode}{'s' * (mode == 'domain')}"
         self._mode, self._hold_from = mode, hold_from
         self._snapshot = hall(floor)
         self._pristine_held: dict[int, list[int]] = {}
@@ -159,13 +160,13 @@ class PlannedStrategy:
         whole = self._holds(job)
         if not _may_fit(job, floor, whole):
             return []
-        group = gang_of(job, floor, "domain" if whole else "nodes")
+        group = gang_of(job, floor, "auto" if self._mode == "auto" else "domain" if whole else "nodes")
         answer = plan(self._snapshot, group)
         reservation = reservation_for(self._snapshot, group, answer)
         if reservation is None:
             return []
         self._snapshot = self._snapshot.with_reservation(reservation)
-        if whole:
+        if reservation.domains:
             self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
         return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
 

@@ -25,6 +25,8 @@ COMPONENTS = {
         'policies.source="git"',
         'policies.git.repository="https://git.example.com/platform/bayplan-policies"',
     ],
+    "monitoring": [f"monitoring.{part}.enabled=true" for part in ("podMonitor", "rules", "dashboard")],
+    "ui": ["ui.enabled=true"],
 }
 """Values of the chart that do what a component does."""
 
@@ -53,8 +55,8 @@ def named(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
 
 
 def pod(objects: list[Json]) -> Any:
-    """The pod of the Deployment."""
-    (deployment,) = (body for body in objects if body["kind"] == "Deployment")
+    """The pod of the replicas' Deployment."""
+    deployment = named(objects)["Deployment", "bayplan-system", "bayplan"]
     return deployment["spec"]["template"]["spec"]
 
 

@@ -221,6 +221,29 @@ ADDED: dict[str, tuple[str, Path]] = {
 }
 """Templates of what components add, each with its condition."""
 
+_UI = (COMPONENTS / "ui" / "page.yaml").read_text()
+_UI_POLICY = _UI[_UI.index("apiVersion: networking.k8s.io/v1\n") :]
+UI: Edits = (
+    (
+        "      containers:\n",
+        given("image.pullSecrets", "imagePullSecrets", 6)
+        + _PRIORITY
+        + given("nodeSelector", "nodeSelector", 6)
+        + given("tolerations", "tolerations", 6)
+        + "      containers:\n",
+    ),
+    ("          image: bayplan:0.1.0\n", _IMAGE),
+    (
+        _RESOURCES.replace("500m", "100m"),
+        given("ui.resources", "resources", 10),
+    ),
+    (
+        f"---\n{_UI_POLICY}",
+        when(".Values.networkPolicy.enabled", "---\n" + edited(_UI_POLICY, EDITS["60-networkpolicy.yaml"])),
+    ),
+)
+"""The live page of the component, with the values that it has, and those that it shares with the replicas."""
+
 _OWN_LABEL = "    app.kubernetes.io/name: bayplan\n"
 
 
@@ -298,6 +321,9 @@ def templates(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
         made[path.name] = HEADER + (when(condition, text) if condition else text)
     for name, (condition, path) in ADDED.items():
         made[name] = HEADER + when(condition, path.read_text())
+    made["80-ui.yaml"] = HEADER + when(
+        ".Values.ui.enabled", (COMPONENTS / "ui" / "rbac.yaml").read_text() + "---\n" + edited(_UI, UI)
+    )
     for name, edits in MONITORING.items():
         text = monitoring.literal((monitoring.COMPONENT / f"{name}.yaml").read_text())
         condition = f".Values.monitoring.{SWITCHES[name]}.enabled"

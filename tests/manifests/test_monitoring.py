@@ -20,7 +20,8 @@ ALERTS: list[Any] = [rule for group in RULES for rule in group["rules"]]
 EXPRESSIONS = [expression for panel in monitoring.PANELS for expression, _ in panel.queries]
 OURS = re.compile(r"\b((?:bayplan|topology)_\w+)")
 OF_THE_CLUSTER = {"topology_scheduler_recovery_duration_seconds", "bayplan_unreported_decisions_total"}
-"""Registered by what watches a cluster."""
+OF_THE_CLUSTER |= {"bayplan_journal_dropped_total"}
+"""Registered by what watches a cluster, and by the journal."""
 
 
 def families() -> set[str]:

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "verify": "where a gang's pods are beside the plan, and what its fabric gives",
     "defrag": "the cheapest moves that free whole racks, or a gang's place",
     "ui": "a live page of all that, for the browser",
+    "replay": "decide recorded admissions again under other policies",
     "simulate": "what a month would look like under several ways to place gangs",
     "test": "run the policies' own cases",
     "policies": "list, show or check policies",

@@ -76,7 +76,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--all", action="store_true", help="show what passes too, in formats for people")
     parser.add_argument(
         "--warn-exit-code",
-        type=_status,
+        type=status_number,
         default=0,
         metavar="N",
         help="exit status where the worst is a warning",
@@ -84,7 +84,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.set_defaults(run=run)
 
 
-def _status(text: str) -> int:
+def status_number(text: str) -> int:
     """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
     if not (text.isdecimal() and text.isascii() and int(text) < 256):
         raise argparse.ArgumentTypeError(f"{text!r} is no exit status: 0 to 255")
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             report_running(args.kubeconfig, policies, args.namespace, Settings(mode=args.mode))
         )
         FORMATS[args.output](replace(report, every=args.all), sys.stdout)
-        return _exit_status(args, report)
+        return exit_status(args, report)
     snapshot, around = inputs.cluster_and_environment(args)
     around = inputs.in_force(around, policies)
     documents, errors = objects_and_errors(args.filename)
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
     for line in notes(policies, outcomes):
         inputs.note(line)
     unusable = errors or any(outcome.decision.malformed for outcome in outcomes)
-    return 2 if unusable else _exit_status(args, report)
+    return 2 if unusable else exit_status(args, report)
 
 
 def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterator[Result]:
@@ -178,7 +178,8 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("-n is for --kubeconfig; manifests name their own namespaces")
 
 
-def _exit_status(args: argparse.Namespace, report: Report) -> int:
+def exit_status(args: argparse.Namespace, report: Report) -> int:
+    """1 where something fails, `--warn-exit-code` where there are only warnings, else 0."""
     summary = report.summary
     if summary["fail"] or summary["error"]:
         return 1

@@ -25,6 +25,7 @@ from webhook.admission.environment import NAMESPACE
 from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.cluster_reports import record, report_writer
+from webhook.cli.journaling import keep_journal
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
@@ -51,6 +52,8 @@ step of a call. Python's own 5 ms made that up to 30 ms a step."""
 
 
 PORTS = 65_535
+LEAST_JOURNAL = 64
+"""MiB: each of its files has room for an admission of the largest object and the one before it."""
 
 
 log = logging.getLogger("bayplan")
@@ -61,6 +64,8 @@ EPILOG = """examples:
   bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
   bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   any number of replicas
   bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
+
+--journal keeps admissions, without environment values and Secrets, for `bayplan replay`.
 
 /mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
 Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
@@ -122,6 +127,19 @@ def add_parser(subparsers: Subparsers) -> None:
         "nodes (default: %(default)s)",
     )
     inputs.add_mode(parser)
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="DIR",
+        help="keep what is asked and answered here, for `bayplan replay`",
+    )
+    parser.add_argument(
+        "--journal-size",
+        type=_mebibytes,
+        default=512,
+        metavar="MIB",
+        help="of all its files together, the oldest are removed (default: %(default)s)",
+    )
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.add_argument(
@@ -159,6 +177,12 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
 def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > PORTS:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
+    return int(text)
+
+
+def _mebibytes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < LEAST_JOURNAL:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size of a journal: {LEAST_JOURNAL} MiB at least")
     return int(text)
 
 
@@ -260,6 +284,7 @@ async def _until_stopped(
     args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
 ) -> int:
     policies = webhook.service.policies
+    journal = keep_journal(args.journal, args.journal_size, webhook)
     if tls is not None:
         webhook.certificate_end = tls.ends
     look_at_the_young_alone()
@@ -285,6 +310,8 @@ async def _until_stopped(
         with suppress(asyncio.CancelledError):
             await watcher
     await running.stop()
+    if journal is not None:
+        await asyncio.to_thread(journal.close)
     log.info("stopped; nothing was left in flight")
     return 0
 

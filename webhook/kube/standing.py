@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from planner.cluster.census import gpus_of
@@ -22,7 +23,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
-from webhook.kube.api.client import ApiError
+from webhook.kube.api.client import ACCOUNT, ApiError
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import world_of
@@ -195,12 +196,22 @@ class Lookout:
 
 
 @asynccontextmanager
-async def standing_of(kubeconfig: str | None, namespace: str = NAMESPACE) -> AsyncIterator[Lookout]:
+async def standing_of(
+    kubeconfig: str | None, namespace: str = NAMESPACE, account: Path | None = None
+) -> AsyncIterator[Lookout]:
     """The cluster that a kubeconfig names; `namespace` is that of the installation.
+
+    `account`: in the cluster itself, the folder with the token and CA of the pod's service account.
 
     Raises `InputError` where the cluster cannot be reached, or its nodes may not be read.
     """
-    runtime = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, namespace=namespace)
+    runtime = await ClusterRuntime.connect(
+        kubeconfig,
+        in_cluster=account is not None,
+        account=account or ACCOUNT,
+        controls=False,
+        namespace=namespace,
+    )
     try:
         await runtime.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with the credentials
         unread = [reflector.path for reflector in await done_without(runtime)]

@@ -2,8 +2,9 @@
 
 - `picture`: what is known at one moment; `document`: the same as JSON, section by section, and what differs
 - `access`: what a viewer may see of a document
-- `file_source`: pictures from cluster files
-- `gate`: who a viewer is
+- `live_source`, `file_source`: pictures of a watched cluster, or from files
+- `decision_log`: what Events and Reports of a cluster tell of decisions
+- `gate`: who a viewer is; `reviews`: what the API server lets them see
 - `news`: what became of gangs between two looks
 - `worth`: what the place of a gang is worth
 - `feed`: the newest document for everybody; `http`: the routes, the streams and their bounds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,8 +32,6 @@ from webhook.workloads.left_alone import is_left_alone
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether a file has changed."""
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class FileSource:
     _last: Picture | None = None
     _decisions: dict[str, DecisionEntry] = field(default_factory=dict)
 
-    async def pictures(self) -> AsyncIterator[Picture]:
+    async def pictures(self) -> AsyncGenerator[Picture]:
         """One now, and one after each change of a file; a bad change keeps the last good one, and says so.
 
         Raises `InputError` for what cannot be read at the start.
@@ -185,12 +183,3 @@ def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan]) -> ClusterS
         *(replace(gang, position=place) for place, gang in enumerate(waiting, 1)),
     )
     return replace(standing, snapshot=snapshot, gangs=gangs)
-
-
-def policy_counts(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
-    """Of (policy, namespace, result) each: how often."""
-    counts: dict[str, dict[str, dict[str, int]]] = {}
-    for policy, namespace, result in results:
-        by_result = counts.setdefault(policy, {}).setdefault(namespace, {})
-        by_result[result] = by_result.get(result, 0) + 1
-    return (PolicyCounts(policy, namespaces) for policy, namespaces in sorted(counts.items()))

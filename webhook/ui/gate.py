@@ -11,6 +11,14 @@ from webhook.ui.access import ALL, ViewerAccess
 class NotAuthenticatedError(Exception):
     """The token is none, or is no longer good: the message says what would be."""
 
+    status = 401
+
+
+class CannotAskError(NotAuthenticatedError):
+    """Whether the token is good cannot be asked now."""
+
+    status = 503
+
 
 class Gate(Protocol):
     """Tells of a viewer's token what the viewer may see."""

@@ -92,7 +92,7 @@ class Page:
             try:
                 return await handler(request)
             except NotAuthenticatedError as error:
-                return _text(401, str(error))
+                return _text(error.status, str(error))
             except web.HTTPException as error:
                 return _text(error.status, error.text or error.reason)
             except Exception as error:  # the last station: the viewer gets a line, the log the rest

@@ -1,11 +1,18 @@
 """`bayplan simulate`."""
 
 import json
+import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 
+from planner.simulation.hall import Hall
+from planner.simulation.jobs import Job
+from planner.simulation.strategies import PlannedStrategy
 from webhook.cli.main import main
+from webhook.cli.simulate import command
+from webhook.cli.simulate.plot import days_shown, waits_axis
 
 SMALL = ("simulate", "--days", "0.5", "--nodes", "16", "--nodes-per-rack", "4")
 
@@ -16,7 +23,14 @@ def test_the_table_has_a_line_for_each_strategy(capsys):
     out = capsys.readouterr().out
     assert out.startswith("load 0.6: 0.5 days, 4 racks of 4 nodes, 64 GPUs")
     assert "\nload 0.8: 0.5 days, 4 racks of 4 nodes, 64 GPUs" in out
-    for name in ("first fit", "best fit", "pod by pod", "bayplan, nodes", "bayplan, domains"):
+    for name in (
+        "first fit",
+        "best fit",
+        "pod by pod",
+        "bayplan, auto",
+        "bayplan, nodes",
+        "bayplan, domains",
+    ):
         assert out.count(f"\n{name} ") == 4
 
 
@@ -66,3 +80,68 @@ def test_times_and_loads_that_are_no_finite_number_are_refused(words, capsys):
     """Not simulated as nothing, or for ever."""
     assert main((*SMALL, "--strategy", "nodes", *words)) == 2
     assert "days and load must be above zero, and finite" in capsys.readouterr().err
+
+
+def test_what_ships_is_simulated(capsys):
+    """`auto` holds whole racks where a gang requires one, and of single pods what they use."""
+    words = (*SMALL, "--load", "0.8", "--strategy", "auto", "nodes", "-o", "json")
+    assert main(words) == 0
+    auto, nodes = json.loads(capsys.readouterr().out)["loads"][0]["strategies"]
+    assert auto["strategy"] == "bayplan, auto"
+    assert auto["heldIdle"] > nodes["heldIdle"] == 0
+
+
+@pytest.mark.parametrize("job_gpus", [1, 4])
+def test_a_single_pod_is_planned_and_held_as_in_a_cluster(job_gpus):
+    """By a reservation of its own, of its node alone where it takes all of it."""
+    floor = Hall(2, 2, 4)
+    strategy = PlannedStrategy(floor, "auto", 64)
+    job = Job(1, 1, job_gpus, 0.0, 60.0)
+    assert strategy.place(job, floor) == [(0, job_gpus)]
+    (reservation,) = strategy._snapshot.reservations
+    assert [(seat.node, seat.count) for seat in reservation.assignments] == [("n0", 1)]
+    assert len(reservation.touched) == 1
+    strategy.release(job)
+    assert strategy._snapshot.reservations == ()
+
+
+def test_no_strategy_flattens_the_others():
+    """On the axis of waits, minutes and weeks are both to be seen, and each of them between two marks."""
+    axis = waits_axis(700.0)
+    assert [words for words, _ in axis.marks] == ["1 min", "10 min", "1 h", "10 h", "100 h", "1,000 h"]
+    shares = [axis.share(hours) for hours in (0.1, 1, 20, 60, 700)]
+    assert all(later - earlier > 0.08 for earlier, later in pairwise(shares))
+    assert 0 < shares[0] < shares[-1] <= 1
+    assert (axis.share(0), waits_axis(0).share(5)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("days", "marks"), [(30, [0, 5, 10, 15, 20, 25, 30]), (0.5, [0, 0.1, 0.2, 0.3, 0.4, 0.5]), (3, 7)]
+)
+def test_the_axis_of_time_has_marks_at_whole_steps(days, marks):
+    """About six."""
+    shown = days_shown(days)
+    assert len(shown) == marks if isinstance(marks, int) else shown == pytest.approx(marks)
+
+
+def test_the_page_has_the_figures_and_the_plot(capsys, tmp_path):
+    """One file that loads nothing, with a caption on each table and all strategies."""
+    file = tmp_path / "days.html"
+    assert main((*SMALL, "--strategy", "first-fit", "auto", "--plot", str(file))) == 0
+    text = file.read_text()
+    assert text.count("<caption>") == 4
+    assert text.count("<polyline") == 8
+    assert text.count('<th scope="row">bayplan, auto</th>') == 4
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
+    assert "<script" not in text
+
+
+def test_progress_is_told_where_nobody_looks_at_a_terminal(capsys, monkeypatch):
+    """A line now and then; a short run is silent."""
+    assert main((*SMALL, "--strategy", "first-fit")) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(command, "LINE_SECONDS", 0.0)
+    assert main((*SMALL, "--strategy", "first-fit", "--seed", "1", "2")) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert all(re.fullmatch(r"first-fit: \d+% simulated", line) for line in lines)
+    assert len(lines) > 4

@@ -16,12 +16,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.webhook.calls import EXAMPLES
-from webhook.cli.inputs import shipped
+from tests.webhook.calls import EXAMPLES, example
+from webhook.admission.decision import decide
+from webhook.cli.inputs import policies, shipped
 from webhook.cli.main import main
 from webhook.files.junit import JunitCase, JunitSuite, to_junit
 from webhook.report.formats import FORMATS
+from webhook.report.in_cluster import decision_news, merged
 from webhook.report.model import OUTCOMES, Report, Result
+from webhook.server.cluster_files import read_cluster_files
+from webhook.wire.request import from_object
 
 SCHEMAS = Path(__file__).parent / "schemas"
 CRD = Path(__file__).parents[2] / "e2e" / "crds" / "reports.openreports.io.yaml"
@@ -133,6 +137,25 @@ def test_a_report_on_real_files_is_valid(
     text = capsys.readouterr().out
     assert problems(form, text) == []
     assert "broken.yaml" in text
+
+
+def test_a_report_that_replicas_write_is_valid() -> None:
+    """With what was refused, changed and placed in it."""
+    snapshot, around = read_cluster_files([SUPERPOD])
+    names = ("job-six-nodes-one-rack", "job-76-gpus-one-rack", "job-preferred-above-required")
+    news = [
+        decision_news(
+            f"research/Job/{name}",
+            "batch/v1",
+            decide(from_object(example(name), uid=name), policies(()), snapshot, "mutate", around),
+            1_772_366_400.0,
+        )
+        for name in names
+    ]
+    document = merged(None, "research", news, "4f2a9c1")
+    assert document is not None
+    assert {row["result"] for row in document["results"]} >= {"fail", "pass"}
+    assert problems("yaml", yaml.safe_dump(document)) == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.0001, 0.12345, 59.9996, 1234.5678])

@@ -50,8 +50,8 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top verify defrag ui simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
-set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --junit --kind --kubeconfig --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
+set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --journal --journal-size --junit --kind --kubeconfig --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -143,11 +143,27 @@ complete -c bayplan -n '_shtab_bayplan_using defrag' -l restart-all -d 'pods cou
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s o -l output -xka "table json yaml" -d output
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a ui -d 'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
 complete -c bayplan -n '_shtab_bayplan_using ui' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using ui' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using ui' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of manifests; - is standard input'
 complete -c bayplan -n '_shtab_bayplan_using ui' -s p -l policies -xka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
 complete -c bayplan -n '_shtab_bayplan_using ui' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
 complete -c bayplan -n '_shtab_bayplan_using ui' -l port -x -d '0 picks a free one (default: 8787)'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l in-cluster -d 'read the cluster that this runs in, for its users'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l host -x -d 'with --in-cluster: the address to listen on (default: 127.0.0.1)'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l tls-cert -xka "(__fish_complete_path (commandline -ct))" -d 'with --in-cluster: serve HTTPS'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l tls-key -xka "(__fish_complete_path (commandline -ct))" -d 'the certificate'"'"'s key'
+complete -c bayplan -n '_shtab_bayplan_using ui' -l account -xka "(__fish_complete_directories)" -d 'with --in-cluster: the folder of token and ca.crt (default: /var/run/secrets/kubernetes.io/serviceaccount)'
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a replay -d 'Decide recorded admissions again and report what would be different.'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s p -l policies -xka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l parameters -xka "(__fish_complete_path (commandline -ct))" -d 'the ConfigMap bayplan-parameters, in place of the cluster'"'"'s'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
+complete -c bayplan -n '_shtab_bayplan_using replay' -s o -l output -xka "table json yaml junit sarif markdown html" -d output
+complete -c bayplan -n '_shtab_bayplan_using replay' -l all -d 'show what passes too, in formats for people'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l warn-exit-code -x -d 'exit status where nothing is newly refused, and something else is different'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a simulate -d 'Simulate a cluster'"'"'s days: Bayplan beside first fit, best fit and pod-by-pod affinity.'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l days -x -d 'days to simulate (default: 30)'
@@ -157,8 +173,8 @@ complete -c bayplan -n '_shtab_bayplan_using simulate' -l gpus-per-node -x -d '(
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l load -x -d 'GPU time wanted (default: 0.6 0.8)'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l seed -x -d 'other seeds, other jobs; several: the mean of all'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l hold-from -x -d 'in `domains`, gangs from this size up hold whole domains (default: 64)'
-complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod nodes domains" -d strategy
-complete -c bayplan -n '_shtab_bayplan_using simulate' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw it'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod auto nodes domains" -d strategy
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw it: as SVG, or FILE.html as a page'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s o -l output -xka "table json" -d output
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a test -d 'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
 complete -c bayplan -n '_shtab_bayplan_using test' -s h -l help -d 'show this help message and exit'
@@ -207,6 +223,8 @@ complete -c bayplan -n '_shtab_bayplan_using serve' -l account -xka "(__fish_com
 complete -c bayplan -n '_shtab_bayplan_using serve' -l namespace -x -d 'of our own Lease (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l fence -xka "affinity taint" -d 'what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the nodes (default: affinity)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l mode -xka "enforce warn audit off" -d 'that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says it (default: enforce)'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l journal -xka "(__fish_complete_directories)" -d 'keep what is asked and answered here, for `bayplan replay`'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l journal-size -x -d 'of all its files together, the oldest are removed (default: 512)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l no-controller -d 'answer only; other replicas control'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l deadline -x -d 'for one call'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l drain -x -d 'when told to stop, serve on for so long'

@@ -19,6 +19,7 @@ _shtab_bayplan_commands() {
     plan:'Plan the gangs in manifests on a cluster, in the order in which they stand.'
     policies:'What a policy set holds, and whether it would load.'
     queue:'Show who waits for a place in a cluster, and for what.'
+    replay:'Decide recorded admissions again and report what would be different.'
     report:'Run the policies and the plan over manifests and report on each.'
     reservations:'Look into the ledger, and give a place back by hand.'
     serve:'Serve the admission webhook.'
@@ -245,6 +246,21 @@ _shtab_bayplan_queue_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_queue_defaults_added=0
 
+_shtab_bayplan_replay_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
+  "--parameters[the ConfigMap bayplan-parameters, in place of the cluster\'s]:FILE:_files"
+  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  {-o,--output}"[output]:output:(table json yaml junit sarif markdown html)"
+  "--all[show what passes too, in formats for people]"
+  "--warn-exit-code[exit status where nothing is newly refused, and something else is different]:N:"
+  "(*):journals or audit logs\: files or folders:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_replay_defaults_added=0
+
 _shtab_bayplan_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
@@ -323,6 +339,8 @@ _shtab_bayplan_serve_options=(
   "--namespace[of our own Lease (default\: bayplan-system)]:namespace:"
   "--fence[what keeps others out of reserved domains\: where GPU pods are pinned, or also a taint on the nodes (default\: affinity)]:fence:(affinity taint)"
   "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--journal[keep what is asked and answered here, for \`bayplan replay\`]:DIR:_files -/"
+  "--journal-size[of all its files together, the oldest are removed (default\: 512)]:MIB:"
   "--no-controller[answer only\; other replicas control]"
   "--deadline[for one call]:SECONDS:"
   "--drain[when told to stop, serve on for so long]:SECONDS:"
@@ -340,8 +358,8 @@ _shtab_bayplan_simulate_options=(
   "--load[GPU time wanted (default\: 0.6 0.8)]:load:"
   "--seed[other seeds, other jobs\; several\: the mean of all]:seed:"
   "--hold-from[in \`domains\`, gangs from this size up hold whole domains (default\: 64)]:GPUS:"
-  "--strategy[strategy]:strategy:(first-fit best-fit pod-by-pod nodes domains)"
-  "--plot[also draw it]:FILE.svg:_files"
+  "--strategy[strategy]:strategy:(first-fit best-fit pod-by-pod auto nodes domains)"
+  "--plot[also draw it\: as SVG, or FILE.html as a page]:FILE:_files"
   {-o,--output}"[output]:output:(table json)"
 )
 
@@ -402,11 +420,18 @@ _shtab_bayplan_topology_show_defaults_added=0
 
 _shtab_bayplan_ui_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
   "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
   "--port[0 picks a free one (default\: 8787)]:port:"
+  "--in-cluster[read the cluster that this runs in, for its users]"
+  "--host[with --in-cluster\: the address to listen on (default\: 127.0.0.1)]:host:"
+  "--tls-cert[with --in-cluster\: serve HTTPS]:FILE:_files"
+  "--tls-key[the certificate\'s key]:FILE:_files"
+  "--account[with --in-cluster\: the folder of token and ca.crt (default\: \/var\/run\/secrets\/kubernetes.io\/serviceaccount)]:DIR:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -469,6 +494,7 @@ _shtab_bayplan() {
         plan) _arguments -C -s $_shtab_bayplan_plan_options ;;
         policies) _shtab_bayplan_policies ;;
         queue) _arguments -C -s $_shtab_bayplan_queue_options ;;
+        replay) _arguments -C -s $_shtab_bayplan_replay_options ;;
         report) _arguments -C -s $_shtab_bayplan_report_options ;;
         reservations) _shtab_bayplan_reservations ;;
         serve) _arguments -C -s $_shtab_bayplan_serve_options ;;

@@ -1,7 +1,7 @@
 """`bayplan simulate`: a month of a cluster under several ways to place gangs.
 
 - `command`: options, runs, the table
-- `plot`: the run as an SVG
+- `plot`: the run as an SVG; `page`: that and the figures as HTML
 
 Begin with `command`.
 """

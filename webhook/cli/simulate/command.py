@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -19,18 +21,20 @@ from planner.simulation.simulate import WHOLE_RACKS, SimulationRun, Strategy, si
 from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.simulate.page import page
 from webhook.cli.simulate.plot import PlotScene, plot
 from webhook.report.documents import indented
 from webhook.report.terminal import console, table
 
 EPILOG = """examples:
   bayplan simulate --days 3
-  bayplan simulate --plot month.svg
+  bayplan simulate --plot month.svg                 or month.html, with the figures
   bayplan simulate --nodes 288 --load 0.9 --seed 7 8 9 -o json
 
 Jobs follow Philly's sizes and lengths with 3 % of gangs from 64 GPUs up; the same jobs for every strategy.
 A gang that fits a rack must be in one rack; its length does not depend on its place. The all-reduce column
-is the time beside that in as few racks as possible, by the hierarchical ring model. "whole racks startable":
+is the time beside that in as few racks as possible, by the hierarchical ring model. `auto` is what Bayplan
+holds where nobody says otherwise, of gangs and of single pods. "whole racks startable":
 the share of the time in which a gang of 1, 2 or 4 whole racks could have started at once.
 
 Two loads are the default, for they show two things: at 0.6 queues come to an end and what a strategy leaves
@@ -41,6 +45,10 @@ free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best ha
 LOADS = (0.6, 0.8)
 
 
+LINE_SECONDS = 10.0
+"""How often the progress is told where standard error is no terminal."""
+
+
 _StrategyOfHall = Callable[[Hall, int], Strategy]
 
 
@@ -48,6 +56,7 @@ STRATEGIES: dict[str, _StrategyOfHall] = {
     "first-fit": lambda floor, hold_from: FirstFit(),
     "best-fit": lambda floor, hold_from: BestFit(),
     "pod-by-pod": lambda floor, hold_from: PodByPod(),
+    "auto": lambda floor, hold_from: PlannedStrategy(floor, "auto", hold_from),
     "nodes": lambda floor, hold_from: PlannedStrategy(floor, "nodes", hold_from),
     "domains": lambda floor, hold_from: PlannedStrategy(floor, "domain", hold_from),
 }
@@ -79,7 +88,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="in `domains`, gangs from this size up hold whole domains (default: 64)",
     )
     parser.add_argument("--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(STRATEGIES))
-    parser.add_argument("--plot", metavar="FILE.svg", help="also draw it")
+    parser.add_argument("--plot", metavar="FILE", help="also draw it: as SVG, or FILE.html as a page")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=run)
 
@@ -101,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output == "table":
             _table(outcomes, title, first=len(scenes) == 1)
     if args.plot:
-        _write(args.plot, plot(scenes))
+        _write(args.plot, page(scenes) if args.plot.endswith(".html") else plot(scenes))
     if args.output == "json":
         document = {"seeds": list(dict.fromkeys(args.seed)), "loads": documents}
         sys.stdout.write(indented(document))
@@ -128,19 +137,37 @@ def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list
     """The runs of each strategy, one for each seed's jobs."""
     err = Console(stderr=True)
     runs: list[list[SimulationRun]] = []
+    notes = _ProgressNotes()
     with Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
         for name in dict.fromkeys(args.strategy):
             task = shown.add_task(name, total=float(len(wanted)))
             seeds: list[SimulationRun] = []
             for month in wanted:
 
-                def progress(share: float, task: TaskID = task, before: int = len(seeds)) -> None:
+                def progress(
+                    share: float, task: TaskID = task, name: str = name, before: int = len(seeds)
+                ) -> None:
                     shown.update(task, completed=before + share)
+                    if not err.is_terminal:
+                        notes.tell(name, (before + share) / len(wanted))
 
                 strategy = STRATEGIES[name](_floor(args), args.hold_from)
                 seeds.append(simulate(month, _floor(args), strategy, args.days, progress))
             runs.append(seeds)
     return runs
+
+
+@dataclass(slots=True)
+class _ProgressNotes:
+    """Progress where standard error is no terminal: a line now and then, none of a short run."""
+
+    last: float = field(default_factory=time.monotonic)
+
+    def tell(self, name: str, share: float) -> None:
+        """So much of a strategy is done."""
+        if time.monotonic() - self.last > LINE_SECONDS:
+            self.last = time.monotonic()
+            inputs.note(f"{name}: {share:.0%} simulated")
 
 
 def _write(path: str, text: str) -> None:

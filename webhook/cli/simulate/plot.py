@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import log
 
 from planner.simulation.jobs import DAY
 from planner.simulation.results import SimulationResult
 from planner.simulation.simulate import WHOLE_RACKS, Sample, SimulationRun
 
-COLOURS = ("#999999", "#e69f00", "#cc79a7", "#009e73", "#0072b2")
+COLOURS = ("#999999", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#0072b2")
 """Colours that the colour-blind can tell apart (Okabe and Ito's)."""
 
 
@@ -24,6 +25,37 @@ PANEL = 180
 
 
 _SMOOTH = 9
+
+
+WAITS = (
+    ("1 min", 1 / 60),
+    ("10 min", 1 / 6),
+    ("1 h", 1.0),
+    ("10 h", 10.0),
+    ("100 h", 100.0),
+    ("1,000 h", 1000.0),
+)
+"""Marks of the axis of waits, in hours. It is logarithmic: some strategies let gangs wait minutes and some
+weeks, and on an even axis the longest would make all others the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values to shares of a panel's height, with the marks that tell them."""
+
+    marks: Sequence[tuple[str, float]]
+    share: Callable[[float], float]
+
+
+PERCENT = Axis([(f"{mark} %", mark) for mark in (0, 25, 50, 75, 100)], lambda value: value / 100)
+
+
+def waits_axis(longest: float) -> Axis:
+    """From a minute to the first mark that is not below the longest wait, in hours."""
+    count = next((place for place, (_, mark) in enumerate(WAITS, 1) if mark >= longest), len(WAITS))
+    marks = WAITS[: max(2, count)]
+    low, high = marks[0][1], marks[-1][1]
+    return Axis(marks, lambda value: min(1.0, max(0.0, log(max(value, low) / low) / log(high / low))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +87,20 @@ def _scene(scene: PlotScene) -> list[str]:
         max((outcome.waits[size].size for outcome in scene.outcomes), key=len)
         for size in range(len(scene.outcomes[0].waits))
     ]
+    longest = max((wait for row in waits for wait in row), default=0.0)
     startable = [[share * 100 for share in outcome.startable] for outcome in scene.outcomes]
     whole = [f"{racks} whole rack{'' if racks == 1 else 's'}" for racks in WHOLE_RACKS]
     return [
         _text(LEFT, 24, scene.title, size=15),
         *_legend([run.strategy for run in scene.runs]),
-        *_lines(scene.runs, top, "GPUs of running gangs, % of all", lambda sample: sample.running),
-        *_lines(scene.runs, top + step, "racks pristine, % of all", lambda sample: sample.pristine),
-        *_bars(startable, whole, top + 2 * step, "time in which a gang of so many racks could start, %"),
-        *_bars(waits, sizes, top + 3 * step, "mean wait by size of gang (GPUs), hours"),
+        *_lines(scene.runs, top, "GPUs of running gangs, of all", lambda sample: sample.running),
+        *_lines(scene.runs, top + step, "racks pristine, of all", lambda sample: sample.pristine),
+        *_bars(
+            startable, whole, top + 2 * step, "time in which a gang of so many racks could start", PERCENT
+        ),
+        *_bars(
+            waits, sizes, top + 3 * step, "mean wait by size of gang (GPUs), logarithmic", waits_axis(longest)
+        ),
     ]
 
 
@@ -74,7 +111,7 @@ def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 
 def _legend(names: Sequence[str]) -> list[str]:
     parts = []
     for place, name in enumerate(names):
-        x = LEFT + place * 150
+        x = LEFT + place * 145
         parts.append(f'<rect x="{x}" y="38" width="12" height="12" fill="{_colour(place)}"/>')
         parts.append(_text(x + 18, 48, name))
     return parts
@@ -84,18 +121,18 @@ def _colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
-def _frame(top: float, title: str, marks: Sequence[tuple[float, str]]) -> list[str]:
-    """A panel's title, and lines across it at these shares of its height."""
+def _frame(top: float, title: str, axis: Axis) -> list[str]:
+    """A panel's title, and a line across it at each mark."""
     parts = [_text(LEFT, top - 8, title)]
-    for share, words in marks:
-        y = top + PANEL * (1 - share)
+    for words, mark in axis.marks:
+        y = top + PANEL * (1 - axis.share(mark))
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - 30}" stroke="#dddddd" fill="none"/>')
         parts.append(_text(LEFT - 6, y + 4, words, anchor="end"))
     return parts
 
 
 def _lines(runs: Sequence[SimulationRun], top: float, title: str, of: Callable[[Sample], float]) -> list[str]:
-    parts = _frame(top, title, [(share / 100, str(share)) for share in (0, 25, 50, 75, 100)])
+    parts = _frame(top, title, PERCENT)
     end = max(run.mean.time for run in runs)
     width = WIDTH - 30 - LEFT
     for place, run in enumerate(runs):
@@ -106,10 +143,19 @@ def _lines(runs: Sequence[SimulationRun], top: float, title: str, of: Callable[[
         )
         style = f'fill="none" stroke="{_colour(place)}" stroke-width="1.6"'
         parts.append(f'<polyline points="{points}" {style}/>')
-    days = end / DAY
-    parts.append(_text(LEFT, top + PANEL + 16, "day 0"))
-    parts.append(_text(WIDTH - 30, top + PANEL + 16, f"day {days:g}", anchor="end"))
+    for day in days_shown(end / DAY):
+        x = LEFT + width * day * DAY / end
+        parts.append(f'<path d="M{x:.1f} {top + PANEL}v4" stroke="#777777" fill="none"/>')
+        parts.append(_text(x, top + PANEL + 16, f"day {day:g}", anchor="middle"))
     return parts
+
+
+def days_shown(days: float) -> list[float]:
+    """About six marks from 0 on, at whole steps."""
+    step = next(
+        (step for step in (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200) if step * 6 >= days), days
+    )
+    return [place * step for place in range(int(days / step) + 1)]
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
@@ -119,15 +165,16 @@ def _smooth(values: Sequence[float]) -> list[float]:
     return [sum(part) / len(part) for part in around]
 
 
-def _bars(rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str) -> list[str]:
+def _bars(
+    rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str, axis: Axis
+) -> list[str]:
     """A row of values for each strategy, in groups of one for each label."""
-    highest = max((value for row in rows for value in row), default=0.0) or 1.0
-    parts = _frame(top, title, [(share, f"{share * highest:.1f}") for share in (0, 0.5, 1.0)])
+    parts = _frame(top, title, axis)
     group = (WIDTH - 30 - LEFT) / len(labels)
     bar = group * 0.8 / len(rows)
     for column, label in enumerate(labels):
         for place, row in enumerate(rows):
-            tall = PANEL * row[column] / highest
+            tall = max(1.0, PANEL * axis.share(row[column]))  # nothing at all would look like a missing bar
             x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '

@@ -164,7 +164,9 @@ class Controller:
         self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
         return replace(
             world,
-            missing=self._missing.beyond(rules.bereft(world), now, lambda _: VANISHED_SECONDS),
+            missing=self._missing.beyond(
+                dict.fromkeys(rules.bereft(world), now), now, lambda _: VANISHED_SECONDS
+            ),
             left=dict(self._left),
             idle=self._unused.beyond(rules.unused(world), now, partial(rules.patience, world)),
         )

@@ -6,7 +6,7 @@ Each change of a long queue would otherwise be as many events as gangs wait.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 NEAR = 8
 """Positions from the head that are told a change soon."""
@@ -41,7 +41,10 @@ class Lasting:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def beyond(self, names: Collection[str], now: float, patience: Callable[[str], float]) -> frozenset[str]:
-        """The names that have been seen for `patience` seconds or longer; all others are forgotten."""
-        self._since = {name: self._since.get(name, now) for name in names}
+    def beyond(
+        self, seen: Mapping[str, float], now: float, patience: Callable[[str], float]
+    ) -> frozenset[str]:
+        """The names that have been seen for `patience` seconds or longer, of those `seen` now; all others are
+        forgotten. `seen` tells since when at least, as far as that can be told now."""
+        self._since = {name: min(self._since.get(name, now), since) for name, since in seen.items()}
         return frozenset(name for name, since in self._since.items() if now - since >= patience(name))

@@ -265,9 +265,7 @@ def patience(world: World, gang: str) -> float:
 
 
 def _unused_for(world: World, gang: Gang) -> str:
-    seconds = patience(world, gang.name)
-    time = f"{seconds / 60:g} minutes" if seconds >= 60 else f"{seconds:g} s"
-    return f"no pod was bound to it for {time}; it is held again once one is"
+    return f"no pod was bound to it for {patience(world, gang.name):g} s; it is held again once one is"
 
 
 def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
@@ -291,12 +289,20 @@ def alive(world: World) -> frozenset[str]:
     return frozenset(r.id for r in held if r.gang in names or is_used(world.snapshot, r))
 
 
-def unused(world: World) -> frozenset[str]:
-    """The gangs whose claimed place no pod on a node makes use of, those among them whose place is gone."""
+def unused(world: World) -> dict[str, float]:
+    """The gangs whose claimed place no pod on a node makes use of, those among them whose place is gone, and
+    since when at least: where a scheduler has left all pods of a gang, since those are there, else since now.
+    """
+    gangs = gangs_of(world.works, world.pods)
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
-    idle = {held.gang for held in claimed if not is_used(world.snapshot, held)}
-    left = (gang for gang in gangs_of(world.works, world.pods).values() if _bereft(gang, world.snapshot))
-    return frozenset(idle.union(gang.name for gang in left if not stands(world.snapshot, gang.group)))
+    since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
+    left = (gang for gang in gangs.values() if _bereft(gang, world.snapshot))
+    since |= {gang.name: 0.0 for gang in left if not stands(world.snapshot, gang.group)}
+    for name, held_since in since.items():
+        pods = gangs[name].pods if name in gangs else ()
+        left_all = len(left_unbound(pods, world.now)) == len(pods) > 0
+        since[name] = max(held_since, *(pod.created for pod in pods)) if left_all else world.now
+    return since
 
 
 def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits) -> list[Action]:

@@ -238,3 +238,17 @@ async def test_a_controller_that_is_stopped_in_the_moment_of_news_stops() -> Non
         task.cancel()
         ended, _ = await asyncio.wait([task], timeout=5)
         assert ended == {task}
+
+
+async def test_a_place_to_which_its_scheduler_brings_no_pod_is_free_after_the_namespaces_patience() -> None:
+    """By `reserve.unbound-seconds`, which is half an hour where nobody chose: here it is a minute."""
+    group, cluster = part("idle"), racks(1, 1)
+    left = pod("idle-0", "idle", gated=False, verdict="kai-scheduler says: OverLimit")
+    impatient = everywhere(Settings(unbound_seconds=60))
+    async with leading(cluster, work(group), pods=(left,), settings=impatient) as (client, ledger, other):
+        await ledger.reserve(claimed(cluster, group), 0, NOW)
+
+        async def given_back() -> bool:
+            return not (await other.book(NOW)).reservations
+
+        await one_round(client, given_back)

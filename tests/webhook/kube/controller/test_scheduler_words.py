@@ -78,16 +78,16 @@ def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() ->
     pods = tuple(pod(f"a-{n}", "a", gated=False, verdict=UNABLE, created=NOW - 5000) for n in range(2))
     seen = world(snapshot, works=(job,), pods=pods)
     assert [type(action) for action in reconcile(seen)] == [LeftUnbound]  # it has it for a moment
-    later = replace(seen, idle=unused(seen), patience={"default": 1800.0})
+    later = replace(seen, idle=frozenset(unused(seen)), patience={"default": 1800.0})
     told, given = reconcile(later)
     assert isinstance(told, LeftUnbound)
     assert isinstance(given, Release)
-    assert given.why == "no pod was bound to it for 30 minutes; it is held again once one is"
+    assert given.why == "no pod was bound to it for 1800 s; it is held again once one is"
     free = replace(later, snapshot=racks(2, 2), missing=frozenset({group.name}))
-    assert reconcile(replace(free, idle=unused(free))) == []
+    assert reconcile(replace(free, idle=frozenset(unused(free)))) == []
     stands = BoundPod("default/a-0", "n1", amounts(gpu=8), reservation_id(group.name))
     bound = replace(free, snapshot=replace(free.snapshot, pods=(stands,)), pods=pods[1:])
-    assert [type(action) for action in reconcile(replace(bound, idle=unused(bound)))] == [Restore]
+    assert [type(action) for action in reconcile(replace(bound, idle=frozenset(unused(bound))))] == [Restore]
 
 
 def test_a_place_counts_as_unused_while_no_pod_stands_in_it() -> None:
@@ -97,8 +97,8 @@ def test_a_place_counts_as_unused_while_no_pod_stands_in_it() -> None:
     stands = BoundPod("default/a-1", "n2", amounts(gpu=8), reservation_id(group.name))
     left = pod("a-0", "a", gated=False, verdict=UNABLE, created=0.0)
     for pods in ((left,), (replace(left, verdict=""),), ()):
-        assert unused(world(snapshot, works=(work(group),), pods=pods)) == {group.name}
-    assert unused(world(replace(snapshot, pods=(stands,)), works=(work(group),), pods=(left,))) == frozenset()
+        assert unused(world(snapshot, works=(work(group),), pods=pods)).keys() == {group.name}
+    assert not unused(world(replace(snapshot, pods=(stands,)), works=(work(group),), pods=(left,)))
 
 
 def test_a_namespace_has_the_patience_that_parameters_say_and_with_zero_for_ever() -> None:

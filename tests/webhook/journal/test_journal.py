@@ -1,0 +1,263 @@
+"""The files of a journal: what is in them, how large they grow, and how far they are read."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import cluster
+from tests.webhook.calls import EXAMPLES, Serve, example, patched
+from tests.webhook.journal.traffic import ENFORCED, NOTHING, Traffic, job, pod, replayed
+from webhook.admission.decision import decide
+from webhook.cli.inputs import policies
+from webhook.cli.journaling import keep_journal
+from webhook.journal.entries import HEAD, VERSION, answered, entry_of, line_of
+from webhook.journal.reader import LINE_LIMIT, JournalReader
+from webhook.journal.secrets import without_secrets
+from webhook.journal.writer import FILES, JournalWriter
+from webhook.server.cluster_files import read_cluster_files
+from webhook.wire.request import from_object
+
+SECRET = "s3cr3t"
+VARIABLE = {"name": "TOKEN", "value": SECRET}
+
+
+def secretive(name: str = "p") -> Any:
+    """A pod with a secret wherever there may be one."""
+    obj = pod(name, initContainers=[{"name": "i", "image": "busybox:1", "env": [VARIABLE]}])
+    obj["spec"]["containers"][0]["env"] = [
+        VARIABLE,
+        {"name": "B", "valueFrom": {"secretKeyRef": {"key": "k"}}},
+    ]
+    last = {"kubectl.kubernetes.io/last-applied-configuration": orjson.dumps(obj).decode()}
+    obj["metadata"] |= {"annotations": last, "managedFields": [{"manager": SECRET}]}
+    return obj
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        secretive(),
+        {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": SECRET}, "stringData": {"b": SECRET}},
+        {"kind": "RayJob", "spec": {"runtimeEnvYAML": f"env_vars: {{A: {SECRET}}}"}},
+        {"kind": "Job", "spec": {"template": {"spec": {"containers": [{"env": [VARIABLE]}]}}}},
+        {"kind": "List", "items": [{"kind": "ConfigMap", "data": {"a": SECRET}}]},
+    ],
+)
+def test_secrets_are_left_out_and_names_are_kept(obj: Any) -> None:
+    """Values of variables, content of Secrets and ConfigMaps, copies of the object in its metadata."""
+    before = copy.deepcopy(obj)
+    kept = orjson.dumps(without_secrets(obj)).decode()
+    assert SECRET not in kept
+    assert ("TOKEN" in kept) == ("TOKEN" in str(obj.get("spec")))
+    assert obj == before
+
+
+def test_a_line_holds_no_secret_of_the_object_nor_of_the_one_before() -> None:
+    """Nor does what policies change."""
+    request = from_object(secretive(), "UPDATE", old_object=secretive(), uid="u")
+    line = line_of(1, "mutate", request, decide(request, NOTHING, None, "mutate", ENFORCED))
+    assert SECRET.encode() not in line
+    assert line.count(b"\n") == 1
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.floats(0, 2e9))
+def test_an_admission_is_read_as_it_was_written(name: str, image: str, moment: float) -> None:
+    """Whatever stands in it: one line, the same request, the same answer."""
+    request = from_object(pod(name, image), uid="u")
+    decision = decide(request, NOTHING, cluster("r1: a b"), "mutate", ENFORCED)
+    line = line_of(moment, "mutate", request, decision, ["bp-1"])
+    entry = entry_of(orjson.loads(line))
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert (entry.request.object, entry.request.uid) == (request.object, "u")
+    assert (entry.answer, entry.gone) == (answered(decision), ("bp-1",))
+    assert entry.time == pytest.approx(moment, abs=0.001)
+
+
+def written(folder: Path, count: int, most: int) -> list[Path]:
+    """The files after so many admissions."""
+    clock = iter(range(10_000))
+    journal = JournalWriter(folder, most, clock=lambda: float(next(clock)))
+    journal.start()
+    request = from_object(pod("p" * 200), uid="u")
+    decision = decide(request, NOTHING, None, "mutate", ENFORCED)
+    for _ in range(count):
+        journal.record("mutate", request, decision)
+        journal._queue.join() if journal._queue.full() else None
+    journal.close()
+    return sorted(folder.iterdir())
+
+
+def test_a_journal_is_bounded_and_keeps_the_newest(tmp_path: Path) -> None:
+    """The oldest files go; each begins with the version."""
+    files = written(tmp_path, 500, 64 * 1024)
+    assert len(files) == FILES
+    assert sum(path.stat().st_size for path in files) <= 64 * 1024
+    for path in files:
+        assert orjson.loads(path.read_bytes().splitlines()[0])[HEAD] == VERSION
+    reader = JournalReader([str(tmp_path)])
+    times = [entry.time for entry in reader.entries()]
+    assert times == sorted(times)
+    assert reader.problems == []
+
+
+def test_what_has_no_room_in_the_queue_is_counted_and_nobody_waits(tmp_path: Path) -> None:
+    """Nor does a disk that cannot be written stop anything."""
+    journal = JournalWriter(tmp_path, 64 * 1024)
+    request = from_object(pod(), uid="u")
+    decision = decide(request, NOTHING, None, "mutate", ENFORCED)
+    for _ in range(journal._queue.maxsize + 7):
+        journal.record("mutate", request, decision)
+    assert journal.dropped._value.get() == 7
+
+
+async def test_a_server_keeps_a_journal_where_it_is_told_to(serve: Serve, tmp_path: Path) -> None:
+    """Each call with its answer, holds and claims; decided again nothing is different."""
+    obj = example("job-six-nodes-one-rack")
+    obj["spec"]["template"]["spec"]["containers"][0]["env"] = [VARIABLE]
+    async with serve("superpod-32") as asked:
+        assert keep_journal(None, 64, asked.webhook) is None
+        journal = keep_journal(tmp_path / "journal", 64, asked.webhook)
+        assert journal is not None
+        stored = patched(obj, await asked.mutate(obj))
+        await asked.validate({**stored, "metadata": {**stored["metadata"], "uid": "u1"}})
+        await asked.mutate(example("job-76-gpus-one-rack"))
+        text = await (await asked.client.get("/metrics")).text()
+    journal.close()
+    assert "bayplan_journal_dropped_total 0.0" in text
+    (path,) = (tmp_path / "journal").iterdir()
+    assert SECRET not in path.read_text()
+    phases = [orjson.loads(line)["phase"] for line in path.read_bytes().splitlines()[1:]]
+    assert phases == ["mutate", "validate", "mutate"]
+    snapshot, around = read_cluster_files([str(EXAMPLES / "clusters" / "superpod-32.yaml")])
+    shipped = policies(())
+    differences, again, problems = replayed(path, shipped, snapshot, around.beside(shipped))
+    assert (problems, list(differences.report("r").results)) == ([], [])
+    assert again.snapshot is not None
+    assert [(held.gang, held.expires) for held in again.snapshot.reservations] == [
+        ("research/Job/pretrain-medium", None)
+    ]
+
+
+def of_three(path: Path) -> Path:
+    """A journal of three admissions."""
+    traffic = Traffic()
+    for number in range(3):
+        traffic.call(pod(f"p{number}"), number)
+    return traffic.file(path)
+
+
+def read(*paths: Path) -> tuple[list[str], list[str]]:
+    """The names that are read, and what is wrong."""
+    reader = JournalReader([str(path) for path in paths])
+    return [entry.name for entry in reader.entries()], reader.problems
+
+
+def test_a_journal_that_was_cut_is_read_to_where_it_is_good(tmp_path: Path) -> None:
+    """At whatever byte, and it says so; the other files are read."""
+    whole = of_three(tmp_path / "a.jsonl").read_bytes()
+    other = of_three(tmp_path / "b.jsonl")
+    for cut in range(len(whole.splitlines()[0]) + 1, len(whole), 97):
+        (tmp_path / "a.jsonl").write_bytes(whole[:cut])
+        names, problems = read(tmp_path / "a.jsonl", other)
+        complete = whole[:cut].count(b"\n") - 1
+        assert len(names) == 3 + complete
+        assert problems == [] or f"a.jsonl:{complete + 2}: is cut" in problems[0]
+        assert bool(problems) == (not whole[:cut].endswith(b"\n"))
+
+
+def test_a_journal_of_another_version_is_not_read_and_says_so(tmp_path: Path) -> None:
+    """It may mean something else."""
+    path = of_three(tmp_path / "a.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"bayplanJournal":1', b'"bayplanJournal":9', 1))
+    names, problems = read(path)
+    assert names == []
+    assert f"of journal version 9, this is version {VERSION}" in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"hello\n", "is no JSON"),
+        (b"[1]\n", "is no JSON object"),
+        (b'{"kind":"Pod"}\n', "neither a journal nor an audit log"),
+        (b'{"bayplanJournal":1}\n{"time":1}\n', "is no admission"),
+        (b'{"bayplanJournal":1}\n{"time":1,"phase":"x","answer":{},"request":{}}\n', "no phase"),
+        (b'{"bayplanJournal":1}\n' + b"x" * (LINE_LIMIT + 2), "a line of more than"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_told_with_its_line(text: bytes, words: str, tmp_path: Path) -> None:
+    """And is no traceback."""
+    (tmp_path / "a.jsonl").write_bytes(text)
+    names, problems = read(tmp_path / "a.jsonl")
+    assert names == []
+    assert words in problems[0]
+
+
+def test_a_very_large_journal_is_read_line_by_line(tmp_path: Path) -> None:
+    """A sparse file of ten gigabytes: the admissions before the hole, and where it begins."""
+    path = of_three(tmp_path / "a.jsonl")
+    with path.open("ab") as journal:
+        journal.truncate(10 * 2**30)
+    names, problems = read(path)
+    assert len(names) == 3
+    assert "a.jsonl:5: a line of more than" in problems[0]
+
+
+def event(verb: str, obj: Any, code: int = 201, message: str = "", second: int = 0, **fields: Any) -> Any:
+    """An event of the API server's audit log at level Request."""
+    metadata = obj["metadata"]
+    resource = {"Job": "jobs", "Pod": "pods"}[obj["kind"]]
+    return {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Request",
+        "auditID": f"{metadata['name']}-{second}",
+        "stage": "ResponseComplete",
+        "requestURI": f"/apis/x/{resource}",
+        "verb": verb,
+        "user": {"username": "ann", "groups": ["dev"]},
+        "objectRef": {"resource": resource, "namespace": metadata["namespace"], "name": metadata["name"]},
+        "responseStatus": {"metadata": {}, "code": code, "message": message},
+        "requestObject": None if verb == "delete" else obj,
+        "stageTimestamp": f"2026-03-01T12:00:{second:02}.000000Z",
+        **fields,
+    }
+
+
+REFUSED = 'admission webhook "pods.bayplan.dev" denied the request: no'
+
+
+def test_an_audit_log_is_read_too(tmp_path: Path) -> None:
+    """What was let in, what Bayplan refused, what was deleted; nothing that others refused, or only read."""
+    events = [
+        event("create", pod("a"), second=1),
+        event("create", pod("b", image="busybox:2"), 403, REFUSED, 2),
+        event("create", pod("c"), 403, "exceeded quota", 3),
+        event("create", job("train", 2), second=4),
+        event("get", pod("a"), 200, second=5),
+        event("patch", pod("a"), 200, second=6),
+        event("delete", job("train", 2), 200, second=7),
+        event("create", job("next", 2), second=8),
+        event("create", pod("a"), second=9, stage="RequestReceived"),
+    ]
+    path = tmp_path / "audit.log"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in events))
+    names, problems = read(path)
+    assert names == [
+        "research/Pod/a", "research/Pod/b", "research/Job/train", "research/Job/train", "research/Job/next"
+    ]  # fmt: skip
+    assert "1 events tell no whole object" in problems[0]
+    differences, again, _ = replayed(path, NOTHING, cluster("r1: a b"))
+    assert [(row.rule, row.object) for row in differences.report("r").results] == [
+        ("NewlyAdmitted", "research/Pod/b")
+    ]
+    assert again.snapshot is not None
+    assert [held.gang for held in again.snapshot.reservations] == ["research/Job/next"]

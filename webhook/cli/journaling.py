@@ -1,0 +1,34 @@
+"""The journal of `bayplan serve --journal`: told of each decision, beside whoever is told already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from planner.model.errors import InputError, Where
+from webhook.admission.decision import Decision, Phase
+from webhook.journal.writer import JournalWriter
+from webhook.server.http import Webhook
+from webhook.wire.request import AdmissionRequest
+
+MIB = 2**20
+
+
+def keep_journal(folder: Path | None, mebibytes: int, webhook: Webhook) -> JournalWriter | None:
+    """Begin a journal in a folder, of at most so many MiB; None without a folder. Whoever stops the webhook
+    closes it. Raises `InputError` where the folder cannot be written."""
+    if folder is None:
+        return None
+    journal, observer = JournalWriter(folder, mebibytes * MIB), webhook.observer
+    try:
+        journal.start()
+    except OSError as error:
+        raise InputError(f"no journal: {error.strerror or error}", Where(f"{folder}")) from None
+
+    def tell(phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
+        observer(phase, request, decision)
+        journal.record(phase, request, decision)
+
+    webhook.observer = tell
+    webhook.metrics.registry.register(journal.dropped)
+    webhook.folders = {**webhook.folders, "journal": folder}
+    return journal

@@ -1,0 +1,131 @@
+"""What would have been different, as the results of a report: counted by policy and namespace. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from planner.model.words import listed
+from webhook.admission.decision import PLAN
+from webhook.journal.entries import Answered, JournalEntry
+from webhook.report.model import Fate, Outcome, Report, Result
+
+EXAMPLES = 3
+"""Objects that are named of admissions in which the same is different."""
+FIELDS = 6
+"""Fields that are named of those that a policy changes."""
+
+Key = tuple[str, str, str, str, str]
+
+
+@dataclass(slots=True)
+class Differences:
+    """Takes up admissions with both answers; `report` is what came of them. What is the same is only counted.
+
+    Admissions in which the same is different (rule, policy, namespace, kind) are one result.
+    """
+
+    admissions: int = 0
+    was: Counter[str] = field(default_factory=Counter)
+    now: Counter[str] = field(default_factory=Counter)
+    first: float = 0.0
+    last: float = 0.0
+    _fates: list[tuple[str, Fate]] = field(default_factory=list)
+    _results: dict[Key, Result] = field(default_factory=dict)
+    _names: dict[Key, list[str]] = field(default_factory=dict)
+    _counts: Counter[Key] = field(default_factory=Counter)
+
+    def add(self, entry: JournalEntry, now: Answered) -> None:
+        """An admission that was answered, and how it is answered now."""
+        self.admissions += 1
+        self.first, self.last = self.first or entry.time, entry.time
+        self.was[entry.answer.outcome] += 1
+        self.now[now.outcome] += 1
+        self._fates.append((entry.request.namespace, now.outcome))
+        for result in differences(entry, now):
+            fields = result.message if result.rule == "ChangedFields" else ""
+            key = (result.rule, result.policy, entry.request.namespace, entry.request.kind.kind, fields)
+            self._results.setdefault(key, result)
+            self._counts[key] += 1
+            names = self._names.setdefault(key, [])
+            if len(names) < EXAMPLES and result.object not in names:
+                names.append(result.object)
+
+    def report(self, revision: str) -> Report:
+        """All of it, in the order in which it first came up."""
+        results = tuple(self._counted(key, result) for key, result in self._results.items())
+        return Report(results, revision, fates=tuple(self._fates))
+
+    def _counted(self, key: Key, result: Result) -> Result:
+        count, names = self._counts[key], self._names[key]
+        count_words = f" ({count} admissions, of {listed(names, EXAMPLES)})" if count > 1 else ""
+        properties = {**result.properties, "admissions": str(count)}
+        return replace(result, message=result.message + count_words, properties=properties)
+
+    def words(self) -> Iterator[str]:
+        """What was decided again, and what came of it, a line each."""
+        if not self.admissions:
+            yield "no admission was decided again"
+            return
+        yield f"{self.admissions} admissions from {_moment(self.first)} to {_moment(self.last)} decided again"
+        for name in ("refused", "queued", "changed", "unchanged"):
+            if self.was[name] != self.now[name]:
+                yield f"{name}: {self.now[name]} where it was {self.was[name]}"
+
+
+def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
+    """What is different in one admission."""
+    was = entry.answer
+    blank = Result(
+        entry.name, "warn", "policy", PLAN, api_version=entry.request.kind.api_version,
+        properties={"uid": entry.request.uid, "time": _moment(entry.time)},
+    )  # fmt: skip
+    if was.allowed and not now.allowed:
+        outcome: Outcome = "fail" if now.mode == "enforce" else "warn"
+        yield replace(
+            blank, result=outcome, policy=now.policy or "input", rule="NewlyRefused", message=now.message,
+            severity="high",
+        )  # fmt: skip
+    elif now.allowed and not was.allowed:
+        message = f"was refused: {was.message}"
+        yield replace(blank, policy=was.policy or "input", rule="NewlyAdmitted", message=message)
+    elif was.whole and was.allowed:
+        yield from _placed(blank, was, now)
+        yield from _changed(blank, was, now)
+
+
+def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
+    """Gangs that are in both, and are decided or placed otherwise."""
+    for gang in (name for name in was.gangs if name in now.gangs):
+        (before, place_before), (after, place) = was.gangs[gang], now.gangs[gang]
+        rule, message = "", ""
+        if before != after:
+            rule = "NewlyQueued" if after == "queued" else "NewlyPlaced"
+            message = f"{gang} was {before} and is {after}{f': {place}' if place else ''}"
+        elif place != place_before:
+            rule, message = (
+                "PlacedElsewhere",
+                f"{gang} is in {place or 'no place'}, and was in {place_before}",
+            )
+        if rule:
+            yield replace(blank, source="plan", rule=rule, message=message)
+
+
+def _changed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
+    """By policy, the fields that it changes and did not, and the other way round."""
+    for policy in dict.fromkeys((*was.changes, *now.changes)):
+        before, after = set(was.changes.get(policy, ())), set(now.changes.get(policy, ()))
+        added, left_out = sorted(after - before), sorted(before - after)
+        words = [
+            f"{verb} {listed(fields, FIELDS)}"
+            for verb, fields in (("also does", added), ("no longer does", left_out))
+            if fields
+        ]
+        if words:
+            yield replace(blank, policy=policy, rule="ChangedFields", message="; ".join(words))
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

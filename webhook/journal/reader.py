@@ -1,0 +1,99 @@
+"""Entries out of journals and audit logs, in the order of their times, read line by line.
+
+A file is read as far as it is good: one that was cut, or is of another version, says so and spoils no other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from planner.model.errors import InputError, Where
+from webhook.journal.audit_log import API_VERSION, AuditLog
+from webhook.journal.entries import HEAD, VERSION, JournalEntry, entry_of
+from webhook.wire.review import BODY_LIMIT
+
+LINE_LIMIT = 2 * BODY_LIMIT
+"""Bytes of a line: an object and the one before it. A file without line feeds is never read into memory."""
+SUFFIXES = (".jsonl", ".log", ".json")
+
+
+@dataclass(slots=True)
+class JournalReader:
+    """`entries` reads the files; `problems` tells what was not read, as soon as they are at their end."""
+
+    paths: Sequence[str]
+    problems: list[str] = field(default_factory=list)
+
+    def entries(self) -> Iterator[JournalEntry]:
+        """All of them, by time. Raises `InputError` for a path that names nothing."""
+        files = [file for path in self.paths for file in _files(path)]
+        return heapq.merge(*(self._of_file(file) for file in files), key=lambda entry: entry.time)
+
+    def _of_file(self, path: Path) -> Iterator[JournalEntry]:
+        try:
+            with path.open("rb") as opened:
+                yield from self._of_lines(path, opened)
+        except OSError as error:
+            self.problems.append(f"{path}: cannot be read: {error.strerror}")
+
+    def _of_lines(self, path: Path, opened: BinaryIO) -> Iterator[JournalEntry]:
+        count, number, audit = 0, 0, AuditLog()
+        while line := opened.readline(LINE_LIMIT + 1):
+            number += 1
+            document, problem = _document(line)
+            if not problem and HEAD in document:
+                if document[HEAD] != VERSION:
+                    problem = f"of journal version {document[HEAD]!r}, this is version {VERSION}"
+            elif not problem and number == 1 and document.get("apiVersion") != API_VERSION:
+                problem = f"neither a journal nor an audit log ({API_VERSION})"
+            elif not problem:
+                entry, problem = _entry(document, audit)
+                if entry is not None:
+                    count += 1
+                    yield entry
+            if problem:
+                self.problems.append(f"{path}:{number}: {problem}; {count} admissions before it were read")
+                break
+        if audit.left_out:
+            self.problems.append(
+                f"{path}: {audit.left_out} events tell no whole object (patches, or below level Request)"
+            )
+
+
+def _document(line: bytes) -> tuple[dict[str, Any], str]:
+    """The JSON object in a line, or what is wrong with it."""
+    if len(line) > LINE_LIMIT:
+        return {}, f"a line of more than {LINE_LIMIT} bytes"
+    try:
+        document = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        cut = "is cut" if not line.endswith(b"\n") else "is no JSON"
+        return {}, f"{cut}: {error.msg}"
+    return (document, "") if isinstance(document, dict) else ({}, "is no JSON object")
+
+
+def _entry(document: dict[str, Any], audit: AuditLog) -> tuple[JournalEntry | None, str]:
+    try:
+        if document.get("apiVersion") == API_VERSION:
+            return audit.entry(document), ""
+        return entry_of(document), ""
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return None, f"is no admission: {error}"
+
+
+def _files(path: str) -> list[Path]:
+    place = Path(path)
+    if not place.exists():
+        raise InputError("no such file or folder", Where(path))
+    if not place.is_dir():
+        return [place]
+    files = sorted(file for file in place.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not files:
+        raise InputError("the folder holds no .jsonl, .log or .json file", Where(path))
+    return files

@@ -1,0 +1,155 @@
+"""What Bayplan told of its decisions in a cluster: Events of the controller, Reports of the replicas.
+
+Both are handlers of a `Reflector`. What is not of the expected form is left out: anybody may write such
+objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from webhook.kube.api.client import Event, Json
+from webhook.kube.state.gangs import seconds
+from webhook.report.in_cluster import NAME
+from webhook.report.model import MUTATION
+from webhook.ui.document import MAX_DECISIONS
+from webhook.ui.picture import DecisionEntry, PolicyCounts
+
+EVENTS = "/api/v1/events"
+EVENTS_QUERY = {"fieldSelector": "reportingComponent=bayplan"}
+REPORTS_QUERY = {"fieldSelector": f"metadata.name={NAME}"}
+
+KEPT_EVENTS = 10_000
+"""Events that are kept, the newest: the API server forgets them after an hour."""
+
+
+class EventLog:
+    """The Events of the controller. `stirred` is called after each change."""
+
+    def __init__(self, stirred: Callable[[], None]) -> None:
+        self._stirred = stirred
+        self._entries: dict[str, DecisionEntry] = {}
+
+    def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
+        """The newest of them."""
+        return sorted(self._entries.values(), key=lambda entry: (-entry.time, entry.id))[:count]
+
+    def read(self, item: Json) -> DecisionEntry | None:
+        """The decision of an Event, None for what is none."""
+        try:
+            about = item["involvedObject"]
+            name = f"{about['namespace']}/{about['kind']}/{about['name']}"
+            moment = item.get("lastTimestamp") or item["metadata"]["creationTimestamp"]
+            return DecisionEntry(
+                f"event/{item['metadata']['namespace']}/{item['metadata']['name']}",
+                seconds(str(moment)),
+                name,
+                str(item["reason"]),
+                str(item["message"]),
+                item.get("type") == "Warning",
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def replaced(self, items: Iterable[DecisionEntry | None], version: int) -> None:
+        """These are all."""
+        newest = sorted(filter(None, items), key=lambda entry: entry.time)[-KEPT_EVENTS:]
+        self._entries = {entry.id: entry for entry in newest}
+        self._stirred()
+
+    def changed(self, event: Event) -> None:
+        """One came, was told again, or was forgotten."""
+        entry = self.read(event.object)
+        if entry is None:
+            return
+        if event.type == "DELETED":
+            self._entries.pop(entry.id, None)
+        else:
+            self._entries[entry.id] = entry
+            for key in list(islice(self._entries, max(0, len(self._entries) - KEPT_EVENTS))):
+                del self._entries[key]
+        self._stirred()
+
+
+class ReportLog:
+    """The Reports of the replicas, one a namespace: what policies and plan said of each object there."""
+
+    def __init__(self, stirred: Callable[[], None]) -> None:
+        self._stirred = stirred
+        self._reports: dict[str, tuple[str, list[Json]]] = {}
+        """Revision and results, by namespace."""
+
+    def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
+        """The newest results, as decisions."""
+        entries = (
+            entry
+            for space, (_, rows) in self._reports.items()
+            for row in rows
+            for entry in _entries(space, row)
+        )
+        return sorted(entries, key=lambda entry: (-entry.time, entry.id))[:count]
+
+    def policies(self) -> Iterator[PolicyCounts]:
+        """How often each policy came to each result, by namespace."""
+        return counted(
+            (str(row.get("policy", "")), space, _outcome(row))
+            for space, (_, rows) in self._reports.items()
+            for row in rows
+            if row.get("source") != "bayplan/plan"
+        )
+
+    def revisions(self) -> tuple[str, ...]:
+        """Of the policy sets that decided last, in each namespace."""
+        return tuple(sorted({revision for revision, _ in self._reports.values() if revision}))
+
+    def read(self, item: Json) -> tuple[str, tuple[str, list[Json]]]:
+        """Namespace, revision and results."""
+        metadata = item["metadata"]
+        revision = str((metadata.get("annotations") or {}).get("bayplan.dev/revision", ""))
+        rows = [row for row in item.get("results") or () if isinstance(row, dict)]
+        return str(metadata.get("namespace", "")), (revision, rows)
+
+    def replaced(self, items: Iterable[Any], version: int) -> None:
+        """These are all."""
+        self._reports = dict(items)
+        self._stirred()
+
+    def changed(self, event: Event) -> None:
+        """One was written or deleted."""
+        namespace, report = self.read(event.object)
+        if event.type == "DELETED":
+            self._reports.pop(namespace, None)
+        else:
+            self._reports[namespace] = report
+        self._stirred()
+
+
+def counted(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
+    """Of (policy, namespace, result) each: how often."""
+    counts: dict[str, dict[str, dict[str, int]]] = {}
+    for policy, namespace, result in results:
+        by_result = counts.setdefault(policy, {}).setdefault(namespace, {})
+        by_result[result] = by_result.get(result, 0) + 1
+    return (PolicyCounts(policy, namespaces) for policy, namespaces in sorted(counts.items()))
+
+
+def _outcome(row: Json) -> str:
+    return (
+        "changed" if row.get("result") == "pass" and row.get("rule") == MUTATION else str(row.get("result"))
+    )
+
+
+def _entries(namespace: str, row: Json) -> Iterator[DecisionEntry]:
+    """One decision; none where the row is not as we write it."""
+    try:
+        resource = row["resources"][0]
+        name = f"{namespace}/{resource['kind']}/{resource['name']}"
+        policy = "" if row.get("source") == "bayplan/plan" else str(row["policy"])
+        kind, message = str(row.get("rule") or row["result"]), str(row.get("message", ""))
+        moment = float((row.get("timestamp") or {}).get("seconds", 0))
+    except (KeyError, IndexError, TypeError, ValueError):
+        return
+    warning = row["result"] in ("fail", "warn", "error")
+    yield DecisionEntry(f"report/{name}/{policy}/{kind}", moment, name, kind, message, warning, policy)

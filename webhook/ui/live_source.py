@@ -1,0 +1,109 @@
+"""Pictures of a watched cluster: gangs as the controller decides, and what was told of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.reports import GROUP, RESOURCE
+from webhook.kube.standing import ClusterStanding, Lookout
+from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
+from webhook.ui.picture import HealthLine, Picture
+
+HEALTH_SECONDS = 10.0
+"""How often it is looked whether the replicas are ready, also while nothing else changes."""
+
+MAX_LOGS_SECONDS = 5.0
+"""How long the first picture waits for Events and Reports, which not everybody may list."""
+
+
+@dataclass(slots=True)
+class LiveSource:
+    """The cluster that `lookout` watches."""
+
+    lookout: Lookout
+    _replicas: tuple[HealthLine, ...] = ()
+    _asked: float = field(default=float("-inf"))
+
+    async def pictures(self) -> AsyncGenerator[Picture]:
+        """One now, and one after each change; none for a moment of change within a second."""
+        runtime = self.lookout.runtime
+        events, reports = EventLog(runtime.watch.news.set), ReportLog(runtime.watch.news.set)
+        logs = [
+            Reflector(runtime.api, EVENTS, events, query=EVENTS_QUERY),
+            Reflector(
+                runtime.api, RESOURCE, reports, find=lambda: served_path(runtime.api, GROUP, RESOURCE),
+                query=REPORTS_QUERY,
+            ),
+        ]  # fmt: skip
+        following = [asyncio.create_task(log.run()) for log in logs]
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MAX_LOGS_SECONDS):
+                    await asyncio.gather(*(_read_once(log) for log in logs))
+            while True:
+                started = time.monotonic()
+                standing = await self.lookout.standing(time.time())
+                yield Picture(
+                    standing,
+                    runtime.api.host,
+                    (*events.newest(), *reports.newest()),
+                    tuple(reports.policies()),
+                    reports.revisions(),
+                    (*self._watching(standing, logs), *await self._replica_health()),
+                )
+                # As long again as it took: on a large cluster half of a core is left to others.
+                await asyncio.sleep(time.monotonic() - started)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(HEALTH_SECONDS):
+                        await self.lookout.news()
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+
+    def _watching(self, standing: ClusterStanding, logs: list[Reflector]) -> tuple[HealthLine, ...]:
+        """Whether somebody leads, and whether all is read that is to be."""
+        nobody = "no replica leads: nobody is let in until one does"
+        leads = HealthLine("controller", "ok", f"{standing.leader} leads")
+        problem = self.lookout.runtime.problem()
+        unread = [*standing.unread, *(log.path for log in logs if log.forbidden)]
+        rights = f"not read, for want of the right to list it: {', '.join(unread)}"
+        return (
+            leads if standing.leader else HealthLine("controller", "problem", nobody),
+            HealthLine("watches", "warning", problem)
+            if problem
+            else HealthLine("watches", "ok", "all are open"),
+            HealthLine("rights", "warning", rights) if unread else HealthLine("rights", "ok", "all is read"),
+        )
+
+    async def _replica_health(self) -> tuple[HealthLine, ...]:
+        if time.monotonic() - self._asked >= HEALTH_SECONDS:
+            self._asked = time.monotonic()
+            self._replicas = await replicas_ready(self.lookout.runtime.api, self.lookout.namespace)
+        return self._replicas
+
+
+async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:
+    """How many of the webhook's replicas are ready; nothing where that may not be read."""
+    try:
+        deployment = await api.find(f"/apis/apps/v1/namespaces/{namespace}/deployments/bayplan")
+    except ApiError:
+        return ()
+    if deployment is None:
+        return (HealthLine("webhook", "warning", f"there is no Deployment bayplan in {namespace}"),)
+    wanted = (deployment.get("spec") or {}).get("replicas", 1)
+    ready = (deployment.get("status") or {}).get("readyReplicas", 0)
+    message = f"{ready} of {wanted} replicas are ready"
+    return (HealthLine("webhook", "ok" if ready >= wanted else "warning" if ready else "problem", message),)
+
+
+async def _read_once(log: Reflector) -> None:
+    """Until it was read, or may not be."""
+    while not log.synced.is_set() and not log.forbidden:  # noqa: ASYNC110 - two signs, one without event
+        await asyncio.sleep(0.05)
