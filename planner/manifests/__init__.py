@@ -9,6 +9,7 @@
   topologies that a queue of Kueue's leads to
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written; `nccl_job`: a job that measures the fabric of some nodes
+- `node_checks`: what is wrong with nodes: labels, GPU feature discovery, the kubelet's settings
 - `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 

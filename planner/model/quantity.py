@@ -35,6 +35,10 @@ LARGEST = 2**63 - 1
 """The largest amount that the API server's int64 holds; more is refused as absurd."""
 
 
+_LONGEST = 40
+"""Characters of a quantity that is remembered: longer ones are hardly meant, and would fill the memory."""
+
+
 def parse(value: object, where: Where) -> Fraction:
     """The exact value of a quantity in a manifest (a string or a number).
 
@@ -70,11 +74,35 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
 
     Raises `InputError` as `parse` does.
     """
+    whole = _seen(resource, value, up=up)
+    return _whole(resource, value, where, up=up) if whole is None else whole
+
+
+def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
     exact = parse(value, where)
     if "/" in resource and exact.denominator != 1:
         raise InputError(f"{_short(value)} of an extended resource; it comes in whole pieces", where)
     scaled = exact.numerator * (1000 if resource == "cpu" else 1)
     return -(-scaled // exact.denominator) if up else scaled // exact.denominator
+
+
+def _seen(resource: str, value: object, *, up: bool) -> int | None:
+    """The amount of a sensible text or number; None where it must be looked at."""
+    text = str(value) if type(value) is int and 0 <= value <= LARGEST else value
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        return None
+    unit = resource if resource == "cpu" else "/" if "/" in resource else ""
+    return _of_text(unit, text, up=up)
+
+
+@lru_cache(maxsize=4096)
+def _of_text(unit: str, text: str, *, up: bool) -> int | None:
+    """Cached: an object's resources are read several times in each decision, and a cluster's nodes and pods
+    state a few amounts. `unit`: "cpu", "/" for an extended resource, else ""."""
+    try:
+        return _whole(unit, text, Where(), up=up)
+    except InputError:
+        return None
 
 
 def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
@@ -86,10 +114,14 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
         return {}
     if not isinstance(values, Mapping):
         raise InputError(f"expected a mapping of resource to quantity, found {_short(values)}", where)
-    return {
-        str(name): amount(str(name), value, where.at_path(f"{where.field}.{name}"), up=up)
-        for name, value in values.items()
-    }
+    result: dict[str, int] = {}
+    for name, value in values.items():
+        resource = str(name)
+        whole = _seen(resource, value, up=up)
+        if whole is None:  # where it stands matters to an error alone
+            whole = _whole(resource, value, where.at_path(f"{where.field}.{name}"), up=up)
+        result[resource] = whole
+    return result
 
 
 def show(resource: str, value: int) -> str:

@@ -1,5 +1,10 @@
 """The result of searching a problem: its `Outcome`, and the hosts and assignments of a placement.
 
+    a: 2 pods, d: 2 pods      one class of four pods, made of the PodSets master (1) and worker (3)
+
+The search counts the pods of a class. They are dealt to its PodSets in the order of the hosts: master 1 on a;
+worker 1 on a and 2 on d.
+
 `Place` is a function that gives an outcome: the search itself, or the search by the rules that a gang asks
 for. It is handed to what tries changed problems: leaf-spine rules, equal parts, alternatives.
 """

@@ -1,5 +1,12 @@
 """`place`: the best placement of a problem, by the search that serves its kind of request.
 
+    b1: r1 ...  r2 ...        a dot is a free node; a PodSet of four pods of a node each, rack preferred
+    b2: r3 ..
+
+As if the rack were required: no place. With no level at all, which is the last step and asks for the least:
+there is one, so the steps between are worth a search. As if the block were required: b1, the answer. Had the
+last step had no place, none would have had.
+
 Which search serves which request is one table, `SEARCHES`. Around it, in this order:
 
 - Each topology that the gang may mean is searched, and of their placements the most compact one is taken.

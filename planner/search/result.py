@@ -1,5 +1,11 @@
 """What a search of one tree hands over: the placement, what was tried level by level, whether it was
-complete."""
+complete.
+
+    b1: r1 ...  r2 ...        a dot is a free node; three pods of a node each, rack required
+
+Tried: the host, where the best takes one of three; then the rack, where r1 takes three. The placement is in
+the branch b1/r1, with the nodes 0, 1 and 2 of the tree and one pod of the first class on each.
+"""
 
 from __future__ import annotations
 

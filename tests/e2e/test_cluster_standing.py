@@ -94,6 +94,34 @@ def test_the_ledger_of_the_cluster_is_listed(cluster: Cluster) -> None:
 
 
 @pytest.mark.usefixtures("serving")
+def test_a_gang_that_runs_is_verified_where_it_is(cluster: Cluster) -> None:
+    """Its two pods by their bindings, beside the reservation; the model knows its sixteen GPUs."""
+    status, shown = bayplan(cluster, "verify", HELD, "-o", "json")
+    (gang,) = json.loads(shown)["gangs"]
+    assert (status, gang["asPlanned"], gang["measured"]) == (0, True, None)
+    assert sum(gang["model"]["gpusByNVLinkDomain"]) == 16
+
+
+@pytest.mark.usefixtures("serving")
+def test_no_room_is_made_by_a_gang_that_has_not_agreed_to_be_moved(cluster: Cluster) -> None:
+    """Neither for the gang that waits nor for a free rack; the answer names who keeps the rack."""
+    status, shown = bayplan(cluster, "defrag", "--for", WAITS, "-o", "json")
+    assert (status, json.loads(shown)["reason"]) == (1, "NoRoom")
+    status, shown = bayplan(cluster, "defrag", "--free", "1", "-o", "json")
+    (kept,) = json.loads(shown)["kept"]
+    assert status == 1
+    assert kept["why"].startswith(f"{HELD} has not agreed")
+
+
+@pytest.mark.usefixtures("serving")
+def test_nodes_without_gpu_feature_discovery_are_told(cluster: Cluster) -> None:
+    """The stage's nodes offer GPUs and carry no product."""
+    status, shown = bayplan(cluster, "nodes", "check", "-o", "json")
+    assert status == 1
+    assert {finding["reason"] for finding in json.loads(shown)["findings"]} == {"FeatureDiscoveryAbsent"}
+
+
+@pytest.mark.usefixtures("serving")
 def test_kubectl_finds_bayplan_as_a_plugin(cluster: Cluster) -> None:
     """By the entry point that the wheel installs, on the PATH."""
     paths = {"PATH": f"{Path(BAYPLAN).parent}:/usr/bin:/bin", "KUBECONFIG": str(cluster.kubectl.kubeconfig)}

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "queue": "who waits for a place in a cluster, and for what",
     "why": "where a workload of a cluster is, or what it waits for",
     "top": "racks with free and used GPUs, and who is in them",
+    "nodes": "labels and kubelet settings of nodes that plans rest on, and how to mend them",
     "verify": "where a gang's pods are beside the plan, and what its fabric gives",
     "defrag": "the cheapest moves that free whole racks, or a gang's place",
     "ui": "a live page of all that, for the browser",

@@ -8,7 +8,7 @@
 - `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`,
   those of other schedulers in `scheduling`
 - `running`, `standing`: a cluster looked at from outside: its workloads; who holds a place, and who waits
-- `moves`: the same with all that defragmentation reads
+- `moves`: the same with all that defragmentation reads; `node_objects`: with what describes nodes
 
 Begin with `runtime`.
 """

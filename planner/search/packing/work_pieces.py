@@ -1,5 +1,9 @@
 """The budget of one packing, divided over pieces of work and trials.
 
+    piece (cost, class 7)    ends after 3,000,000 sums: asked for again, it ends at once
+    piece (cost, class 8)    has 3,000,000 of its own
+    trial of 60              of a shared budget of 100: it takes 40 and leaves 60, not 40
+
 A packing that is kept for later plans has a budget for each piece of work, so that no answer depends on what
 an earlier plan left behind; one that serves a single search shares that search's budget.
 """

@@ -1,5 +1,9 @@
 """The search of one tree, as the rules over labels see it.
 
+    r1: a b  r2: c d         a and c have the label row=1, b and d row=2; two pods, no two in one row
+
+The rules make a finer tree, of rack, row and host, and search it: a and b, in one rack and two rows.
+
 `LevelSearch` is that search. Rules over labels only change where it looks (a finer tree, caps, exclusions),
 so they take any search of a tree, and the search knows nothing of the rules.
 """

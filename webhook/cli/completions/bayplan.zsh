@@ -16,6 +16,7 @@ _shtab_bayplan_commands() {
     demo:'Serve the webhook on loopback and send it the example manifests.'
     doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to mend.'
     mutate:'Run the policies and the plan over manifests and print what would be stored.'
+    nodes:'Look at the node side that plans rest on.'
     plan:'Plan the gangs in manifests on a cluster, in the order in which they stand.'
     policies:'What a policy set holds, and whether it would load.'
     queue:'Show who waits for a place in a cluster, and for what.'
@@ -42,6 +43,13 @@ _shtab_bayplan_certs_commands() {
     show:'Names, ends and fingerprints; no key.'
   )
   _describe 'bayplan certs commands' _commands
+}
+
+_shtab_bayplan_nodes_commands() {
+  local _commands=(
+    check:'What is missing or contradicts itself, and what mends it.'
+  )
+  _describe 'bayplan nodes commands' _commands
 }
 
 _shtab_bayplan_policies_commands() {
@@ -177,6 +185,26 @@ _shtab_bayplan_mutate_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_mutate_defaults_added=0
+
+_shtab_bayplan_nodes_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_nodes_defaults_added=0
+
+_shtab_bayplan_nodes_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "*--kubelet-config[the kubelet\'s configuration on a node]:[NODE=]FILE:"
+  "*--topology-matrix[the output of \`nvidia-smi topo -m\` on a node]:[NODE=]FILE:"
+  "--print[only the commands, or the drop-ins]:printed:(labels kubelet)"
+  {-o,--output}"[output]:output:(table json yaml)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_nodes_check_defaults_added=0
 
 _shtab_bayplan_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -491,6 +519,7 @@ _shtab_bayplan() {
         demo) _arguments -C -s $_shtab_bayplan_demo_options ;;
         doctor) _arguments -C -s $_shtab_bayplan_doctor_options ;;
         mutate) _arguments -C -s $_shtab_bayplan_mutate_options ;;
+        nodes) _shtab_bayplan_nodes ;;
         plan) _arguments -C -s $_shtab_bayplan_plan_options ;;
         policies) _shtab_bayplan_policies ;;
         queue) _arguments -C -s $_shtab_bayplan_queue_options ;;
@@ -531,6 +560,29 @@ _shtab_bayplan_certs() {
         init) _arguments -C -s $_shtab_bayplan_certs_init_options ;;
         renew) _arguments -C -s $_shtab_bayplan_certs_renew_options ;;
         show) _arguments -C -s $_shtab_bayplan_certs_show_options ;;
+      esac
+  esac
+}
+
+_shtab_bayplan_nodes() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->nodes'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_bayplan_nodes_defaults_added )); then
+    if (( ${_shtab_bayplan_nodes_options[(I)${(q)one_or_more}*]} +          ${_shtab_bayplan_nodes_options[(I)${(q)remainder}*]} +          ${_shtab_bayplan_nodes_options[(I)${(q)default}]} == 0 )); then
+      _shtab_bayplan_nodes_options+=(': :_shtab_bayplan_nodes_commands' '*::: :->nodes')
+    fi
+    _shtab_bayplan_nodes_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_bayplan_nodes_options
+
+  case $state in
+    nodes)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_bayplan_nodes-$line[1]:"
+      case $line[1] in
+        check) _arguments -C -s $_shtab_bayplan_nodes_check_options ;;
       esac
   esac
 }

@@ -1,0 +1,63 @@
+"""`bayplan nodes check`: findings, labels and drop-ins, from files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cli.main import main
+
+FOLDER = "docs/node-side"
+CHECK = ["nodes", "check", "-c", f"{FOLDER}/cluster.yaml"]
+
+
+def test_findings_and_drift_as_json(capsys):
+    """For a program that opens tickets."""
+    assert main([*CHECK, "-o", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert {"CliqueWithoutLevel", "GpuCountDiffers"} <= {finding["reason"] for finding in told["findings"]}
+    assert told["kubelet"][0]["setting"] == "topologyManagerPolicy"
+
+
+def test_labels_are_commands_of_kubectl(capsys):
+    """Only those whose value is known; a matrix adds its own."""
+    assert main([*CHECK, "--print", "labels", "--topology-matrix", f"gpu-11={FOLDER}/topo.txt"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "kubectl label node gpu-12 --overwrite example.com/rack=r1" in lines
+    assert "kubectl label node gpu-11 --overwrite bayplan.dev/gpus-per-numa-node=2" in lines
+    assert not any("gpu-13" in line for line in lines)
+
+
+@pytest.mark.parametrize("as_configz", [False, True], ids=["config file", "configz"])
+def test_a_drop_in_is_a_kubelet_configuration(tmp_path: Path, capsys, as_configz: bool):
+    """From the kubelet's file, or from what configz answers."""
+    config = yaml.safe_load(Path(f"{FOLDER}/kubelet.yaml").read_text())
+    file = tmp_path / "config"
+    file.write_text(json.dumps({"kubeletconfig": config} if as_configz else config))
+    assert main([*CHECK, "--kubelet-config", f"gpu-11={file}", "--print", "kubelet"]) == 1
+    drop_in = yaml.safe_load(capsys.readouterr().out)
+    assert (drop_in["kind"], drop_in["cpuManagerPolicy"]) == ("KubeletConfiguration", "static")
+
+
+def test_nothing_to_mend_is_exit_status_0(capsys):
+    """The cluster of another page has no GPU that is mislabelled."""
+    assert main(["nodes", "check", "-c", "docs/verify/cluster.yaml"]) == 0
+    assert "nothing to mend" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--kubelet-config", f"gpu-99={FOLDER}/kubelet.yaml"], "no node 'gpu-99'"),
+        (["--kubelet-config", f"gpu-11={FOLDER}/topo.txt"], "topo.txt"),
+        (["--topology-matrix", f"gpu-11={FOLDER}/kubelet.yaml"], "no matrix"),
+    ],
+    ids=["unknown node", "no configuration", "no matrix"],
+)
+def test_a_file_that_is_something_else_is_refused(capsys, words: list[str], told: str):
+    """Exit status 2, with the file."""
+    assert main([*CHECK, *words]) == 2
+    assert told in capsys.readouterr().err
