@@ -12,7 +12,7 @@ from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.reconcile import LeftUnbound, Release, Restore, reconcile
-from webhook.kube.controller.scheduler_words import TOLD_SECONDS, left_unbound, scheduler_words
+from webhook.kube.controller.scheduler_words import SILENT, TOLD_SECONDS, left_unbound, scheduler_words
 from webhook.kube.state.gangs import unbound_from
 
 UNABLE = "kai-scheduler says: Unable to schedule pod"
@@ -106,6 +106,13 @@ def test_a_place_is_kept_while_a_pod_stands_in_it_or_nobody_has_patience() -> No
     ):
         actions = reconcile(replace(seen, patience={"default": patience}))
         assert not any(isinstance(action, Release) for action in actions)
+
+
+async def test_pods_of_which_kai_says_nothing_are_left_too() -> None:
+    """Seen of a JobSet with fewer pods alive than its gang starts with: grouped, and no condition at all."""
+    grouped = pod("a-0", "a", gated=False, created=NOW - TOLD_SECONDS, pod_group="pg-a")
+    assert left_unbound((grouped, replace(grouped, pod_group="")), NOW) == (grouped,)
+    assert await scheduler_words(Groups({}), (grouped,)) == SILENT
 
 
 async def test_what_kai_says_in_both_places_is_told_once() -> None:
