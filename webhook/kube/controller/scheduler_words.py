@@ -16,18 +16,25 @@ TOLD_SECONDS = 60.0
 """How old a pod is before it is told that nothing binds it: a scheduler is given some rounds."""
 
 
+SILENT = "their scheduler has grouped them and says nothing of them"
+
+
 POD_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
 
 
 def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """The pods that their scheduler has looked at, and left, for a while. Pure; `now` in seconds."""
-    return tuple(p for p in pods if p.verdict and not p.gated and now - p.created >= TOLD_SECONDS)
+    """The pods that their scheduler has looked at, and left, for a while. Pure; `now` in seconds.
+
+    KAI says nothing of a gang that has fewer pods than it starts with; that it saw one shows its PodGroup.
+    """
+    looked_at = (pod for pod in pods if (pod.verdict or pod.pod_group) and not pod.gated)
+    return tuple(pod for pod in looked_at if now - pod.created >= TOLD_SECONDS)
 
 
 async def scheduler_words(api: Api, pods: Sequence[Unbound]) -> str:
     """What is said of most of these pods, and of the first's PodGroup, in one line."""
     counted = Counter(pod.verdict for pod in pods)
-    commonest = min(counted, key=lambda text: (-counted[text], text))
+    commonest = min(counted, key=lambda text: (-counted[text], text)) or SILENT
     reasons = [text for text in await _of_pod_group(api, pods[0]) if text.rstrip(".") not in commonest]
     return f"{commonest}: {'; '.join(reasons)}" if reasons else commonest
 

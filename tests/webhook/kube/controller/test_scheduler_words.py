@@ -13,7 +13,7 @@ from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.reconcile import LeftUnbound, Release, Restore, patience, reconcile, unused
-from webhook.kube.controller.scheduler_words import TOLD_SECONDS, left_unbound, scheduler_words
+from webhook.kube.controller.scheduler_words import SILENT, TOLD_SECONDS, left_unbound, scheduler_words
 from webhook.kube.state.gangs import unbound_from
 
 UNABLE = "kai-scheduler says: Unable to schedule pod"
@@ -106,6 +106,13 @@ def test_a_namespace_has_the_patience_that_parameters_say_and_with_zero_for_ever
     seen = replace(world(racks(1, 1)), patience={"default": 600.0, "services": 0.0})
     assert patience(seen, "default/Job/a") == 600
     assert patience(seen, "services/Job/a") == math.inf
+
+
+async def test_pods_of_which_kai_says_nothing_are_left_too() -> None:
+    """Seen of a JobSet with fewer pods alive than its gang starts with: grouped, and no condition at all."""
+    grouped = pod("a-0", "a", gated=False, created=NOW - TOLD_SECONDS, pod_group="pg-a")
+    assert left_unbound((grouped, replace(grouped, pod_group="")), NOW) == (grouped,)
+    assert await scheduler_words(Groups({}), (grouped,)) == SILENT
 
 
 async def test_what_kai_says_in_both_places_is_told_once() -> None:
