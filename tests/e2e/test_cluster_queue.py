@@ -147,3 +147,23 @@ def test_what_is_applied_while_a_place_is_free_comes_behind_the_gang_that_waits_
     wait_until(lambda: not reservations(api), "the reservations to go", 60)
     for port in serving.ports:
         wait_until(lambda port=port: serving.is_ready(port), "each to be back", 90)
+
+
+def test_a_namespace_that_has_nothing_goes_before_the_gang_of_one_that_has_much(serving: Replicas) -> None:
+    """One of two nodes is free, and a gang of research waits for both: its next Job waits behind it, and
+    that of inference does not, whichever replica answers."""
+    api = serving.api
+    assert decision(api.create(JOBS, job("runs", 1))) == "admitted"
+    assert decision(api.create(JOBS, job("waits", 2))) == "queued"
+    small = job("small", 1, gpus=1)
+    small["metadata"]["namespace"] = "inference"
+    for side in (0, 1):
+        wait_until(
+            lambda side=side: mutated(serving, side, job("yields", 1, gpus=1), dry_run=True) == "queued",
+            "the replica to see who waits",
+        )
+        assert mutated(serving, side, small, dry_run=True) == "admitted"
+    for name in ("waits", "runs"):
+        api.delete(f"{JOBS}/{name}")
+    wait_until(lambda: not api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not reservations(api), "the reservations to go", 60)

@@ -6,6 +6,7 @@ asks the API server is handed in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,8 +18,8 @@ from webhook.admission.modes import ModeInForce, mode_in_force
 from webhook.admission.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
+from webhook.placement.fair_order import WaitingGang
 from webhook.placement.group_members import GroupMember
-from webhook.placement.queue import WaitingGang
 from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
 from webhook.policy.engine.parameters import is_parameters
@@ -58,7 +59,8 @@ class Environment:
     `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
     `parameters`: that and the files beside the policies, read; None until `with_parameters`. `rivals`:
     about how many calls reserve places at the same moment. `late`: whether the time of the decision is over;
-    it is asked inside all long work.
+    it is asked inside all long work. `now`: seconds since the epoch, by which the queue has an order; without
+    it what is applied comes last.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Environment:
     parameters: Parameters | None = None
     rivals: int = 0
     late: Callable[[], bool] = never
+    now: float = math.inf
 
     @classmethod
     def of_objects(

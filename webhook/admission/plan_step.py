@@ -14,6 +14,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from webhook.admission.context import RequestContext
+from webhook.admission.settings import queue_rules
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
@@ -49,6 +50,7 @@ class PlanStep:
         self._waiting = context.environment.waiting
         self._rivals = context.environment.rivals
         self._settings = context.environment.settings
+        self._now = context.environment.now
         self._first: dict[str, _FirstAnswer] = {}
 
     def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
@@ -67,7 +69,8 @@ class PlanStep:
         around = self.snapshot
         if grows(around, grown):  # its pods that run are in the seats that it keeps
             around = around.ended(grown.gangs[0].name)
-        plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits)
+        rules = queue_rules(self._settings, self._now)
+        plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits, rules)
         if workload.awaits_kueue:
             plan = until_admitted(plan, around)
         self.snapshot = plan.snapshot

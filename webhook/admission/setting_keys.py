@@ -106,6 +106,14 @@ def _per_used(settings: Settings, text: str) -> Settings:
     return replace(settings, holds=replace(settings.holds, per_used=float(text) if text else None))
 
 
+def _fair_seconds(settings: Settings, text: str) -> Settings:
+    return replace(settings, fair_seconds=float(text))
+
+
+def _weight(settings: Settings, text: str) -> Settings:
+    return replace(settings, weight=float(text))
+
+
 _ROWS = (
     SettingKey(
         "growing.pools",
@@ -144,6 +152,27 @@ _ROWS = (
         _mode,
         lambda settings: settings.mode,
         values=MODES,
+    ),
+    SettingKey(
+        "queue.fair-seconds",
+        "How far the queue is ordered by what namespaces have: a gang counts as applied this many seconds "
+        "later, times the share of the GPUs it may use that its namespace would have with it and its own "
+        "gangs before it. So who has less goes first, but none that was applied so much later; 0 orders by "
+        "age alone.",
+        _fair_seconds,
+        lambda settings: f"{settings.fair_seconds:g}",
+        pattern=r"[0-9]{1,8}",
+        form="a number of seconds",
+        of_cluster=True,
+    ),
+    SettingKey(
+        "queue.weight",
+        "How much a namespace may have compared with others before its gangs in the queue come after theirs: "
+        "with 2 twice as much as one with 1.",
+        _weight,
+        lambda settings: f"{settings.weight:g}",
+        pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|[1-9][0-9]{0,5}(\.[0-9]{1,5})?",
+        form="a number above 0, such as 2 or 0.5",
     ),
     SettingKey(
         "reserve.default",

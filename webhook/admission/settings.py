@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.growth import GrowingPool
+from webhook.placement.fair_order import FAIR_SECONDS, QueueRules
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
 from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
 
@@ -34,7 +35,8 @@ class Settings:
     workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
     `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
     tell. `holds`: how much its gangs may hold. `unbound_seconds`: for how long a place is kept of which no
-    pod is on a node; 0 is for ever.
+    pod is on a node; 0 is for ever. `fair_seconds` and `weight`: how far the queue is ordered by what
+    namespaces have, and what this one's counts (`placement.fair_order`).
     """
 
     mode: Mode = "enforce"
@@ -43,6 +45,8 @@ class Settings:
     resources_tolerated: bool | None = None
     holds: HoldLimits = NO_LIMITS
     unbound_seconds: int = 1800
+    fair_seconds: float = FAIR_SECONDS
+    weight: float = 1.0
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The cluster with what these settings say of it."""
@@ -60,3 +64,8 @@ def default_settings(namespace: str) -> Settings:
 def everywhere(settings: Settings) -> Callable[[str], Settings]:
     """The same settings for every namespace."""
     return lambda namespace: settings
+
+
+def queue_rules(settings: Callable[[str], Settings], now: float) -> QueueRules:
+    """The rules of the queue's order by the settings of each namespace; `now` in seconds since the epoch."""
+    return QueueRules(now, settings("").fair_seconds, lambda namespace: settings(namespace).weight)

@@ -16,7 +16,8 @@ EPILOG = """examples:
   bayplan queue -n research --watch
   bayplan queue -o json --kubeconfig admin.conf
 
-The order is that of the controller: priority, then age. The first gang that has no place keeps one free.
+The order is that of the controller: priority, then fairly over namespaces by what they would have with the
+gang, then age. The place that the first gang without one gets first is kept for it.
 
 exit status: 0 done, 2 bad input or usage
 """
@@ -52,7 +53,7 @@ def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> int:
     if not gangs:
         out.print(f"nobody waits{f' in {args.namespace}' if args.namespace else ''}")
         return 0
-    columns = ("#", "gang", "pods", "GPUs", "priority", "since", "waits for")
+    columns = ("#", "gang", "pods", "GPUs", "priority", "since", "namespace would have", "waits for")
     out.print(terminal.table(columns, [_row(gang, seen, wide=args.output == "wide") for gang in gangs]))
     if not seen.leader:
         out.print("no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
@@ -67,5 +68,6 @@ def _row(gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> tuple[str,
         str(gang.gpus),
         str(gang.priority),
         age(gang.created, seen.now),
+        gang.place.would_have if gang.place is not None else "",
         gang.waits_for(wide=wide),
     )

@@ -11,6 +11,7 @@ from planner.model.words import listed
 from webhook.cli.parsers import Subparsers, subcommand
 from webhook.cli.standing_words import add_options, age, look, print_document
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
+from webhook.placement.fair_order import why_before
 from webhook.report import terminal
 
 EPILOG = """examples:
@@ -77,12 +78,23 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding) -> None:
             out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{gated}")
     if gang.answer is not None and gang.state != "admitted":
         _reasons(out, gang)
-    ahead = [f"{other.name} ({other.gpus} GPUs)" for other in seen.queue if other.position < gang.position]
+    if gang.place is not None:
+        out.print(
+            f"  {gang.place.namespace} would have {gang.place.would_have} with it and its gangs before it"
+        )
+    ahead = [_ahead(other, gang) for other in seen.queue if other.position < gang.position]
     if ahead:
         rest_words = f" and {len(ahead) - AHEAD} more" if len(ahead) > AHEAD else ""
         out.print(f"  ahead of it: {', '.join(ahead[:AHEAD])}{rest_words}")
     if gang.position and not seen.leader:
         out.print("  no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
+
+
+def _ahead(other: GangStanding, gang: GangStanding) -> str:
+    """A gang that goes before another, and why."""
+    assert other.place is not None, "it is in the queue"
+    assert gang.place is not None, "it is in the queue"
+    return f"{other.name} ({other.gpus} GPUs; {why_before(other.place, gang.place)})"
 
 
 def _reasons(out: Console, gang: GangStanding) -> None:

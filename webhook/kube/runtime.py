@@ -34,7 +34,7 @@ from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.param_watch import ParamsWatch
 from webhook.kube.state.parameters_watch import ParametersWatch
 from webhook.kube.state.workload_watch import QueueWatch
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
@@ -88,7 +88,7 @@ class ClusterRuntime:
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
-        queue = QueueWatch(api, watch.news.set, watch.priorities)
+        queue = QueueWatch(api, watch.news.set)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
         ledger = KubeLedger(api, commit_seconds, partial(owner_of, api))
         claims = ConfirmingLedger(ledger, partial(_stored, watch, queue))

@@ -30,6 +30,7 @@ from webhook.kube.controller.world import world_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import Gang, gangs_of
+from webhook.placement.fair_order import QueuePlace
 from webhook.policy.engine.model import PolicySet
 from webhook.workloads.annotation_keys import SKIP
 
@@ -49,7 +50,8 @@ class GangStanding:
 
     `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes;
     `gated`: those that wait at Bayplan's gate. `reservation`: what it holds, or is about to where it is
-    `admitted`. `answer`: why it waits, None where it was not planned.
+    `admitted`. `answer`: why it waits, None where it was not planned. `place`: why it stands where it does in
+    the queue.
     """
 
     name: str
@@ -62,6 +64,7 @@ class GangStanding:
     gated: int = 0
     reservation: Reservation | None = None
     answer: Answer | None = None
+    place: QueuePlace | None = None
 
     @property
     def pods(self) -> int:
@@ -102,6 +105,8 @@ class GangStanding:
             "priority": self.priority,
             "created": created,
         }
+        if self.place is not None:
+            entry["namespaceWouldHave"] = {"gpus": self.place.with_it, "of": self.place.total}
         if held is not None:
             domains = [list(domain) for domain in held.domains]
             entry["holds"] = {
@@ -242,7 +247,7 @@ def standings(world: rules.World) -> tuple[GangStanding, ...]:
         if isinstance(action, rules.Admit)
     ]
     waiting = [
-        _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer)
+        _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer, place=action.place)
         for action in actions
         if isinstance(action, rules.WaitAction)
     ]
@@ -274,6 +279,7 @@ def _waiting(
     position: int = 0,
     answer: Answer | None = None,
     reservation: Reservation | None = None,
+    place: QueuePlace | None = None,
 ) -> GangStanding:
     return GangStanding(
         gang.name,
@@ -285,6 +291,7 @@ def _waiting(
         gated=sum(pod.gated for pod in gang.pods),
         reservation=reservation,
         answer=answer,
+        place=place,
     )
 
 

@@ -1,7 +1,8 @@
 """The plan of a workload, and what it writes onto objects: annotations, affinity, taints. Pure.
 
 - `workload_plan`: every gang of a workload planned, or the plan that a pod's gang has already
-- `queue`: gangs that wait are planned before one that is only now applied
+- `queue`: gangs that wait are planned before one that is only now applied, in the `fair_order` of priority,
+  share of the namespace and age
 - `gang_seat`: a pod that arrives for a gang which has its place
 - `stamp`: the plan written as annotations and scheduling gate, and read back
 - `pod_affinity`: the node affinity of a former plan taken away again

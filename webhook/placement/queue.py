@@ -1,8 +1,9 @@
-"""Gangs that wait are served before one that is applied now, if it would take a place from them. Pure.
+"""Who gets a place next, of those that wait and of those that are applied now. Pure.
 
-The rules of the queue, for the controller and for one newcomer alike: gangs are planned in order of priority
-and age, each in what those before it left; for the first that has no place yet, what it would take on the
-emptied cluster is kept free of all that come behind it.
+The rules of the queue, for the controller and for one newcomer alike: gangs are planned in the order of
+`fair_order`, each in what those before it left; for the first that has no place yet, the one that it gets
+first (`planner.planning.first_place`) is kept free of all that come behind it. What takes nothing of that
+delays nobody, and goes ahead.
 """
 
 from __future__ import annotations
@@ -11,16 +12,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup
-from planner.model.priority import PriorityClasses, priority_of
 from planner.model.reservation import Reservation
+from planner.model.words import listed
+from planner.planning.first_place import FirstPlace, first_place
 from planner.planning.plan import plan
-from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, within_limits
+from webhook.placement.fair_order import (
+    NO_RULES,
+    QueuePlace,
+    QueueRules,
+    WaitingGang,
+    in_order,
+    why_before,
+)
+from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, over_limit, within_limits
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 from webhook.workloads.annotation_keys import QUEUED_GATE, namespace_of
@@ -30,16 +39,8 @@ MAX_WAITING_PLANNED = 32
 does not use up the deadline of the call."""
 
 
-PlaceWhenEmpty = Callable[[Snapshot, PodGroup], Reservation | None]
-"""What a gang would take on the emptied cluster: `place_when_empty`, or one that remembers."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingGang:
-    """A gang that waits for a place. `created`: since when, seconds since the epoch."""
-
-    group: PodGroup
-    created: float = 0.0
+MOST_NAMED = 3
+"""Gangs or nodes that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,6 @@ class QueueTurn:
     after: Snapshot
 
 
-def queue_key(classes: PriorityClasses, group: PodGroup, created: float) -> tuple[int, float, str]:
-    """The order of the queue: the higher priority first, then the older, then by name (a total order)."""
-    return (-priority_of(classes, group), created, group.name)
-
-
-def in_order(waiting: Iterable[WaitingGang], classes: PriorityClasses) -> tuple[WaitingGang, ...]:
-    """The queue in its order."""
-    return tuple(sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created)))
-
-
 def foreign_gates(group: PodGroup) -> tuple[str, ...]:
     """The scheduling gates of a gang's pods that others open: until then it cannot run, and holds nothing."""
     gates = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
@@ -69,13 +60,13 @@ def foreign_gates(group: PodGroup) -> tuple[str, ...]:
 
 
 def plan_queue(
-    snapshot: Snapshot, groups: Iterable[PodGroup], when_empty: PlaceWhenEmpty, limits: Limits = no_limits
+    snapshot: Snapshot, groups: Iterable[PodGroup], limits: Limits = no_limits
 ) -> tuple[list[QueueTurn], Snapshot]:
     """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
 
-    What an admitted gang takes is taken from those behind it, and so is what the first gang without a place
-    would take on the emptied cluster: however many small gangs come, it is never delayed by them. Nothing is
-    kept for one that waits for its own namespace's limits.
+    What an admitted gang takes is taken from those behind it, and so is the place that the first gang without
+    one gets first: however many small gangs come, it is never delayed by them. Nothing is kept for a gang
+    beyond what its namespace may hold.
     """
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
@@ -90,11 +81,25 @@ def plan_queue(
         answer, reservation = within_limits(snapshot, group, answer, bounds, place, reservation)
         kept = reservation
         if answer.decision == "queued" and answer.reason != HOLD_LIMIT and not guarded:
-            kept, guarded = when_empty(snapshot, group), True
+            first = first_place(snapshot, group)
+            guarded = first is not None and not over_limit(snapshot, first.reservation, bounds)
+            if first is not None and guarded:
+                kept, answer = first.reservation, replace(answer, message=_with_first(answer.message, first))
         if kept is not None:
             snapshot = snapshot.with_reservation(kept)
         turns.append(QueueTurn(answer, reservation, snapshot))
     return turns, snapshot
+
+
+def _with_first(message: str, first: FirstPlace) -> str:
+    """The message of a gang for which a place is kept, with what must end there."""
+    where = _place_of(first.reservation)
+    if not first.ends:
+        return f"{message} Kept for it: {where}."
+    gang_words = [f"{name} ({gpus} GPUs)" for name, gpus in first.ends[:MOST_NAMED]]
+    rest = len(first.ends) - len(gang_words)
+    rest_words = f" and {rest} more" if rest else ""
+    return f"{message} It gets {where} first, once {', '.join(gang_words)}{rest_words} end there."
 
 
 def plan_in_turn(
@@ -103,8 +108,9 @@ def plan_in_turn(
     waiting: Callable[[], Sequence[WaitingGang]],
     rivals: int = 0,
     limits: Limits = no_limits,
+    rules: QueueRules = NO_RULES,
 ) -> WorkloadPlan:
-    """The plan of a workload's gangs, where those that `waiting` gives are in the queue already, in order.
+    """The plan of a workload's gangs, where those that `waiting` gives are in the queue already.
 
     A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
@@ -113,26 +119,35 @@ def plan_in_turn(
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":
         return straight
-    names = {gang_plan.group.name for gang_plan in straight.placed}
-    classes = snapshot.base.priorities
-    highest = max(priority_of(classes, group) for group in newcomers)
-    ahead = [
-        gang
-        for gang in waiting()
-        if priority_of(classes, gang.group) >= highest
-        and gang.group.name not in names
-        and snapshot.holding(gang.group.name) is None
-    ]
+    ahead, own_place = _ahead(snapshot, newcomers, waiting(), rules)
     if not ahead:
         return straight
     turned = plan_workload(with_waiting_gangs(snapshot, ahead, limits), workload, rivals, own)
     placed = tuple(
-        _behind(before, after, ahead) for before, after in zip(straight.placed, turned.placed, strict=True)
+        _behind(before, after, ahead, own_place)
+        for before, after in zip(straight.placed, turned.placed, strict=True)
     )
     for gang_plan in placed:
         if gang_plan.reservation is not None:
             snapshot = snapshot.with_reservation(gang_plan.reservation)
     return WorkloadPlan(placed, snapshot)
+
+
+def _ahead(
+    snapshot: Snapshot, newcomers: Sequence[PodGroup], waiting: Sequence[WaitingGang], rules: QueueRules
+) -> tuple[list[QueuePlace], QueuePlace]:
+    """The gangs that wait before the last of one object's gangs, and where that one stands.
+
+    An object is planned as a whole, and its gangs may be many: those that could go first by themselves do so
+    when the controller looks at each.
+    """
+    since = {gang.group.name: gang.created for gang in waiting}
+    names = {group.name for group in newcomers}
+    others = (g for g in waiting if g.group.name not in names and snapshot.holding(g.group.name) is None)
+    own = (WaitingGang(group, since.get(group.name, rules.now)) for group in newcomers)
+    queue = in_order(snapshot, [*others, *own], rules)
+    last = max(number for number, place in enumerate(queue) if place.gang.group.name in names)
+    return [place for place in queue[:last] if place.gang.group.name not in names], queue[last]
 
 
 def _until_opened(snapshot: Snapshot, workload: Workload, planned: WorkloadPlan) -> WorkloadPlan:
@@ -160,44 +175,24 @@ def _gated_by_others(gang_plan: GangPlan) -> GangPlan:
 
 
 def with_waiting_gangs(
-    snapshot: Snapshot, ahead: Iterable[WaitingGang], limits: Limits = no_limits
+    snapshot: Snapshot, ahead: Iterable[QueuePlace], limits: Limits = no_limits
 ) -> Snapshot:
     """The snapshot in which waiting gangs hold what must not be taken from them."""
-    groups = (gang.group for gang in islice(ahead, MAX_WAITING_PLANNED))
-    return plan_queue(snapshot, groups, _remembered, limits)[1]
+    groups = (place.gang.group for place in islice(ahead, MAX_WAITING_PLANNED))
+    return plan_queue(snapshot, groups, limits)[1]
 
 
-def place_when_empty(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    """What the gang would take if only DaemonSets' pods were in the cluster."""
-    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
-    return reservation_for(emptied, group, plan(emptied, group))
-
-
-_Asked = tuple[str, str, str, str]
-
-_WHEN_EMPTY: DerivedSection[_Asked, Reservation | None] = DerivedSection(
-    "reservations when empty", max_keys=1
-)
-"""By what is asked, for the nodes as they are. Only the first queued gang is asked for, so one is enough."""
-
-
-def _remembered(snapshot: Snapshot, group: PodGroup) -> Reservation | None:
-    """`place_when_empty`, worked out once for the gang at the head: newcomers ask again and again.
-
-    Kept with the snapshot's base, so that a change of any node forgets it.
-    """
-    key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
-    return snapshot.base.derived.get(_WHEN_EMPTY, key, lambda: place_when_empty(snapshot, group))
-
-
-def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> GangPlan:
+def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[QueuePlace], own: QueuePlace) -> GangPlan:
     """The plan of one gang; where only the queue keeps it from a place, the answer says so."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
-    first = ahead[0].group.name
+    first = ahead[0]
     others = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
     where = "/".join(before.answer.domain) or "the free nodes"
-    message = f"would fit in {where}, which is kept for those that wait already: {first}{others}"
+    message = (
+        f"would fit in {where}, which is kept for those that wait already: {first.gang.group.name} "
+        f"({why_before(first, own)}){others}"
+    )
     answer = Answer(
         gang=before.answer.gang,
         decision="queued",
@@ -208,3 +203,9 @@ def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[WaitingGang]) -> 
         attempts=after.answer.attempts,
     )
     return GangPlan(before.group, answer)
+
+
+def _place_of(reservation: Reservation) -> str:
+    """A place in words: its domain, or its nodes."""
+    nodes = sorted({assigned.node for assigned in reservation.assignments}, key=natural)
+    return "/".join(reservation.domain) or listed(nodes, MOST_NAMED)

@@ -276,7 +276,7 @@ class Service:
                 snapshot, unread = self.in_flight.over(current.with_book(book), read)
             policies, environment = self.surroundings()
             rivals = len(unread) + RIVALS_BY_LOSS * lost
-            environment = replace(environment, rivals=rivals, late=late)
+            environment = replace(environment, rivals=rivals, late=late, now=self.clock())
             worked = time.thread_time()
             decision = decide(request, policies, snapshot, phase, environment)
             call.worked += time.thread_time() - worked

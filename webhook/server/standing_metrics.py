@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Gauge
 
 from planner.cluster.snapshot import Snapshot
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 
 AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older", float("inf")))
 """Each age that is told and the seconds below which it is that one."""

@@ -16,12 +16,12 @@ from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings
+from webhook.admission.settings import Settings, queue_rules
 from webhook.files.reader import Document, documents
 from webhook.kube.controller.reconcile import World
 from webhook.kube.standing import ClusterStanding, GangStanding, standings
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
-from webhook.placement.queue import queue_key
+from webhook.placement.fair_order import QueueRules, WaitingGang, in_order
 from webhook.placement.workload_plan import GangPlan
 from webhook.server.cluster_files import objects_in, read_cluster_documents, stamps
 from webhook.ui.document import MAX_DECISIONS
@@ -89,7 +89,8 @@ class FileSource:
         snapshot = around.settings("").of(snapshot)
         gangs = standings(world_of_files(snapshot, around, read, now))
         applied = self.apply(snapshot, around, now)
-        standing = with_plans(ClusterStanding(snapshot, gangs, "", (), now), applied.plans)
+        rules = queue_rules(around.settings, now)
+        standing = with_plans(ClusterStanding(snapshot, gangs, "", (), now), applied.plans, rules)
         before = self._last.standing.gangs if self._last is not None else ()
         for entry in (*news_of(before, standing.gangs, now), *applied.decisions):
             self._decisions.setdefault(entry.id, entry)  # what is decided again as before is no news
@@ -136,6 +137,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
             {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}
         ),
         limits=lambda namespace: around.settings(namespace).holds,
+        rules=queue_rules(around.settings, now),
     )
 
 
@@ -161,7 +163,7 @@ def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
     return lambda group: around.settings(group.name.partition("/")[0]).reserve.of(group)
 
 
-def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan]) -> ClusterStanding:
+def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan], rules: QueueRules) -> ClusterStanding:
     """With gangs that were just applied: those that got a place hold it, the others stand in the queue."""
     snapshot, classes = standing.snapshot, standing.snapshot.base.priorities
     newcomers = {plan.group.name: plan for plan in plans}
@@ -175,11 +177,15 @@ def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan]) -> ClusterS
             held.append(replace(gang, state="starting", reservation=plan.reservation, answer=None))
         elif plan.answer.decision == "queued":
             waiting.append(gang)
-    waiting.sort(
-        key=lambda gang: queue_key(classes, gang.group, gang.created) if gang.group else (0, 0.0, "")
+    by_name = {gang.name: gang for gang in waiting}
+    queue = in_order(
+        snapshot, (WaitingGang(gang.group, gang.created) for gang in waiting if gang.group), rules
     )
     gangs = (
         *sorted(held, key=lambda gang: gang.name),
-        *(replace(gang, position=place) for place, gang in enumerate(waiting, 1)),
+        *(
+            replace(by_name[place.gang.group.name], position=position, place=place)
+            for position, place in enumerate(queue, 1)
+        ),
     )
     return replace(standing, snapshot=snapshot, gangs=gangs)

@@ -69,9 +69,9 @@ def test_a_plan_that_nobody_reads_is_made_after_the_mutating_policies(
     planned: list[str] = []
     plan_in_turn = plan_step.plan_in_turn
 
-    def counted(snapshot: Any, workload: Any, waiting: Any, rivals: int, limits: Any) -> Any:
+    def counted(snapshot: Any, workload: Any, *around: Any) -> Any:
         planned.append(str(workload.gangs[0].gpus))
-        return plan_in_turn(snapshot, workload, waiting, rivals, limits)
+        return plan_in_turn(snapshot, workload, *around)
 
     monkeypatch.setattr(plan_step, "plan_in_turn", counted)
     mutate(mutating(MORE_GPUS, name="raises", api=OURS))

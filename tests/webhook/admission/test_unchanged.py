@@ -16,7 +16,7 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 from webhook.policy import load
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object

@@ -10,8 +10,9 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from planner.model.settings import Quota
 from tests.builders import cluster, gang
+from webhook.placement.fair_order import WaitingGang
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
-from webhook.placement.queue import WaitingGang, plan_in_turn, plan_queue
+from webhook.placement.queue import plan_in_turn, plan_queue
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
 
@@ -128,7 +129,7 @@ def test_a_parameter_caps_what_is_held_for_each_gpu_in_use() -> None:
 def test_for_a_gang_over_its_limit_nothing_is_kept_free() -> None:
     """At the head of the queue it would guard a rack that it may not have; those behind it are let in."""
     snapshot = planned(with_quota(cluster(RACKS), 16), job("first")).snapshot
-    turns, _ = plan_queue(snapshot, [job("second"), job("other", space="others")], lambda *_: None)
+    turns, _ = plan_queue(snapshot, [job("second"), job("other", space="others")])
     assert [turn.answer.decision for turn in turns] == ["queued", "admitted"]
 
 

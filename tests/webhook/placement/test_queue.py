@@ -10,7 +10,8 @@ from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang, of_class, with_classes
-from webhook.placement.queue import WaitingGang, in_order, plan_in_turn
+from webhook.placement.fair_order import WaitingGang, in_order
+from webhook.placement.queue import plan_in_turn
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import Workload
 
@@ -20,10 +21,11 @@ RACKS = """
 """
 
 
-def full(*free: str) -> Snapshot:
+def full(*free: str, racks: str = RACKS) -> Snapshot:
     """Two racks of two nodes, in use but for the nodes that are named."""
-    busy = [n for n in "abcd" if n not in free]
-    drawn = cluster(RACKS, pods=[BoundPod(f"x/{n}", n, amounts(gpu=8)) for n in busy])
+    drawn = cluster(racks)
+    busy = [name for name in drawn.nodes if name not in free]
+    drawn = cluster(racks, pods=[BoundPod(f"x/{name}", name, amounts(gpu=8)) for name in busy])
     return with_classes(drawn, high=5, higher=9)
 
 
@@ -42,12 +44,9 @@ def waits(name: str, pods: int, of: str = "", created: float = 0.0) -> WaitingGa
     return WaitingGang(of_class(gang(pods, name=f"team/Job/{name}", required="rack"), of), created)
 
 
-CLASSES = with_classes(cluster(RACKS), high=5, higher=9).base.priorities
-
-
 def told(*waiting: WaitingGang) -> Callable[[], Sequence[WaitingGang]]:
     """The queue, as a replica tells it."""
-    return lambda: in_order(waiting, CLASSES)
+    return lambda: waiting
 
 
 def nodes(found: WorkloadPlan) -> list[str]:
@@ -60,8 +59,8 @@ def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
     found = plan_in_turn(full("a", "b"), newcomer(), told(waits("old", 2)))
     (placed,) = found.placed
     assert (placed.answer.decision, placed.answer.reason) == ("queued", "BehindOthers")
-    assert (
-        placed.answer.message == "would fit in r1/a, which is kept for those that wait already: team/Job/old"
+    assert placed.answer.message == (
+        "would fit in r1/a, which is kept for those that wait already: team/Job/old (applied before)"
     )
     assert placed.reservation is None
 
@@ -85,8 +84,10 @@ def test_the_first_that_waits_is_never_delayed() -> None:
 
 
 def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
-    """The waiting gang will have the first rack; the free node is in the second one."""
-    assert nodes(plan_in_turn(full("d"), newcomer(), told(waits("old", 2)))) == ["d"]
+    """The waiting gang will have the first rack, where one node is in its way; there is a free node in the
+    second one, where two are."""
+    racks = full("a", "b", "d", racks="r1: a b c \n r2: d e f")
+    assert nodes(plan_in_turn(racks, newcomer(), told(waits("old", 3)))) == ["d"]
 
 
 def test_a_higher_priority_waits_for_nobody_below_it() -> None:
@@ -136,8 +137,6 @@ def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
 
 def test_the_queue_is_by_priority_then_age_then_name() -> None:
     """As the controller's."""
-    queue = in_order(
-        [waits("b", 1, "", 2.0), waits("a", 1, "", 2.0), waits("c", 1, "", 1.0), waits("d", 1, "high", 9.0)],
-        CLASSES,
-    )
-    assert [one.group.name[-1] for one in queue] == ["d", "c", "a", "b"]
+    ages = {"b": 2.0, "a": 2.0, "c": 1.0}
+    waiting = [*(waits(name, 1, "", age) for name, age in ages.items()), waits("d", 1, "high", 9.0)]
+    assert [place.gang.group.name[-1] for place in in_order(full(), waiting)] == ["d", "c", "a", "b"]

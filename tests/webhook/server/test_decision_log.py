@@ -16,7 +16,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 from tests.webhook.calls import Serve, example, review
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 from webhook.server.metrics import metrics
 from webhook.server.standing_metrics import AGES, Standing, age_of
 

@@ -206,7 +206,7 @@ class Controller:
             case rules.Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
-            case rules.WaitAction(gang, position, of, answer):
+            case rules.WaitAction(gang, position, of, answer, _):
                 if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")

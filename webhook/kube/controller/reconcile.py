@@ -32,6 +32,7 @@ from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
+from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.hold import is_used, stands
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
@@ -40,7 +41,7 @@ from webhook.placement.pod_affinity import (
     terms_of_reservation,
     without_placement_affinity,
 )
-from webhook.placement.queue import place_when_empty, plan_queue, queue_key
+from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
 
@@ -63,7 +64,7 @@ class World:
     `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
     `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
     `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
-    `limits`: what the gangs of a namespace may hold.
+    `limits`: what the gangs of a namespace may hold. `rules`: those of the queue's order.
     """
 
     snapshot: Snapshot
@@ -78,6 +79,7 @@ class World:
     idle: frozenset[str] = frozenset()
     patience: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = no_limits
+    rules: QueueRules = NO_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,14 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class WaitAction:
-    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time."""
+    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time.
+    `place`: why it stands there."""
 
     gang: Gang
     position: int
     of: int
     answer: Answer | None
+    place: QueuePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,7 @@ def reconcile(world: World) -> list[Action]:
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
     ]
     waiting = [gang for gang in left if gang.waits]
-    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting], world.limits)
+    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting], world.limits, world.rules)
 
 
 def bereft(world: World) -> frozenset[str]:
@@ -305,19 +309,22 @@ def unused(world: World) -> dict[str, float]:
     return since
 
 
-def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits) -> list[Action]:
+def queue(
+    snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
+) -> list[Action]:
     """Who of those that wait is let in, and the position of the others."""
-    classes = snapshot.base.priorities
-    ordered = sorted(waiting, key=lambda gang: queue_key(classes, gang.group, gang.created))
-    planned = ordered[:MAX_PLANNED]
-    turns, _ = plan_queue(snapshot, (gang.group for gang in planned), place_when_empty, limits)
+    ready = {gang.name: gang for gang in waiting}
+    places = in_order(snapshot, (WaitingGang(gang.group, gang.created) for gang in ready.values()), rules)
+    ordered = [(ready[place.gang.group.name], place) for place in places]
+    planned, behind = ordered[:MAX_PLANNED], ordered[MAX_PLANNED:]
+    turns, _ = plan_queue(snapshot, (gang.group for gang, _ in planned), limits)
     admits: list[Action] = []
-    left: list[tuple[Gang, Answer | None]] = []
-    short = short_of_place((gang.group, turn.answer) for gang, turn in zip(planned, turns, strict=True))
-    short |= {gang.group.joint for gang in ordered[MAX_PLANNED:]}
-    for gang, turn in zip(planned, turns, strict=True):
+    left: list[tuple[Gang, QueuePlace, Answer | None]] = []
+    short = short_of_place((gang.group, turn.answer) for (gang, _), turn in zip(planned, turns, strict=True))
+    short |= {gang.group.joint for gang, _ in behind}
+    for (gang, place), turn in zip(planned, turns, strict=True):
         if turn.answer.decision == "admitted" and gang.group.joint and gang.group.joint in short:
-            left.append((gang, None))
+            left.append((gang, place, None))
         elif turn.answer.decision == "admitted":
             taken = turn.reservation
             room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
@@ -325,9 +332,12 @@ def queue(snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limit
         elif turn.answer.grows and (gated := tuple(pod for pod in gang.pods if pod.gated)):
             admits.append(LetIn(gang, None, gated))  # no autoscaler adds a node for a gated pod
         else:
-            left.append((gang, turn.answer))
-    left += [(gang, None) for gang in ordered[MAX_PLANNED:]]
-    waits = (WaitAction(gang, place, len(left), answer) for place, (gang, answer) in enumerate(left, 1))
+            left.append((gang, place, turn.answer))
+    left += [(gang, place, None) for gang, place in behind]
+    waits = (
+        WaitAction(gang, position, len(left), answer, place)
+        for position, (gang, place, answer) in enumerate(left, 1)
+    )
     return [*admits, *waits]
 
 

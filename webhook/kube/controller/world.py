@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Book
+from webhook.admission.settings import queue_rules
 from webhook.kube.controller.reconcile import World
 from webhook.kube.state.gangs import WATCHED
 from webhook.kube.state.workload_watch import QueueWatch
@@ -48,4 +49,5 @@ def world_of(
         observed=observed(namespaces),
         limits=lambda namespace: settings(namespace).holds,
         patience={name: float(settings(name).unbound_seconds) for name in dict.fromkeys(namespaces)},
+        rules=queue_rules(settings, now),
     )

@@ -24,7 +24,6 @@ from planner.manifests.settings import SCHEDULER_CONFIGS
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod
-from planner.model.priority import PriorityClasses
 from planner.model.reservation import Reservation
 from webhook.admission.environment import Environment, pod_groups
 from webhook.functions.device_selectors import read_cluster
@@ -179,10 +178,6 @@ class ClusterWatch(Watches):
             return None
         with self._lock:
             return self._picture.snapshot()
-
-    def priorities(self) -> PriorityClasses:
-        """The PriorityClasses that the picture was last described with. Safe in any thread."""
-        return self._static.priorities
 
     def _described(self) -> Infrastructure:
         """Topologies, hardware and limits as they are told now."""

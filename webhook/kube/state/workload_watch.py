@@ -14,14 +14,13 @@ from itertools import chain
 
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup
-from planner.model.priority import NO_CLASSES, PriorityClasses
 from webhook.admission.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
 from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
-from webhook.placement.queue import WaitingGang, in_order
+from webhook.placement.fair_order import WaitingGang
 from webhook.workloads import WorkloadKind
 from webhook.workloads.annotation_keys import POD_GANGS
 
@@ -34,18 +33,11 @@ MAX_OWNERS = 8
 
 
 class QueueWatch(Watches):
-    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed;
-    `priorities` gives the PriorityClasses now."""
+    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
 
-    def __init__(
-        self,
-        api: Api,
-        stirred: Callable[[], None],
-        priorities: Callable[[], PriorityClasses] = lambda: NO_CLASSES,
-    ) -> None:
+    def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
         self._api = api
         self._stirred = stirred
-        self._priorities = priorities
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
         """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
@@ -59,8 +51,8 @@ class QueueWatch(Watches):
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
         """Gives the settings now, by namespace: stored gangs are read with what they hold by default."""
         self._changes = 0
-        self._last_queue: tuple[int, PriorityClasses, tuple[WaitingGang, ...]] = (-1, NO_CLASSES, ())
-        """The queue, and after how many changes and with which classes it was worked out."""
+        self._last_queue: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
+        """The queue, and after how many changes it was worked out."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
             for row, store in zip(WATCHED, self._works, strict=True)
@@ -87,16 +79,15 @@ class QueueWatch(Watches):
         self._changed("")
 
     def queue(self) -> tuple[WaitingGang, ...]:
-        """Who waits, in order; whether one holds a place by now the book knows. Safe in any thread."""
-        changes, classes, (change, known_classes, queue) = self._changes, self._priorities(), self._last_queue
-        if (change, known_classes) != (changes, classes):
-            waiting = (
+        """Who waits, in no order; whether one holds a place by now the book knows. Safe in any thread."""
+        changes, (change, queue) = self._changes, self._last_queue
+        if change != changes:
+            queue = tuple(
                 WaitingGang(gang.group, gang.created)
                 for gang in gangs_of(self.works(), self.unbound()).values()
                 if gang.waits
             )
-            queue = in_order(waiting, classes)
-            self._last_queue = changes, classes, queue
+            self._last_queue = changes, queue
         return queue
 
     def skips(self, owner: str) -> bool:

@@ -1,0 +1,154 @@
+"""The place that a gang which has none now gets first: where the least must end for it.
+
+    r1: ## .#  (# a GPU in use)      a gang of two nodes in one rack: in r1 three GPUs are in its way, in r2
+    r2: .. #.                        one, so it waits for r2, and what it would take there is kept for it
+
+Whoever takes nothing of that place delays the gang by nothing: once what is in the way there has ended, it
+fits with or without the newcomer. That is backfilling with one reservation (EASY: Lifka 1995), without run
+times, which nobody states: instead of when, it is told what has to end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import islice
+
+from planner.cluster.namespace_gpus import contested_gpus, gpus_by_node, gpus_of_node
+from planner.cluster.plan_cache import DerivedSection
+from planner.cluster.snapshot import Snapshot
+from planner.model.natural_order import natural
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.model.topology import ROOT
+from planner.planning.plan import plan
+from planner.planning.replay import fingerprint
+from planner.planning.reservation import reservation_for
+from planner.request.resolve import resolve
+from planner.request.topology_request import TopologyRequest
+
+MAX_TRIED = 4
+"""Domains that are tried, in each one or two plans. GPUs tell nearly always which one it is; memory or taints
+may rule out a few. Beyond that the place on the emptied cluster is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstPlace:
+    """What a gang would take. `gpus`: how many are in the way there at least; `ends`: the gangs that must end
+    for it (or pods without any, NAMESPACE/NAME), with the GPUs that they have there."""
+
+    reservation: Reservation
+    gpus: int = 0
+    ends: tuple[tuple[str, int], ...] = ()
+
+
+def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
+    """The place of a gang that is queued in this snapshot; None where it has none even once all has ended.
+
+    Worked out once for a moment: each plan of a request asks again.
+    """
+    key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
+    return snapshot.derived.get(_FIRST_PLACES, key, lambda: _first_place(snapshot, group))
+
+
+_FIRST_PLACES: DerivedSection[tuple[str, str, str, str], FirstPlace | None] = DerivedSection(
+    "first places", max_keys=1
+)
+"""By what is asked. Only the first queued gang is asked for, so one is enough."""
+
+
+def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
+    scopes = (
+        scope for request in resolve(snapshot, group).requests for scope in _scopes(snapshot, group, request)
+    )
+    for scope in islice(sorted(scopes, key=lambda scope: scope.key), MAX_TRIED):
+        for nodes in filter(None, (scope.to_clear, scope.nodes)):
+            reservation = _once_ended(snapshot, group, nodes)
+            if reservation is not None:
+                return FirstPlace(reservation, scope.in_the_way, _ends(snapshot, reservation, nodes))
+    emptied = replace(snapshot, pods=tuple(pod for pod in snapshot.pods if pod.daemon), reservations=())
+    reservation = reservation_for(emptied, group, plan(emptied, group))
+    return None if reservation is None else FirstPlace(reservation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A domain in which the gang may be. `in_the_way`: GPUs in use that must end there at least, on the nodes
+    `to_clear`; `busy`: all GPUs in use; `nodes`: all nodes, none for a whole topology."""
+
+    in_the_way: int
+    busy: int
+    name: str
+    to_clear: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return self.in_the_way, self.busy, natural(self.name)
+
+
+def _scopes(snapshot: Snapshot, group: PodGroup, request: TopologyRequest) -> Iterator[_Scope]:
+    """The domains of the required level, or the whole topology, that have GPUs enough."""
+    tree = snapshot.base.trees[request.topology.name]
+    contested, taken = contested_gpus(snapshot, group), gpus_by_node(snapshot)
+    anywhere = request.required == ROOT
+    for branch in (tree.root,) if anywhere else tree.levels[request.required]:
+        names = tuple(tree.names(branch))
+        totals = {name: gpus_of_node(snapshot, snapshot.nodes[name], contested) for name in names}
+        free = {name: total - sum(taken.get(name, {}).values()) for name, total in totals.items() if total}
+        seats = _cheapest_seats(group, totals, free)
+        if seats is not None:
+            busy = sum(totals[name] - free[name] for name in free)
+            yield _Scope(seats[0], busy, "/".join(branch.path), seats[1], () if anywhere else names)
+
+
+def _cheapest_seats(
+    group: PodGroup, totals: Mapping[str, int], free: Mapping[str, int]
+) -> tuple[int, tuple[str, ...]] | None:
+    """How many GPUs must end so that the gang's pods find theirs, and the nodes on which these are; None
+    where there are too few. `totals` and `free`: by node all GPUs, and those that nobody has (below 0 where
+    more is promised than there is)."""
+    left, unused = dict(totals), dict(free)
+    in_the_way, nodes = 0, dict[str, bool]()
+    for part in sorted(group.pod_sets, key=lambda part: -part.shape.gpus):
+        size = part.shape.gpus
+        if not size:
+            continue
+        rows = [(size - unused[name], place, name) for place, name in enumerate(unused) if left[name] >= size]
+        heap = [(max(0, missing), place, name) for missing, place, name in rows]
+        heapify(heap)
+        for _ in range(part.count):
+            if not heap:
+                return None
+            missing, place, name = heappop(heap)
+            in_the_way += missing
+            if missing:
+                nodes[name] = True
+            left[name] -= size
+            unused[name] = max(0, unused[name] - size)
+            if left[name] >= size:
+                heappush(heap, (max(0, size - unused[name]), place, name))
+    return in_the_way, tuple(nodes)
+
+
+def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
+    """What the gang takes once all that is on these nodes has ended, pods of DaemonSets aside."""
+    ended = snapshot
+    for name in nodes:
+        for held, _ in ended.holds.on(name):
+            ended = ended.ended(held.gang)
+        for pod in ended.bound.on(name):
+            if not pod.daemon:
+                ended = ended.without_pod(pod)
+    return reservation_for(ended, group, plan(ended, group))
+
+
+def _ends(snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Who has GPUs on the nodes of a place, those with the most first, among the nodes on which all ends."""
+    taken = gpus_by_node(snapshot)
+    gpus: Counter[str] = Counter()
+    for name in reservation.touched.intersection(nodes):
+        gpus.update(taken.get(name, {}))
+    return tuple(sorted(gpus.items(), key=lambda item: (-item[1], natural(item[0]))))
