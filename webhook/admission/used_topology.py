@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 from webhook.wire.request import AdmissionRequest
 
 GROUPS = ("kai.scheduler", "kueue.x-k8s.io", "bayplan.dev")

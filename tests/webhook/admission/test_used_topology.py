@@ -13,7 +13,7 @@ from tests.webhook.admission.test_unchanged import HALL, asked, holding
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
-from webhook.placement.queue import WaitingGang
+from webhook.placement.fair_order import WaitingGang
 from webhook.wire.request import from_object
 
 BLOCK, RACK, HOST = HALL.topologies[0].levels
