@@ -15,9 +15,11 @@ from planner.model.reservation import Reservation
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationRelease, Reserve, releasing
+from webhook.admission.settings import queue_rules
 from webhook.journal.entries import Answered, JournalEntry, answered
+from webhook.placement.fair_order import WaitingGang, in_order
 from webhook.placement.hold import hold_of
-from webhook.placement.queue import WaitingGang, in_order, place_when_empty, plan_queue
+from webhook.placement.queue import plan_queue
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.options import MODE
@@ -50,7 +52,7 @@ class Replay:
         if entry.phase == "validate":
             self._claimed(entry.claims, request)
             return None
-        decision = decide(request, self.policies, self.snapshot, "mutate", self._environment())
+        decision = decide(request, self.policies, self.snapshot, "mutate", self._environment(entry.time))
         if decision.mode == "enforce" and decision.response.allowed and not request.dry_run:
             self._carried_out(decision, entry)
         return answered(decision)
@@ -75,8 +77,9 @@ class Replay:
         for name in names:
             snapshot = snapshot.without(name)
         self.snapshot = snapshot
-        queue = in_order(self.waiting.values(), snapshot.base.priorities)
-        turns, _ = plan_queue(snapshot, (gang.group for gang in queue), place_when_empty)
+        rules = queue_rules(self.environment.settings, now)
+        queue = [place.gang for place in in_order(snapshot, self.waiting.values(), rules)]
+        turns, _ = plan_queue(snapshot, (gang.group for gang in queue))
         for gang, turn in zip(queue, turns, strict=True):
             if turn.reservation is not None:
                 self._hold(replace(turn.reservation, created=now, state="claimed"))
@@ -104,11 +107,11 @@ class Replay:
         }
         return replace(request, namespace_object=space)
 
-    def _environment(self) -> Environment:
+    def _environment(self, now: float) -> Environment:
         if self.snapshot is None or not self.waiting:
             return self.environment
-        queue = in_order(self.waiting.values(), self.snapshot.base.priorities)
-        return replace(self.environment, waiting=lambda: queue)
+        waiting = tuple(self.waiting.values())
+        return replace(self.environment, waiting=lambda: waiting, now=now)
 
     def _carried_out(self, decision: Decision, entry: JournalEntry) -> None:
         """Hold what the decision reserves, claimed at once where the object is known to be stored."""
