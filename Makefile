@@ -60,7 +60,7 @@ e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
 	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E_FLAGS) tests/e2e
 
-browser: .venv/.ready ## the HTML report in Chromium (installed by apt once): widths, themes, contrast, axe-core
+browser: .venv/.ready ## HTML report and live page in Chromium (installed by apt once): widths, themes, contrast, axe-core
 	@BAYPLAN_BROWSER=$$(.ci/build-browser) || exit 1; export BAYPLAN_BROWSER; $(BIN)/python -m pytest tests/browser
 
 monitoring: .venv/.ready ## the alerts and the dashboard, with Debian's Prometheus and promtool (fetched by apt once)

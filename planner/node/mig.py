@@ -179,6 +179,26 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
     return used
 
 
+def geometry(board: Board, wanted: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+    """The sets of slices, one a GPU, with which the fewest GPUs hold what is wanted, each as full as these
+    profiles can make it. Raises `KeyError` for a profile that the board does not know.
+    """
+    left = {name: count for name, count in sorted(wanted.items()) if count > 0}
+    unknown = next((name for name in left if name not in board.profiles), None)
+    if unknown is not None:
+        raise KeyError(unknown)
+    names, result = tuple(left), []
+    while any(left.values()):
+        fewest = gpus_needed(board, left) or 0
+        for counts in _largest_sets(board.name, names):
+            rest = {name: max(0, left[name] - count) for name, count in zip(names, counts, strict=True)}
+            if (gpus_needed(board, rest) or 0) == fewest - 1:
+                result.append({name: n for name, n in zip(names, counts, strict=True) if n})
+                left = rest
+                break
+    return tuple(result)
+
+
 @lru_cache(maxsize=1024)
 def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
     """The maximal sets of these profiles on one GPU: none can be added to."""

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import shutil
+import struct
 import subprocess
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
 TOOLS = os.environ.get("BAYPLAN_BROWSER", "")
 pytestmark = pytest.mark.skipif(not TOOLS, reason="needs Chromium: run `make browser`")
 
+ROOT = Path(__file__).parents[2]
 WIDTHS, THEMES, PAGES = (360, 800, 1440), ("light", "dark"), ("plain", "chosen")
 KEY = "key-of-the-tests"
 HOSTILE = (
@@ -256,6 +258,23 @@ def test_who_has_no_token_is_asked_for_it_and_keeps_it_in_the_tab(tmp_path: Path
     with served(pictures_of(two_tenants())) as url:
         seen = watch(tmp_path, "login", url.partition("#")[0], token=KEY)
     assert all("it has the key" in asked for asked in seen["asked"])
+
+
+def test_the_picture_in_the_readme_is_small_and_can_be_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the four manifests of these tests; with `BAYPLAN_SHOTS` it is taken into that folder."""
+    file = Path(os.environ.get("BAYPLAN_SHOTS", "") or tmp_path) / "ui.png"
+    monkeypatch.chdir(ROOT)
+    cluster, *jobs = (os.path.relpath(path, ROOT) for path in (SUPERPOD, *JOBS))
+    with served(source([cluster], *jobs).pictures()) as url:
+        order = {"gang": "research/Job/pretrain-medium", "ready": "bay-gangs tbody tr", "file": str(file)}
+        watch(tmp_path, "picture", url, **order)
+    for picture in (file, ROOT / "docs" / "ui.png"):
+        data = picture.read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert len(data) < 150_000
+        assert struct.unpack(">II", data[16:24]) == (1280, 720)
 
 
 def large() -> tuple[Document, Document]:

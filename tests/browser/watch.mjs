@@ -13,7 +13,7 @@ const order = JSON.parse(readFileSync(orderFile, "utf8"));
 const PATIENCE = 60_000; // ms for what must come some time, however busy the machine is
 
 const browser = await chromium.launch({ executablePath: order.chromium, args: ["--no-sandbox"] });
-process.stdout.write(JSON.stringify(await { looks, use, live, login, speed }[order.task]()));
+process.stdout.write(JSON.stringify(await { looks, picture, use, live, login, speed }[order.task]()));
 await browser.close();
 
 async function open(bypassCSP) {
@@ -48,6 +48,19 @@ async function looks() {
     }
   }
   return seen;
+}
+
+/** The picture of README: the page as it is, with a gang chosen. */
+async function picture() {
+  const { tab } = await open(false);
+  await tab.setViewportSize({ width: 1280, height: 720 });
+  await tab.emulateMedia({ colorScheme: "light" });
+  await tab.evaluate((gang) => (location.hash = `#gang=${encodeURIComponent(gang)}`), order.gang);
+  await tab.waitForFunction(() => document.querySelector("bay-detail .facts"));
+  await tab.waitForFunction(() => ![...document.querySelectorAll("bay-detail dd")].some((e) => e.innerText === "…"));
+  await tab.evaluate(() => document.activeElement.blur());
+  await tab.screenshot({ path: order.file });
+  return {};
 }
 
 /** From a gang to its rack and back, by the mouse and by the keyboard; what search leaves. */

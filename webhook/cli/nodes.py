@@ -16,20 +16,23 @@ from planner.manifests.node_checks.finding import NodeFinding
 from planner.manifests.node_checks.gpu_matrix import read_matrix
 from planner.manifests.node_checks.kubelet import Drift, advised, drift
 from planner.manifests.node_checks.labels import check_labels
+from planner.manifests.node_checks.mig_plan import plan_mig
 from planner.model.errors import InputError, Where
-from planner.model.resources import GPU
+from planner.model.resources import GPU, MIG_CONFIG_LABEL
 from webhook.cli import inputs
 from webhook.cli.parsers import Subparsers, subcommand, verb
 from webhook.files.reader import objects
 from webhook.kube.node_objects import NodeObjects, node_objects
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, document
+from webhook.workloads import read
 
 EPILOG = """examples:
   bayplan nodes check
   bayplan nodes check -c cluster/ --print labels | sh
   bayplan nodes check --kubelet-config gpu-1=configz.json --print kubelet
   bayplan nodes check --topology-matrix gpu-1=topo.txt
+  bayplan nodes mig -c cluster/ -f inference.yaml
 
 A kubelet's configuration is its config file, or what this prints:
   kubectl get --raw /api/v1/nodes/NODE/proxy/configz
@@ -42,14 +45,13 @@ exit status: 0 nothing to mend, 1 something is, 2 bad input or usage
 
 
 def add_parser(subparsers: Subparsers) -> None:
-    """Add `nodes` with its verb."""
+    """Add `nodes` with its verbs."""
     parser = subcommand(
         subparsers, "nodes", description="Look at the node side that plans rest on.", epilog=EPILOG
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     check = verb(verbs, "check", "what is missing or contradicts itself, and what mends it", EPILOG)
-    inputs.add_cluster(check, required=False)
-    check.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    _add_cluster(check)
     for option, metavar, help_text in (
         ("--kubelet-config", "[NODE=]FILE", "the kubelet's configuration on a node"),
         ("--topology-matrix", "[NODE=]FILE", "the output of `nvidia-smi topo -m` on a node"),
@@ -60,13 +62,47 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     check.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     check.set_defaults(run=run)
+    cut = verb(verbs, "mig", "how to cut the GPUs of idle nodes into the MIG slices that wait", EPILOG)
+    _add_cluster(cut)
+    inputs.add_manifests(cut, required=False)
+    cut.set_defaults(run=run_mig)
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    inputs.add_cluster(parser, required=False)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+
+
+def run_mig(args: argparse.Namespace) -> int:
+    """Print a configuration of MIG manager, with the labels that choose it. Raises `InputError`."""
+    seen = _seen(args)
+    gangs = list(seen.waiting)
+    if args.filename:
+        gangs = [group for item in inputs.manifests(args.filename) for group in read(item.value).gangs]
+    plan = plan_mig(seen.snapshot, gangs)
+    for words in plan.unplaced:
+        inputs.note(words)
+    for name, config in plan.by_node.items():
+        label = f"{MIG_CONFIG_LABEL}={config}"
+        sys.stdout.write(f"# {shlex.join(['kubectl', 'label', 'node', name, '--overwrite', label])}\n")
+    if plan.configs:
+        sys.stdout.write(as_yaml({"version": "v1", "mig-configs": dict(plan.configs)}))
+    elif not plan.unplaced:
+        inputs.note("nobody waits for MIG slices")
+    return int(bool(plan.unplaced))
+
+
+def _seen(args: argparse.Namespace) -> NodeObjects:
+    """Raises `InputError` for a cluster that cannot be read."""
+    seen = _from_files(args.cluster) if args.cluster else asyncio.run(node_objects(args.kubeconfig))
+    for unread in seen.unread:
+        inputs.note(f"not read, for want of the right to list it: {unread}")
+    return seen
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what is to be mended. Raises `InputError` for what cannot be read, or an unknown node."""
-    seen = _from_files(args.cluster) if args.cluster else asyncio.run(node_objects(args.kubeconfig))
-    for unread in seen.unread:
-        inputs.note(f"not read, for want of the right to list it: {unread}")
+    seen = _seen(args)
     findings = [*check_labels(seen.snapshot, seen.objects), *_of_matrices(args.topology_matrix, seen)]
     configs = _configs(args.kubelet_config, seen)
     advice = {name: _advice(seen, name, configs.get(name, {})) for name in _aligned(seen, configs)}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from webhook.report.printable import printable
 
 _UNCUT = 100_000  # columns: a file or a pipe has no width, so nothing is folded
 
@@ -22,11 +24,19 @@ WIDEST = 120
 """Columns of text on a wide terminal: longer lines are hard to read."""
 
 
+class PlainConsole(Console):
+    """A console that shows texts as they are: what could steer the terminal becomes U+FFFD."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text, ready to be printed."""
+        return super().render_str(printable(text), **options)
+
+
 def console(out: TextIO | None = None) -> Console:
     """A console on `out` (standard output); colour only on a terminal, and never markup from data."""
     out = out or sys.stdout
     width = None if out.isatty() else _UNCUT
-    return Console(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return PlainConsole(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def width(console: Console) -> int:
@@ -52,5 +62,5 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     return table

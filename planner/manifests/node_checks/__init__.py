@@ -4,6 +4,7 @@
 - `labels`: levels, cliques, GPU feature discovery, NodeFeatures and ResourceSlices held against each other
 - `gpu_matrix`: what `nvidia-smi topo -m` says of a node's GPUs, and the labels that follow
 - `kubelet`: the KubeletConfiguration advised for pods with exclusive CPUs, and how a node differs from it
+- `mig_plan`: how the GPUs of idle nodes are cut for slices that are asked for
 
 Begin with `labels`.
 """

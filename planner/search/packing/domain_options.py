@@ -250,8 +250,11 @@ class DomainOptions(ABC):
         Of equal domains that are uniform inside, as untouched racks are, all but one may as well be full or
         empty: pods of two that are neither can fill the one up and cost no more. So the first has all its
         options and each further one only the largest. All sums with a way to the goal are the same, and a
-        further block of 144 nodes is one step for each of them instead of 144.
+        further block of 144 nodes is one step for each of them instead of 144. Of several pod classes no
+        domain is uniform.
         """
+        if len(self._pod_classes) > 1:
+            return list(offers)
         begun: set[int] = set()
         steps: list[list[Option]] = []
         for class_id, options in zip(children, offers, strict=True):

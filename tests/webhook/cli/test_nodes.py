@@ -61,3 +61,24 @@ def test_a_file_that_is_something_else_is_refused(capsys, words: list[str], told
     """Exit status 2, with the file."""
     assert main([*CHECK, *words]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_cut_is_a_configuration_of_mig_manager(capsys):
+    """Nine slices of the pods that wait, on the first idle node, with the label that chooses it."""
+    words = ["nodes", "mig", "-c", "docs/verify/cluster.yaml", "-f", f"{FOLDER}/inference.yaml"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "# kubectl label node r2a --overwrite nvidia.com/mig.config=bayplan-1" in out
+    config = yaml.safe_load(out)
+    (cut, whole) = config["mig-configs"]["bayplan-1"]
+    assert (cut["mig-devices"], whole["mig-enabled"]) == ({"1g.10gb": 7}, False)
+
+
+def test_slices_that_no_idle_node_has_are_told(capsys):
+    """Exit status 1; the nodes of that page are GB200s with another profile of that size."""
+    words = ["nodes", "mig", "-c", f"{FOLDER}/cluster.yaml", "-f", f"{FOLDER}/inference.yaml"]
+    assert main(words) == 1
+    assert (
+        "research/Deployment/chat: no idle node can be cut for 9 pods of 1 × 1g.10gb"
+        in capsys.readouterr().err
+    )

@@ -50,7 +50,7 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top nodes 'nodes check' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top nodes 'nodes check' 'nodes mig' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
 set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
@@ -129,6 +129,11 @@ complete -c bayplan -n '_shtab_bayplan_using nodes check' -l kubelet-config -x -
 complete -c bayplan -n '_shtab_bayplan_using nodes check' -l topology-matrix -x -d 'the output of `nvidia-smi topo -m` on a node'
 complete -c bayplan -n '_shtab_bayplan_using nodes check' -l print -xka "labels kubelet" -d 'only the commands, or the drop-ins'
 complete -c bayplan -n '_shtab_bayplan_using nodes check' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using nodes; and test $_shtab_bayplan_npos -eq 0' -a mig -d 'How to cut the GPUs of idle nodes into the MIG slices that wait.'
+complete -c bayplan -n '_shtab_bayplan_using nodes mig' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using nodes mig' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using nodes mig' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
+complete -c bayplan -n '_shtab_bayplan_using nodes mig' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of manifests; - is standard input'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a verify -d 'Compare a gang'"'"'s place with its plan, and the fabric there with what it should give.'
 complete -c bayplan -n '_shtab_bayplan_using verify' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using verify' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'

@@ -48,6 +48,7 @@ _shtab_bayplan_certs_commands() {
 _shtab_bayplan_nodes_commands() {
   local _commands=(
     check:'What is missing or contradicts itself, and what mends it.'
+    mig:'How to cut the GPUs of idle nodes into the MIG slices that wait.'
   )
   _describe 'bayplan nodes commands' _commands
 }
@@ -205,6 +206,16 @@ _shtab_bayplan_nodes_check_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_nodes_check_defaults_added=0
+
+_shtab_bayplan_nodes_mig_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_nodes_mig_defaults_added=0
 
 _shtab_bayplan_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -583,6 +594,7 @@ _shtab_bayplan_nodes() {
       curcontext="${curcontext%:*:*}:_shtab_bayplan_nodes-$line[1]:"
       case $line[1] in
         check) _arguments -C -s $_shtab_bayplan_nodes_check_options ;;
+        mig) _arguments -C -s $_shtab_bayplan_nodes_mig_options ;;
       esac
   esac
 }

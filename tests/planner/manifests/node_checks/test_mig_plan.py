@@ -1,0 +1,85 @@
+"""How idle nodes are cut for MIG slices that are asked for."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.manifests.node_checks.mig_plan import plan_mig
+from planner.model.pod import BoundPod, PodShape
+from planner.model.podgroup import PodGroup, PodSet
+from planner.node.mig import BOARDS, fits, geometry, gpus_needed
+from tests.builders import node, topology
+
+
+def nodes(*names: str, gpus: int = 2, busy: str = "") -> Snapshot:
+    """Nodes of H100s, one of them in use."""
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    pods = [BoundPod("default/x", busy, {"pods": 1})] if busy else []
+    return snapshot([node(name, labels=labels, gpu=gpus) for name in names], [topology()], pods)
+
+
+def asking(count: int, **profiles: int) -> PodGroup:
+    """So many pods of these slices; `one_10` is 1g.10gb, `three_40` 3g.40gb."""
+    words = {"one_10": "1g.10gb", "three_40": "3g.40gb", "seven_80": "7g.80gb"}
+    requests = {f"nvidia.com/mig-{words[word]}": amount for word, amount in profiles.items()}
+    return PodGroup("team/Deployment/chat", (PodSet("main", count, PodShape({**requests, "pods": 1})),))
+
+
+def test_slices_are_cut_from_as_few_gpus_as_can_be():
+    """Nine of seven a GPU take two GPUs, which are cut full; a third stays whole."""
+    plan = plan_mig(nodes("a", gpus=3), [asking(9, one_10=1)])
+    assert plan.by_node == {"a": "bayplan-1"}
+    assert plan.configs["bayplan-1"] == [
+        {"devices": [0, 1], "mig-enabled": True, "mig-devices": {"1g.10gb": 7}},
+        {"devices": [2], "mig-enabled": False},
+    ]
+
+
+def test_nodes_that_are_cut_alike_share_a_configuration():
+    """MIG manager chooses it by a label of the node."""
+    plan = plan_mig(nodes("a", "b"), [asking(4, seven_80=1)])
+    assert plan.by_node == {"a": "bayplan-1", "b": "bayplan-1"}
+
+
+def test_a_node_in_use_is_not_cut():
+    """Cutting a GPU ends what runs on it."""
+    plan = plan_mig(nodes("a", "b", busy="a"), [asking(1, one_10=1)])
+    assert plan.by_node == {"b": "bayplan-1"}
+
+
+def test_a_pods_slices_come_from_one_node():
+    """Three of 3g.40gb need two GPUs of the same node, and no node has two."""
+    plan = plan_mig(nodes("a", "b", gpus=1), [asking(1, three_40=3)])
+    assert plan.by_node == {}
+    assert plan.unplaced == ("team/Deployment/chat: no idle node can be cut for 1 pod of 3 × 3g.40gb",)
+
+
+def test_a_profile_that_the_board_has_not_is_told():
+    """1g.5gb is an A100-40's."""
+    shape = PodShape({"nvidia.com/mig-1g.5gb": 1, "pods": 1})
+    plan = plan_mig(nodes("a"), [PodGroup("team/Job/x", (PodSet("main", 2, shape),))])
+    assert plan.unplaced == ("team/Job/x: no idle node can be cut for 2 pods of 1 × 1g.5gb",)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 10**9), st.sampled_from(sorted(BOARDS)))
+def test_a_geometry_holds_what_is_wanted_on_the_fewest_gpus(seed: int, board_name: str):
+    """Each set fits on a GPU, together they have all slices, and there are no more than needed."""
+    random, board = Random(seed), BOARDS[board_name]
+    names = random.sample(sorted(board.profiles), 3)
+    wanted = {name: random.randint(0, 5) for name in names}
+    sets = geometry(board, wanted)
+    assert all(fits(board, cut) for cut in sets)
+    assert len(sets) == (gpus_needed(board, wanted) if any(wanted.values()) else 0)
+    assert all(sum(cut.get(name, 0) for cut in sets) >= count for name, count in wanted.items())
+
+
+def test_a_geometry_of_an_unknown_profile_is_refused():
+    """By name."""
+    with pytest.raises(KeyError, match=r"9g\.1gb"):
+        geometry(BOARDS["A30"], {"9g.1gb": 1})
