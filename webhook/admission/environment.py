@@ -24,6 +24,7 @@ from webhook.policy.engine.inputs import FileParams, Params
 from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
 from webhook.policy.engine.parameters import is_parameters
 from webhook.wire.request import AdmissionRequest, UserInfo
+from webhook.workloads import Workload
 
 Json = Mapping[str, Any]
 
@@ -54,7 +55,8 @@ class Environment:
     """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
 
     `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `waiting` gives the queue, in order. `skips`: whether the owner
+    such groups that are in no cluster yet. `sharing`: by an object's name the members of the gang that it
+    shares in, all known beforehand. `waiting` gives the queue, in order. `skips`: whether the owner
     NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
     `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
     `parameters`: that and the files beside the policies, read; None until `with_parameters`. `rivals`:
@@ -68,6 +70,7 @@ class Environment:
     access: Callable[[UserInfo], Access] = no_access
     podgroups: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     members: Sequence[GroupMember] = ()
+    sharing: Mapping[str, Sequence[Workload]] = field(default_factory=dict)
     waiting: Callable[[], Sequence[WaitingGang]] = tuple
     skips: Callable[[str], bool] = no_skip
     fenced: bool = False

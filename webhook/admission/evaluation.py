@@ -33,6 +33,7 @@ from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
 from webhook.workloads import Template, Workload, read, wants_plan
+from webhook.workloads.merge import whole
 from webhook.workloads.read_templates import ReadTemplates
 
 Json = Mapping[str, Any]
@@ -98,6 +99,7 @@ class Evaluation:
                 podgroups=self._context.environment.podgroups,
                 templates=self._templates,
             )
+            workload = self._with_members(workload)
             defaults = self._context.settings.reserve
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
             if workload.kueue and self._snapshot is not None:
@@ -105,8 +107,20 @@ class Evaluation:
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
+        if self._read[1].name in self._context.environment.sharing:
+            return self._read[1]
         # What the gang held before this request: its plan holds a seat for the pod already.
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
+
+    def _with_members(self, workload: Workload) -> Workload:
+        """The workload with its gang as it is with all members, where these are known beforehand.
+
+        They are as they came, without the place that policies write: the same gang whoever of them asks.
+        """
+        gang_members = self._context.environment.sharing.get(workload.name, ())
+        if workload.share is None or not workload.gangs or not gang_members:
+            return workload
+        return whole(workload, gang_members)
 
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
         """Plan the object's gangs, unless just this object was planned. Raises as `workload` does.

@@ -136,10 +136,9 @@ class PlanStep:
 def _is_whole(workload: Workload) -> bool:
     """Whether the object's gangs are all that starts together.
 
-    Of a pod of a larger group only the number of the others is known; a pod with an owner is one of its.
+    Of a gang that several objects make, other members may be to come; a pod with an owner is one of its.
     """
-    alone = workload.kind != "Pod" or all(gang.name == workload.name for gang in workload.gangs)
-    return alone and not workload.per_pod and not (workload.kind == "Pod" and workload.owner)
+    return workload.share is None and not workload.per_pod and not (workload.kind == "Pod" and workload.owner)
 
 
 def _amounts(group: PodGroup) -> _Amounts:

@@ -23,7 +23,7 @@ from webhook.policy.engine.mutate import skipped_notice
 from webhook.report.documents import as_list, as_yaml, indented
 from webhook.variables.gang_and_plan import pod_specs
 from webhook.wire.request import from_object
-from webhook.workloads import read
+from webhook.workloads import Workload, read
 
 EPILOG = """examples:
   bayplan mutate -f job.yaml                          policies that need no cluster
@@ -123,6 +123,27 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
         return []
 
 
+def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
+    """The surroundings with the objects that share in one gang, each as the policies leave it.
+
+    So the gang is planned as it is once all of them are applied, whichever is decided first.
+    """
+    sharing: dict[str, list[Workload]] = {}
+    for place, document in enumerate(documents):
+        try:
+            if read(document.value, podgroups=around.podgroups, request_uid=str(place)).share is None:
+                continue
+            request = from_object(document.value, uid=str(place))
+            left = decide(request, policies, None, "mutate", around).object or document.value
+            member = read(left, podgroups=around.podgroups, request_uid=str(place))
+        except InputError:  # it is refused when its turn comes
+            continue
+        if member.gangs and member.share is not None and not (member.suspended or member.skip):
+            sharing.setdefault(member.gangs[0].name, []).append(member)
+    by_member = {member.name: members for members in sharing.values() for member in members}
+    return replace(around, sharing=by_member)
+
+
 def decide_all(
     policies: PolicySet,
     snapshot: Snapshot | None,
@@ -137,7 +158,7 @@ def decide_all(
     `replicas`: also of pods that come one by one (a Deployment's) each sees the former.
     """
     outcomes = []
-    around = knowing(around, documents)
+    around = with_shares(knowing(around, documents), policies, documents)
     for place, document in enumerate(documents):
         request = from_object(document.value, uid=str(place))
         decision = decide(request, policies, snapshot, "mutate", around)

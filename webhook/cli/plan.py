@@ -109,7 +109,8 @@ def plan_each(
         groups = tuple(
             _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
         )
-        planned.update(group.name for group in groups)
+        if not workload.suspended:  # the others of its gang are planned without it
+            planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:
             answer = _as_preview(placed.answer) if workload.suspended else placed.answer

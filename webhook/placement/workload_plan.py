@@ -23,6 +23,7 @@ from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
 from webhook.placement.eviction import may_evict
+from webhook.placement.gang_seat import with_whole_sets
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
 from webhook.workloads import KINDS, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION, kind_of
@@ -183,9 +184,13 @@ def plan_workload(
         if answer.decision == "rejected" and smaller is not group:
             group = smaller
             answer, reservation = place(snapshot, group)
+        if answer.decision == "rejected" and workload.share is not None and workload.share.beside:
+            answer = _none_beside(answer)
         if answer.decision == "queued" and may_evict(snapshot, group):
             answer = replace(answer, evicts=True)
         answer, reservation = within_limits(snapshot, group, answer, limits, place, reservation)
+        if workload.share is not None and workload.share.beside:
+            group, answer, reservation = with_whole_sets(group, answer, reservation)
         if reservation is not None:
             snapshot = snapshot.with_reservation(reservation)
         placed.append(GangPlan(group, answer, reservation))
@@ -194,20 +199,35 @@ def plan_workload(
     return WorkloadPlan(tuple(placed), snapshot)
 
 
-def members_known(workload: Workload, group: PodGroup) -> PodGroup:
-    """The gang of a pod without the members that are known by number alone, and taken to be like this pod.
+def _none_beside(answer: Answer) -> Answer:
+    """The answer for pods that do not fit beside what their gang holds: where it has another, they may."""
+    message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
+    return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
 
-    They keep room where they could be so, and refuse nothing where they could not: prefill, decode and router
-    are unlike. Pods that state no part are alike, and their number counts.
+
+def members_known(workload: Workload, group: PodGroup) -> PodGroup:
+    """The gang without the members that are known by number alone; itself where there are none, or where
+    the object is a gang of its own.
+
+    They keep room where there may be some for them, and refuse nothing where there is none: what they ask for
+    is not known.
     """
-    first, *others = group.pod_sets
-    if workload.kind != "Pod" or workload.owner or group.name == workload.name or not others:
+    share = workload.share
+    if share is None:
         return group
-    missing = sum(pod_set.count for pod_set in others)
-    note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like this one"
-    # They come to the domain that the first one holds whole.
+    counts = {pod_set.name: pod_set.count for pod_set in share.known_sets}
+    known_sets = tuple(
+        replace(pod_set, count=min(pod_set.count, counts[pod_set.name]))
+        for pod_set in group.pod_sets
+        if pod_set.name in counts
+    )
+    missing = group.size - sum(pod_set.count for pod_set in known_sets)
+    if not missing or not known_sets:
+        return group
+    note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
+    # They come to the domain that the first ones hold whole.
     reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
-    return replace(group, pod_sets=(first,), reserve=reserve, within=(), warnings=(*group.warnings, note))
+    return replace(group, pod_sets=known_sets, reserve=reserve, within=(), warnings=(*group.warnings, note))
 
 
 def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:

@@ -1,103 +1,165 @@
-"""Pods of one gang that stand in the same files, as the one gang that they are. Pure.
+"""A gang whose members are several objects, put together of what is known of them. Pure.
 
-A pod alone knows only its own shape and its gang's size; together with the other pods the gang has a PodSet
-for each shape: prefill, decode and router as three pods of one PodGroup.
+The members that are known are PodSets, one for each part and shape. Those that are known by number alone are
+placeholders: they keep room, as much as the gang states for each (`bayplan.dev/gang-resources`), or their
+share of what the PodGroup states for all (`minResources`), or as much as the largest member that is known.
+The same members make the same gang in whatever order they come: prefill, decode and router as two Jobs and a
+pod of one PodGroup.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.model.pod import PodShape
-from planner.model.podgroup import PodGroup, PodSet
-from webhook.workloads.pod_groups import OTHERS
-from webhook.workloads.workload import Workload
-
-
-def joined(workloads: Iterable[Workload]) -> list[Workload]:
-    """The same workloads, where the first pod of a gang carries the whole gang and its other pods none.
-
-    A gang, or a subgroup, that states more pods than stand here is filled up with pods like its most frequent
-    one.
-    """
-    listed = list(workloads)
-    by_gang: dict[str, list[PodGroup]] = {}
-    for workload in listed:
-        if workload.kind == "Pod" and workload.gangs:
-            by_gang.setdefault(workload.gangs[0].name, []).append(workload.gangs[0])
-    result = []
-    for workload in listed:
-        if workload.kind == "Pod" and workload.gangs:
-            groups = by_gang.pop(workload.gangs[0].name, None)
-            workload = replace(workload, gangs=(_whole(groups),) if groups else ())
-        result.append(workload)
-    return result
-
-
-def _whole(groups: list[PodGroup]) -> PodGroup:
-    first = groups[0]
-    if len(groups) == 1:
-        return first
-    kinds = [(group.pod_sets[0].name, _key(group.pod_sets[0].shape)) for group in groups]
-    counts = Counter(kinds)
-    shapes = {kind: group.pod_sets[0] for kind, group in zip(kinds, groups, strict=True)}
-    stated = len(groups)
-    for kind, count in _missing(groups, counts):
-        counts[kind] += count
-        shapes.setdefault(kind, _like(groups, kind))
-    missing = counts.total() - stated
-    notes: tuple[str, ...] = ()
-    if missing > 0 and len(counts) > 1:
-        notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)
-    names = _names([name for name, _ in counts])
-    names_by_kind = dict(zip(counts, names, strict=True))
-    return replace(
-        first,
-        pod_sets=tuple(
-            replace(shapes[kind], name=name, count=counts[kind]) for kind, name in names_by_kind.items()
-        ),
-        within=_within(first, shapes, names_by_kind),
-        origins=tuple(dict.fromkeys(origin for group in groups for origin in group.origins)),
-        warnings=(*dict.fromkeys(warning for group in groups for warning in group.warnings), *notes),
-    )
-
+from planner.model.podgroup import PodSet
+from planner.model.resources import Resources
+from webhook.workloads.pod_groups import MAIN, OTHERS
+from webhook.workloads.workload import GangShare, Workload
 
 _Kind = tuple[str, str]
 """The name of a PodSet, and its shape in words."""
 
 
-def _missing(groups: list[PodGroup], counts: Counter[_Kind]) -> list[tuple[_Kind, int]]:
-    """Pods that are not here, by kind: those of each subgroup that has a size, else of the whole gang."""
-    often = [kind for kind, _ in counts.most_common()]
-    if all(len({pod_set.name for pod_set in group.pod_sets} - {OTHERS}) == 1 for group in groups):
-        return [(often[0], max(0, max(group.size for group in groups) - len(groups)))]
-    missing = []
-    for pod_set in groups[0].pod_sets:
-        kinds = [kind for kind in often if kind[0] == pod_set.name] or [(pod_set.name, often[0][1])]
-        missing.append((kinds[0], max(0, pod_set.count - sum(counts[kind] for kind in kinds))))
-    return [(kind, count) for kind, count in missing if count]
+def joined(workloads: Iterable[Workload]) -> list[Workload]:
+    """The same workloads, where the first member of a gang carries the whole gang and its other members none.
+
+    What is suspended makes no pods yet, and joins nobody.
+    """
+    listed = list(workloads)
+    by_gang: dict[str, list[Workload]] = {}
+    for workload in listed:
+        if _joins(workload):
+            by_gang.setdefault(workload.gangs[0].name, []).append(workload)
+    result = []
+    for workload in listed:
+        if _joins(workload):
+            members = by_gang.pop(workload.gangs[0].name, None)
+            workload = whole(workload, members) if members else replace(workload, gangs=())
+        result.append(workload)
+    return result
 
 
-def _like(groups: list[PodGroup], kind: _Kind) -> PodSet:
-    """A PodSet of this name, of which no pod is here, with the shape of those that are."""
-    alike = next(group for group in groups if _key(group.pod_sets[0].shape) == kind[1])
-    return next(pod_set for pod_set in alike.pod_sets if pod_set.name == kind[0])
+def _joins(workload: Workload) -> bool:
+    return workload.share is not None and bool(workload.gangs) and not workload.suspended
+
+
+def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
+    """The workload with its gang whole: all its `members` (this one among them), and placeholders for those
+    that are not known.
+    """
+    ordered = sorted(members, key=lambda member: member.name)
+    groups = [member.gangs[0] for member in ordered]
+    shares = [member.share for member in ordered if member.share is not None]
+    counts, sets = _known_members(shares)
+    known_counts = counts.copy()
+    for placeholder in _placeholders(shares, counts, sets):
+        kind = _kind(placeholder)
+        counts[kind] += placeholder.count
+        sets.setdefault(kind, placeholder)
+    missing = counts.total() - known_counts.total()
+    kinds = sorted(sets)
+    notes: tuple[str, ...] = ()
+    if missing and len(ordered) > 1 and len({shape for _, shape in kinds}) > 1:
+        notes = (f"{missing} of {counts.total()} pods are not here; taken to be like the others",)
+    elif missing and ordered[0].kind != "Pod":
+        title = groups[0].name.partition("/")[2]
+        notes = (
+            f"{title} starts with {counts.total()} pods, this {ordered[0].kind} makes {known_counts.total()}",
+        )
+    names = dict(zip(kinds, _names([name for name, _ in kinds]), strict=True))
+    gang = replace(
+        groups[0],
+        pod_sets=tuple(replace(sets[kind], name=names[kind], count=counts[kind]) for kind in kinds),
+        within=_within(shares[0], sets, names),
+        origins=tuple(dict.fromkeys(origin for group in groups for origin in group.origins)),
+        warnings=(*dict.fromkeys(warning for share in shares for warning in share.warnings), *notes),
+    )
+    share = workload.share
+    known_sets = tuple(
+        replace(sets[kind], name=names[kind], count=known_counts[kind])
+        for kind in kinds
+        if known_counts[kind]
+    )
+    return replace(workload, gangs=(gang,), share=share and replace(share, known_sets=known_sets))
+
+
+def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_Kind, PodSet]]:
+    """The members that are known: how many of each kind, and a PodSet of each."""
+    counts: Counter[_Kind] = Counter()
+    sets: dict[_Kind, PodSet] = {}
+    for pod_set in (own for share in shares for own in share.own):
+        kind = _kind(pod_set)
+        counts[kind] += pod_set.count
+        sets.setdefault(kind, pod_set)
+    return counts, sets
+
+
+def _placeholders(
+    shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet]
+) -> Iterable[PodSet]:
+    """PodSets of the members that are known by number alone: of each subgroup, and of the whole gang."""
+    parts = shares[0].parts
+    by_name: Counter[str] = Counter()
+    for (name, _), count in counts.items():
+        by_name[name] += count
+    absent = {name: max(0, part.count - by_name[name]) for name, part in parts.items()}
+    size = max(share.size for share in shares)
+    rest = size - sum(absent.values()) - sum(by_name.values())
+    rest_name = MAIN if parts or set(by_name) == {MAIN} else OTHERS
+    wanted = {**absent, rest_name: absent.get(rest_name, 0) + max(0, rest)}
+    total = sum(wanted.values())
+    seat = _seat(shares, counts, sets, total)
+    for name, count in wanted.items():
+        if count:
+            like = _largest([pod_set for kind, pod_set in sets.items() if kind[0] == name] or sets.values())
+            shape = like.shape if seat is None else _asking(like.shape, seat)
+            constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
+            yield PodSet(name, count, shape, constraint)
+
+
+def _seat(
+    shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet], absent: int
+) -> Resources | None:
+    """What each member that is not known asks for, as far as it is stated; None where nobody says so."""
+    stated = next((share.seat for share in shares if share.seat is not None), None)
+    total = next((share.total for share in shares if share.total is not None), None)
+    if stated is not None or total is None or not absent:
+        return stated
+    used: Counter[str] = Counter()
+    for kind, count in counts.items():
+        used.update({name: amount * count for name, amount in sets[kind].shape.requests.items()})
+    return {name: -(-max(0, amount - used[name]) // absent) for name, amount in total.items()}
+
+
+def _asking(shape: PodShape, seat: Resources) -> PodShape:
+    """A pod of which only the amounts are known: it goes where pods of this shape may be."""
+    return replace(shape, requests={**seat, "pods": 1}, alignment=None, claims=(), volumes=(), stated=None)
+
+
+def _largest(sets: Iterable[PodSet]) -> PodSet:
+    """The PodSet whose pods ask for most, GPUs before all else."""
+    return max(sets, key=lambda own: (own.shape.gpus, sorted(own.shape.requests.items()), _key(own.shape)))
 
 
 def _within(
-    group: PodGroup, shapes: Mapping[_Kind, PodSet], names_by_kind: Mapping[_Kind, str]
+    share: GangShare, sets: Mapping[_Kind, PodSet], names: Mapping[_Kind, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What PodSets are required together, where one may have become several of unlike shapes."""
-    several = {kind[0] for kind, name in names_by_kind.items() if name != kind[0]}
-    own = {name: pod_set.constraint.required for (name, _), pod_set in shapes.items() if name in several}
+    several = {kind[0] for kind, name in names.items() if name != kind[0]}
+    own = {name: pod_set.constraint.required for (name, _), pod_set in sets.items() if name in several}
     ties = []
-    for level, sets in (*group.within, *((level, (name,)) for name, level in own.items())):
-        names = tuple(name for kind, name in names_by_kind.items() if kind[0] in sets)
-        if level and names:
-            ties.append((level, names))
+    for level, parts in (*share.within, *((level, (name,)) for name, level in own.items())):
+        tied = tuple(name for part in parts for kind, name in names.items() if kind[0] == part)
+        if level and tied:
+            ties.append((level, tied))
     return tuple(ties)
+
+
+def _kind(pod_set: PodSet) -> _Kind:
+    return pod_set.name, _key(pod_set.shape)
 
 
 def _key(shape: PodShape) -> str:

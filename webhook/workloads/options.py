@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import cast, get_args
 
+from planner.model import quantity
 from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
+from planner.model.resources import Resources
 from webhook.workloads.annotation_keys import SKIP
-from webhook.workloads.fields import Field
+from webhook.workloads.fields import Field, shown
 
 GANG = "bayplan.dev/gang"
 GANG_SIZE = "bayplan.dev/gang-size"
@@ -15,6 +17,9 @@ RESERVE = "bayplan.dev/reserve"
 ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
+GANG_RESOURCES = "bayplan.dev/gang-resources"
+"""What each pod of a gang asks for that is not known yet, as kubectl takes it: `nvidia.com/gpu=4,cpu=8`."""
+
 MODE = "bayplan.dev/mode"
 """Label of a namespace, in the manner of Pod Security Admission."""
 
@@ -55,6 +60,7 @@ class Options:
     skip: bool = False
     balanced: bool = False
     gang_min: int | None = None
+    gang_resources: Resources | None = None
     stated: bool = False
     """True where any of them but `skip` is there."""
 
@@ -84,5 +90,24 @@ def options(*metadata: Field) -> Options:
         field(SKIP).choice(("true", "false")) == "true",
         balanced,
         gang_min,
+        resources_in_text(field(GANG_RESOURCES)),
         bool(gang or size or reserve or on_unavailable or balanced or gang_min),
     )
+
+
+def resources_in_text(stated: Field) -> Resources | None:
+    """Amounts such as `nvidia.com/gpu=4,cpu=8`, in base units; None for no text.
+
+    Raises `InputError` for anything else.
+    """
+    if not stated.text():
+        return None
+    amounts = dict(entry.split("=", 1) for entry in stated.text().split(",") if entry.count("=") == 1)
+    if len(amounts) != stated.text().count(",") + 1:
+        raise stated.error(
+            f"{shown(stated.text())} is no list of amounts; write for example nvidia.com/gpu=4,cpu=8"
+        )
+    return {
+        name.strip(): quantity.amount(name.strip(), value.strip(), stated.where, up=True)
+        for name, value in amounts.items()
+    }

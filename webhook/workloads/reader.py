@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
+from planner.model.quantity import amounts
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
@@ -17,10 +18,10 @@ from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placeholder
+from webhook.workloads.merge import whole
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import (
     MAIN,
-    OTHERS,
     Membership,
     PodGroups,
     membership,
@@ -40,7 +41,7 @@ from webhook.workloads.topology_keys import (
     request_of_pod_group,
     request_of_scope,
 )
-from webhook.workloads.workload import Template, Workload
+from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
@@ -146,19 +147,22 @@ class _Reader:
         chosen = options(self.metadata, *(member.metadata for member in layout.members))
         owner, owner_row = self._owner()
         owned = owner_row is not None and (owner_row.holds or owner_row.each_pod)
-        gang = membership(self.obj, chosen, self.namespace, self.groups) if row.name == "Pod" else None
+        gang = self._membership(layout, chosen)
         if gang is not None and gang.group is not None:
-            chosen = options(self.metadata, gang.group.get("metadata"))
-        joined_by = gang if row.name == "Pod" else self._named_by_templates(layout)
-        top = self._top(joined_by, layout)
+            of_templates = () if row.name == "Pod" else (member.metadata for member in layout.members)
+            chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
+        top = self._top(gang, layout)
+        wider = gang if gang is not None and gang.name else None
         together = row.each_pod and bool(chosen.gang)
         is_gang = chosen.together or top.stated or any(map(_says_together, layout.members))
         loose = layout.loose and not is_gang
         if loose:
             layout = one_by_one(layout.members[0])
-        layout = _as_one(layout, chosen) if together else _joined(layout, gang, self.obj)
+        if wider is not None:
+            layout = _of_parts(layout)
+        elif together:
+            layout = _as_one(layout, chosen)
         per_pod = loose or (row.each_pod and not together)
-        within = gang.subgroups.within if gang else ()
         sets = _of_subgroups(self._shapes(layout, read_templates), gang)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
@@ -167,8 +171,9 @@ class _Reader:
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
         templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()
-        name = f"{self.namespace}/{gang.name if gang and gang.name else f'{row.name}/{self.name}'}"
-        return Workload(
+        name = f"{self.namespace}/{wider.name if wider else f'{row.name}/{self.name}'}"
+        within = wider.subgroups.within if wider else ()
+        workload = Workload(
             kind=row.name,
             name=f"{self.namespace}/{row.name}/{self.name}",
             templates=tuple(template for template in templates if template.is_pod_template),
@@ -186,8 +191,9 @@ class _Reader:
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
             asks=chosen.stated or top.stated or any(part.request.stated for part in sets.values()),
             claims=any(part.claims for part in sets.values()),
-            queue=joined_by.group.get("spec", "queue").text() if joined_by and joined_by.group else "",
+            queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
         )
+        return workload if wider is None else _with_share(workload, wider, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
         """Whether the pods are planned by nobody here: a system's own, placeholders, or placed by Kueue."""
@@ -239,23 +245,24 @@ class _Reader:
                 requests.append(request_of_pod_group(gang.group))
         return merged(requests)
 
-    def _named_by_templates(self, layout: WorkloadLayout) -> Membership | None:
-        """The PodGroup that templates of one gang name, where it is known: what it says holds for their pods.
+    def _membership(self, layout: WorkloadLayout, chosen: Options) -> Membership | None:
+        """The gang of several objects that the pods name, as far as it is known; None for gangs of their own.
 
-        What it says of its size is for those who wait for more than this object: a warning tells the two.
+        Replicas that are each a gang, and gangs that start together in several domains, are of no other.
         """
-        if self.row.each_pod or layout.indexed:
+        if self.row.name == "Pod":
+            return membership(self.obj, chosen, self.namespace, self.groups)
+        if not self.row.each_pod and len(layout.gangs) != 1:
             return None
+        size = sum(member.count for gang in layout.gangs for member in gang)
+        if chosen.gang and not self.row.each_pod and (chosen.gang_size or 0) > size:
+            return membership(self.obj, chosen, self.namespace, self.groups)
         for member in layout.members:
             wider = membership(member.template, options(member.metadata), self.namespace, self.groups)
             if wider is not None and wider.group is not None:
-                size = sum(own.count for own in layout.members)
-                differs = f"{wider.name} starts with {wider.size} pods, this {self.row.name} makes {size}"
-                return replace(
-                    wider,
-                    warnings=(differs,) if wider.size > size else (),
-                    subgroups=NO_SUBGROUPS,
-                )
+                # An object that makes all of them is the gang by itself: its place lives as long as it does.
+                alone = wider.size <= size and not self.row.each_pod
+                return replace(wider, name="", subgroups=NO_SUBGROUPS) if alone else wider
         return None
 
     def _shapes(
@@ -319,26 +326,35 @@ def _as_one(layout: WorkloadLayout, chosen: Options) -> WorkloadLayout:
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
-def _joined(layout: WorkloadLayout, gang: Membership | None, pod: Field) -> WorkloadLayout:
-    """A pod as one of a gang's `size` pods, under its subgroup's name where it has one.
+def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
+    """All pods of an object as members of a wider gang, under the names of the parts that they play in it."""
 
-    Of other subgroups only the sizes are known, and of a gang whose pods have roles only their number: those
-    pods are taken to be like this one, until they come (`webhook.placement.gang_seat`).
-    """
-    if gang is None:
-        return layout
-    name, parts = subgroup(pod.get("metadata")), gang.subgroups.parts
-    left = gang.size - gang.subgroups.size
-    by_role = not parts and name != MAIN
-    count = parts[name].count if name in parts else 1 if by_role else max(1, left)
-    own = replace(layout.members[0], pod_set=name, count=count)
-    others = {other: part.count for other, part in parts.items() if other != name}
-    if by_role:
-        others[OTHERS] = left - 1
-    elif left and name in parts:
-        others.setdefault(MAIN, left)
-    gangs = tuple(replace(own, pod_set=other, count=n) for other, n in others.items() if n)
-    return WorkloadLayout((own,), ((own, *gangs),))
+    def by_part(member: PodSetTemplate) -> PodSetTemplate:
+        part = subgroup(member.metadata)
+        return member if part == MAIN else replace(member, pod_set=part)
+
+    members = tuple(map(by_part, layout.members))
+    gang = tuple(member for member in members if member.count)
+    return replace(layout, members=members, gangs=(gang,) if gang else (), indexed=False, loose=False)
+
+
+def _with_share(workload: Workload, wider: Membership, chosen: Options) -> Workload:
+    """The workload as a member of a gang of several objects, whose other members are known by number."""
+    if not workload.gangs:
+        return workload
+    total = wider.group.get("spec", "minResources") if wider.group is not None else Field(None)
+    share = GangShare(
+        wider.size,
+        workload.gangs[0].pod_sets,
+        (),
+        {name: GangPart(part.count, part.request.constraint) for name, part in wider.subgroups.parts.items()},
+        wider.subgroups.within,
+        chosen.gang_resources,
+        amounts(total.map(), total.where, up=True) or None,
+        workload.gangs[0].warnings,
+    )
+    workload = replace(workload, share=share)
+    return whole(workload, [workload])
 
 
 def _of_subgroups(

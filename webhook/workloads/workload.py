@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from planner.model.podgroup import PodGroup, PodSet
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.resources import Resources
 from webhook.jsontools.path import Path
 
 
@@ -30,6 +32,36 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
+class GangPart:
+    """A subgroup of a gang: the pods that it starts with, and what they require for themselves."""
+
+    count: int
+    constraint: Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class GangShare:
+    """What an object brings to a gang that other objects join too: `own` of the `size` pods it starts with.
+
+    `known_sets`: the PodSets of the gang as it is put together, less the pods that are known by number alone.
+    `parts`: the gang's subgroups by name, with `within` as of `PodGroup`. `seat`: what each pod that is not
+    known asks for, `total`: what all pods of the gang do together (base units); None where nobody says so.
+    `warnings`: from reading the object. `beside`: the gang holds its place already, and these pods are
+    planned beside those seats.
+    """
+
+    size: int
+    own: tuple[PodSet, ...]
+    known_sets: tuple[PodSet, ...] = ()
+    parts: Mapping[str, GangPart] = field(default_factory=dict)
+    within: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    seat: Resources | None = None
+    total: Resources | None = None
+    warnings: tuple[str, ...] = ()
+    beside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """What an object asks for. `kind` is "" for one that the table does not have, `name` NAMESPACE/KIND/NAME.
 
@@ -43,7 +75,8 @@ class Workload:
     knows of its kind. `asks`: a topology or bayplan.dev key is there. `claims`: some pod claims a device.
     `queue`: that of the PodGroup which a pod names, "" for none. `suspended`: it makes no pods until it is
     resumed, and holds nothing till then. `kueue`: its LocalQueue of Kueue's, NAMESPACE/NAME, "" for none:
-    Kueue suspends it, or gates its pods where `suspends` says that it cannot.
+    Kueue suspends it, or gates its pods where `suspends` says that it cannot. `share`: what it brings to a
+    gang of several objects, which `gangs` has whole (`webhook.workloads.merge`); None for gangs of its own.
     """
 
     kind: str = ""
@@ -68,3 +101,4 @@ class Workload:
     """Whether Kueue gates its pods until it has quota: they are planned when it has admitted them."""
     kueue_places: bool = False
     """Whether Kueue assigns its pods their nodes: no plan is made."""
+    share: GangShare | None = None

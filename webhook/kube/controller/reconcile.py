@@ -355,6 +355,11 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return ""
     if any(reservation.id in pod.ids for pod in world.pods):
         return ""
+    # A gang of several objects lives as long as any of them: between two tries a Job has no pod at all.
+    space = namespace_of(reservation.gang)
+    alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
+    if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
+        return ""
     settled = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
     return "deleted" if settled and reservation.expires is None else ""
 

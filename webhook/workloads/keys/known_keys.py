@@ -55,6 +55,7 @@ from webhook.workloads.options import (
     BALANCED,
     GANG,
     GANG_MIN,
+    GANG_RESOURCES,
     GANG_SIZE,
     MODE,
     NAMESPACE_MODES,
@@ -149,6 +150,10 @@ _PODS, _NODES, _TOPOLOGIES = "pods", "nodes", "Topology objects"
 _OWN = (
     KnownKey(GANG, "annotation", _EITHER, "read", "the gang's name: pods that carry it start together"),
     KnownKey(GANG_SIZE, "annotation", _EITHER, "read", "how many pods the gang has"),
+    KnownKey(
+        GANG_RESOURCES, "annotation", "workloads, pod templates or PodGroups", "read",
+        "what each pod of the gang asks for that is not known yet, such as `nvidia.com/gpu=4,cpu=8`",
+    ),
     KnownKey(GANG_MIN, "annotation", _EITHER, "read", "how many of them must start together at least"),
     KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang holds", RESERVE_MODES),
     KnownKey(

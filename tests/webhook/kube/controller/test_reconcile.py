@@ -75,6 +75,21 @@ def test_a_gang_that_was_seen_and_is_gone_is_released_at_once():
     assert action.why == "deleted"
 
 
+def test_a_gang_of_several_objects_keeps_its_place_while_one_of_its_jobs_is_there():
+    """Between two tries a Job has no pod; when it is finished, nobody needs the place any more."""
+    shared = replace(job("a"), name="default/PodGroup/serve")
+    snapshot = booked(racks(2, 2), shared)
+    (held,) = snapshot.reservations
+    member = replace(work(job("prefill")), ids=(held.id,))
+    seen = frozenset({held.id})
+    assert reconcile(world(snapshot, works=(member,), seen=seen)) == []
+    (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),), seen=seen))
+    assert isinstance(action, Release)
+    elsewhere = replace(member, ref=replace(member.ref, namespace="elsewhere"))
+    (action,) = reconcile(world(snapshot, works=(elsewhere,), seen=seen))
+    assert isinstance(action, Release)
+
+
 def test_a_gang_that_was_never_seen_has_a_minute_to_come():
     """The validating pass claims before the object is stored, and another webhook may refuse it."""
     snapshot = booked(racks(2, 2), job("a"))
