@@ -98,12 +98,12 @@ def make_site(
         fleet.remove()
 
 
-def policy_set(name: str, folder: Path) -> tuple[str, ...]:
-    """The shipped policies ("default"), or the same with another scheduler as their parameter."""
+def policy_set(name: str, folder: Path, source: Path = ROOT) -> tuple[str, ...]:
+    """The shipped policies ("default"), or those of a tree with another scheduler as their parameter."""
     if name == "default":
         return ()
     copy = folder / "policies"
-    shutil.copytree(ROOT / "policies", copy)
+    shutil.copytree(source / "policies", copy)
     parameters = copy / "parameters.yaml"
     text = parameters.read_text()
     assert "scheduler-name.name: kai-scheduler" in text

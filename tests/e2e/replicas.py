@@ -91,6 +91,14 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
             end.shutdown(socket.SHUT_RDWR)
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What an image of Bayplan holds: the program, and the policies that it serves."""
+
+    program: str = BAYPLAN
+    policies: Sequence[str] = ()
+
+
 @dataclass(slots=True)
 class Replicas:
     """So many replicas that watch one cluster. `options` are added to each one's command line."""
@@ -102,8 +110,8 @@ class Replicas:
     policies: Sequence[str] = ()
     options: Sequence[str] = ()
     namespace: str = "default"
-    programs: Sequence[str] = (BAYPLAN,)
-    """What each runs, in turn: Bayplan of this checkout, or of another release."""
+    former: Release | None = None
+    """What the first of them runs, where that is another release than this checkout."""
     processes: list[Process] = field(default_factory=list)
     ports: list[int] = field(default_factory=list)
     balancer: Balancer | None = None
@@ -189,11 +197,18 @@ class Replicas:
             return 0, ""
 
     def _start(self, number: int) -> Process:
-        program = self.programs[number % len(self.programs)]
-        command = [program, "serve", "--port", str(self.ports[number]), "--kubeconfig", str(self.kubeconfig)]
+        release = self.former if self.former and number == 0 else Release(policies=self.policies)
+        command = [
+            release.program,
+            "serve",
+            "--port",
+            str(self.ports[number]),
+            "--kubeconfig",
+            str(self.kubeconfig),
+        ]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
         command += ["--namespace", self.namespace, *self.options]
-        command += ["-p", *self.policies] if self.policies else []
+        command += ["-p", *release.policies] if release.policies else []
         return start(f"bayplan-{number}", command, self.folder)
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
-from tests.e2e.hook import BAYPLAN
 from tests.e2e.kube_ledgers import install
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import Replicas, nodes
+from tests.e2e.replicas import Release, Replicas, nodes
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
@@ -25,13 +24,13 @@ def replicas_of(
     racks: int,
     hosts: int,
     count: int = 2,
-    programs: Sequence[str] = (BAYPLAN,),
+    former: Release | None = None,
 ) -> Iterator[Replicas]:
     """So many replicas over racks of so many hosts; pods are the default scheduler's. Gone afterwards."""
     install(cluster.kubectl)
     fleet = Fleet(cluster.api)
     policies = policy_set("default-scheduler", folder)
-    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, count, policies, programs=programs)
+    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, count, policies, former=former)
     try:
         fleet.make(nodes(racks, hosts))
         replicas.start()

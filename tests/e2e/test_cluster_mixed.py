@@ -11,8 +11,8 @@ import pytest
 
 from tests.e2e import storm
 from tests.e2e.binaries import ROOT
-from tests.e2e.hook import BAYPLAN
-from tests.e2e.replicas import Replicas
+from tests.e2e.conftest import policy_set
+from tests.e2e.replicas import Release, Replicas
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
 from tests.manifests.releases import BESIDE
@@ -22,8 +22,8 @@ RACKS, GANGS = 10, 30
 
 
 @pytest.fixture(scope="module")
-def former(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The program of the release before, from a wheel of its commit."""
+def former(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """The release before, from a wheel of its commit, with the policies that its image holds."""
     folder = tmp_path_factory.mktemp("former")
     done = subprocess.run(["git", "archive", BESIDE], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
@@ -31,14 +31,15 @@ def former(tmp_path_factory: pytest.TempPathFactory) -> str:
     source = folder / "source"
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(source, filter="data")
-    return str(program(install_wheel(source, folder)))
+    policies = policy_set("default-scheduler", folder, source)
+    return Release(str(program(install_wheel(source, folder))), policies)
 
 
 @pytest.fixture(scope="module")
-def mixed(cluster: Cluster, former: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
+def mixed(cluster: Cluster, former: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """A replica of each release, over racks of two nodes."""
     folder = tmp_path_factory.mktemp("mixed")
-    with replicas_of(cluster, folder, RACKS, storm.HOSTS, 2, (former, BAYPLAN)) as replicas:
+    with replicas_of(cluster, folder, RACKS, storm.HOSTS, 2, former) as replicas:
         yield replicas
 
 
