@@ -25,9 +25,10 @@ and is the next to be dropped.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import RLock
+from threading import RLock, local
 from typing import Any, Generic, TypeVar, cast
 
 K = TypeVar("K", bound=Hashable)
@@ -58,6 +59,20 @@ class CacheSection(Generic[K, V]):
     results: Callable[[V], int] = _one_result
 
 
+class _Exclusive(local):
+    """How many plan caches this thread uses now, each as often as it has entered it."""
+
+    depth: int = 0
+
+
+_exclusive = _Exclusive()
+
+
+def is_exclusive() -> bool:
+    """Whether this thread keeps others from a plan cache: it must not wait for one of them now."""
+    return _exclusive.depth > 0
+
+
 @dataclass(slots=True)
 class _CachedValue:
     """A value, and how many results it held when it was last measured."""
@@ -80,8 +95,17 @@ class PlanCache:
 
     def exclusively(self, search: Callable[[], R]) -> R:
         """The search's result; no other thread uses an entry meanwhile."""
-        with self._lock:
+        with self._alone():
             return search()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with self._lock:
+            _exclusive.depth += 1
+            try:
+                yield
+            finally:
+                _exclusive.depth -= 1
 
     def entry(
         self,
@@ -95,7 +119,7 @@ class PlanCache:
 
         One that alone has outgrown `MAX_RESULTS` is made anew too, so that no request grows without bound.
         """
-        with self._lock:
+        with self._alone():
             self._measure_latest()
             place = (section, key)
             entry = self._entries.get(place)

@@ -156,7 +156,8 @@ def test_the_pods_that_an_operator_makes_are_bound_where_the_plan_put_the_gang(
     held = reservations(serving.api)
     assert set(held) == {gang}, "nothing is held twice, for the object and for its children"
     assert racks_of(found) == {held[gang]["status"]["where"].partition("/")[0]}
-    assert held[gang]["status"]["ownerUID"] == stored["metadata"]["uid"]
+    uid = stored["metadata"]["uid"]  # written once a watch has told of the object
+    wait_until(lambda: reservations(serving.api)[gang]["status"].get("ownerUID") == uid, "it to be claimed")
     assert {pod["metadata"]["annotations"]["bayplan.dev/reservation"] for pod in found} == {
         held[gang]["metadata"]["name"]
     }

@@ -128,9 +128,18 @@ def decide(
 ) -> Decision:
     """Answer one request. Never raises for what an object holds: that is a refusal in words."""
     context = RequestContext.of(request, policies, snapshot, environment)
-    if snapshot is not None and (used := still_used(request, snapshot, environment.waiting())):
-        return Decision(Response(True, warnings=(used,)), request.object, revision=policies.revision)
-    force = context.environment.mode(context.request)
+    decision = _in_its_mode(context, phase)
+    used = still_used(request, snapshot, environment.waiting) if snapshot is not None else ""
+    if not used:
+        return decision
+    warned = replace(decision.response, warnings=(*decision.response.warnings, used))
+    return replace(decision, response=warned)
+
+
+def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
+    """The answer of the request's mode."""
+    request, policies, snapshot = context.request, context.policies, context.snapshot
+    force = context.environment.mode(request)
     if force.enforces:
         return in_mode(force, _decide(context, phase))
     # A validating call sees the object without what policies would have written: of that the mutating call
@@ -138,7 +147,7 @@ def decide(
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
-    released = releasing(context.request, snapshot) if phase == "validate" else ()
+    released = releasing(request, snapshot) if phase == "validate" else ()
     return in_mode(force, replace(decision, object=request.object, steps=released))
 
 

@@ -6,7 +6,7 @@ topology, and its scheduler says so in its log at best. Whoever takes it away he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -21,9 +21,11 @@ MOST_NAMED = 3
 """Gangs that a warning names."""
 
 
-def still_used(request: AdmissionRequest, snapshot: Snapshot, waiting: Iterable[WaitingGang]) -> str:
+def still_used(
+    request: AdmissionRequest, snapshot: Snapshot, waiting: Callable[[], Iterable[WaitingGang]]
+) -> str:
     """Who uses the Topology that a request takes away, in a sentence; "" where nobody does, or for any other
-    request."""
+    request. `waiting` gives the whole queue, which takes work: it is asked for such a request alone."""
     old = request.old_object
     if request.kind.kind != "Topology" or request.kind.group not in GROUPS or old is None:
         return ""
@@ -34,7 +36,7 @@ def still_used(request: AdmissionRequest, snapshot: Snapshot, waiting: Iterable[
     held = {r.gang for r in snapshot.reservations if r.topology == name and (whole or r.level in gone)}
     asking = {
         gang.group.name
-        for gang in waiting
+        for gang in waiting()
         if gang.group.constraint.topology == name
         and (whole or {gang.group.constraint.required, gang.group.constraint.preferred} & set(gone))
     }

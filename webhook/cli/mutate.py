@@ -21,6 +21,7 @@ from webhook.placement.workload_plan import plan_workload
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import skipped_notice
 from webhook.report.documents import as_list, as_yaml, indented
+from webhook.report.printable import printable_name
 from webhook.variables.gang_and_plan import pod_specs
 from webhook.wire.request import from_object
 from webhook.workloads import Workload, read
@@ -218,7 +219,7 @@ def _name(namespace: str, obj: dict[str, Any]) -> str:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     name = metadata.get("name") or metadata.get("generateName") or "(no name)"
-    return "/".join(str(part) for part in (namespace, obj["kind"], name) if part)
+    return printable_name("/".join(str(part) for part in (namespace, obj["kind"], name) if part))
 
 
 def _yaml(outcomes: Sequence[MutationResult]) -> str:

@@ -26,7 +26,7 @@ from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.cluster_reports import record, report_writer
 from webhook.cli.journaling import keep_journal
-from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.parsers import Subparsers, duration, port, subcommand
 from webhook.cli.reservations import default_ledger
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.certificates import SecretCertificates
@@ -51,7 +51,6 @@ SWITCH_SECONDS = 0.001
 step of a call. Python's own 5 ms made that up to 30 ms a step."""
 
 
-PORTS = 65_535
 LEAST_JOURNAL = 64
 """MiB: each of its files has room for an admission of the largest object and the one before it."""
 
@@ -141,7 +140,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="of all its files together, the oldest are removed (default: %(default)s)",
     )
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
-    parser.add_argument("--deadline", type=float, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.add_argument("--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.add_argument(
         "--drain", type=float, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
     )
@@ -151,7 +150,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def _add_listening(parser: argparse.ArgumentParser) -> None:
     """Where it listens, with which certificate, and whom it answers."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=_port, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=8443, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
     _add_secret(parser)
@@ -167,17 +166,11 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--probe-port",
-        type=_port,
+        type=port,
         metavar="PORT",
         help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
     )
     parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > PORTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
-    return int(text)
 
 
 def _mebibytes(text: str) -> int:

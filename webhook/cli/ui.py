@@ -19,7 +19,7 @@ from webhook.admission.environment import NAMESPACE, Environment
 from webhook.admission.settings import Settings
 from webhook.cli import inputs
 from webhook.cli.mutate import MutationResult, decide_all
-from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.parsers import Subparsers, port, subcommand
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.standing import standing_of
 from webhook.policy.engine.model import PolicySet
@@ -75,7 +75,7 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_manifests(parser, required=False)
     inputs.add_policies(parser)
     inputs.add_mode(parser)
-    parser.add_argument("--port", type=int, default=PORT, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=PORT, help="0 picks a free one (default: %(default)s)")
     parser.add_argument(
         "--in-cluster", action="store_true", help="read the cluster that this runs in, for its users"
     )

@@ -17,7 +17,7 @@ from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME
 from webhook.cli import inputs
-from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.parsers import Subparsers, share, subcommand
 from webhook.cli.standing_words import add_options, look
 from webhook.kube.standing import ClusterStanding, Lookout
 from webhook.report import terminal
@@ -56,7 +56,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--at-least",
-        type=float,
+        type=share,
         default=AT_LEAST,
         metavar="SHARE",
         help="the share of the model's bandwidth that suffices (default: %(default)s)",

@@ -149,6 +149,17 @@ def _request(request: AdmissionRequest) -> dict[str, Any]:
     }
 
 
+LATEST = 4_102_444_800.0
+"""Seconds from 1970 to 2100: what is later is told in another unit."""
+
+
+def _time(seconds: object) -> float:
+    """Seconds since 1970. Raises `ValueError` for what is no such time."""
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds < LATEST:
+        raise ValueError(f"time is {seconds!r}, which is no number of seconds from 1970 to 2100")
+    return float(seconds)
+
+
 def entry_of(document: Json) -> JournalEntry:
     """The admission in a line. Raises `ValueError` where it is none."""
     try:
@@ -157,7 +168,7 @@ def entry_of(document: Json) -> JournalEntry:
         if phase not in ("mutate", "validate"):
             raise ValueError(f"no phase: {phase!r}")
         return JournalEntry(
-            float(document["time"]),
+            _time(document["time"]),
             phase,
             decode(orjson.dumps(review)),
             Answered(

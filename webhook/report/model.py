@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from webhook.report.fabric_map import FabricMap
-from webhook.report.printable import printable
+from webhook.report.printable import printable, printable_name
 from webhook.report.views import ObjectKey, ObjectView
 
 Outcome = Literal["pass", "fail", "warn", "error", "skip"]
@@ -24,7 +24,7 @@ Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MUTATION = "mutation"
 """The rule of a result that tells what a mutating policy would change."""
-_TEXTS = ("object", "policy", "rule", "message", "file", "field", "api_version")
+_NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
 WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
@@ -54,8 +54,9 @@ class Result:
     properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in _TEXTS:
-            object.__setattr__(self, name, printable(getattr(self, name)))
+        object.__setattr__(self, "message", printable(self.message))
+        for name in _NAMES:
+            object.__setattr__(self, name, printable_name(getattr(self, name)))
 
     @property
     def title(self) -> str:

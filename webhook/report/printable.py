@@ -10,6 +10,14 @@ _UNPRINTABLE = re.compile(
 )
 
 
+_BREAKS = re.compile("[\t\n\r]")
+
+
+def printable_name(text: str) -> str:
+    """The same of what stands in a line: nobody's name begins another, as one of a report may look."""
+    return _BREAKS.sub("\ufffd", printable(text))
+
+
 def printable(text: str) -> str:
     """The text with U+FFFD for what could steer a terminal, is not allowed in XML, or turns other text."""
     return _UNPRINTABLE.sub("\ufffd", text)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from planner.cluster.plan_cache import is_exclusive
+
 SHORT = 0.03
 """Seconds of a core up to which a decision gives way to none: an ordinary pod's takes 13 ms."""
 
@@ -66,7 +68,7 @@ class Precedence:
 
     def _give_way(self, own: _Running, over: Callable[[], bool]) -> None:
         worked = time.thread_time() - own.began
-        if worked < SHORT:
+        if worked < SHORT or is_exclusive():  # the short one may be waiting for just that search
             return
         with self._changed:
             own.is_short = False

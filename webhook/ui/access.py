@@ -69,10 +69,9 @@ def seen_by(access: ViewerAccess, document: Document) -> Document:
             if access.sees(str(entry["name"]))
         },
         "policies": {
-            key: {
-                "namespaces": {name: counts for name, counts in _counts(entry).items() if access.sees(name)}
-            }
+            key: {"namespaces": visible}
             for key, entry in document["policies"].items()
+            if (visible := {name: count for name, count in _counts(entry).items() if access.sees(name)})
         },
     }
 

@@ -8,7 +8,7 @@ from threading import Thread
 
 import planner
 from planner.cluster import plan_cache
-from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache
+from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache, is_exclusive
 
 NUMBERS: CacheSection[int, list[int]] = CacheSection("numbers", results=len)
 NAMES: CacheSection[int, list[int]] = CacheSection("names")
@@ -66,6 +66,21 @@ def test_searches_run_one_at_a_time():
     cache.exclusively(search)
     other.join()
     assert order == ["search", "other"]
+
+
+def test_a_search_is_told_that_others_wait_for_it():
+    """Within it, and within those that it asks for; not in another thread, nor after it."""
+    cache, told = PlanCache(), []
+
+    def search() -> None:
+        cache.entry(NUMBERS, 1, list)
+        told.append(is_exclusive())
+        other = Thread(target=lambda: told.append(is_exclusive()))
+        other.start()
+        other.join()
+
+    cache.exclusively(search)
+    assert [*told, is_exclusive()] == [True, False, False]
 
 
 def test_derived_values_are_bounded_by_their_section():

@@ -55,6 +55,18 @@ def test_a_level_that_is_taken_out_names_those_that_use_it() -> None:
     assert warned(topology(BLOCK, RACK, HOST), topology(RACK, HOST), HALL, WAITING) == ()
 
 
+def test_the_queue_is_worked_out_for_such_requests_alone() -> None:
+    """In a storm of pods it changes with each of them."""
+
+    def waiting() -> tuple[WaitingGang, ...]:
+        raise AssertionError("nobody takes a topology away")
+
+    pod = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "team"}}
+    for phase in ("mutate", "validate"):
+        request = from_object(pod, uid="uid")
+        assert decide(request, policies(), USED, phase, Environment(waiting=waiting)).response.allowed
+
+
 @pytest.mark.parametrize(
     "old",
     [

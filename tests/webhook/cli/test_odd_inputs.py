@@ -232,3 +232,36 @@ def test_a_report_is_on_manifests_or_on_a_cluster(
 ) -> None:
     """One of both, and of a cluster that can be read."""
     assert why in said(("report", *words), capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("ui", "-c", CLUSTER, "--port", "99999"), "'99999' is no port: 0 to 65535"),
+        (("serve", "--deadline", "-1"), "'-1' is no time: seconds above 0"),
+        (("serve", "--deadline", "nan"), "'nan' is no time"),
+        (("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "nan"), "'nan' is no share: above 0, 1 at most"),
+        (("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "80"), "'80' is no share"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_a_usage_error(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a server that answers nobody in time, nor a check that always passes."""
+    with pytest.raises(SystemExit) as stopped:
+        main([*words])
+    assert stopped.value.code == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_name_with_a_line_break_begins_no_line_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report in a log of CI could be forged with it."""
+    (tmp_path / "job.yaml").write_text(
+        JOB.read_text().replace("name: pretrain-medium", 'name: "a\\nforged"', 1)
+    )
+    main(["report", "-c", CLUSTER, "-f", str(tmp_path / "job.yaml"), "--all"])
+    printed = capsys.readouterr()
+    assert "a\ufffdforged" in printed.out
+    assert not any(line.startswith("forged") for line in (printed.out + printed.err).splitlines())

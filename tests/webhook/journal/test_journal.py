@@ -189,6 +189,7 @@ def test_a_journal_of_another_version_is_not_read_and_says_so(tmp_path: Path) ->
         (b"[1]\n", "is no JSON object"),
         (b'{"kind":"Pod"}\n', "neither a journal nor an audit log"),
         (b'{"bayplanJournal":1}\n{"time":1}\n', "is no admission"),
+        (b'{"bayplanJournal":1}\n{"time":1e12,"phase":"mutate","answer":{},"request":{}}\n', "time is 1"),
         (b'{"bayplanJournal":1}\n{"time":1,"phase":"x","answer":{},"request":{}}\n', "no phase"),
         (b'{"bayplanJournal":1}\n' + b"x" * (LINE_LIMIT + 2), "a line of more than"),
     ],

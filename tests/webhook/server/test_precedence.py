@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from planner.cluster.plan_cache import PlanCache
 from planner.model.deadline import never
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import Serve
@@ -109,6 +110,22 @@ def test_a_decision_that_stands_still_ends_with_its_call(
         decision.ended.set()
         decision.join(SOON)
         assert not decision.is_alive()
+
+
+def test_a_long_decision_goes_on_while_it_keeps_others_from_the_plan_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The short one waits for just that search: to stand still would stop both."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    decisions, cache = Precedence(), PlanCache()
+    decision = Decision(decisions)
+    monkeypatch.setattr(decision, "run", lambda: cache.exclusively(lambda: Decision.run(decision)))
+    with decisions.running(never):
+        decision.start()
+        assert decision.is_long.wait(SOON)
+        assert eventually(lambda: not decision.stands_still())
+    decision.ended.set()
+    decision.join(SOON)
 
 
 async def test_the_worst_object_of_a_neighbour_waits_while_a_pod_is_decided(

@@ -43,6 +43,12 @@ def test_a_reader_of_a_namespace_sees_its_gangs_and_what_was_decided_on_them() -
     assert left["policies"]["qos"]["namespaces"] == {"default": {"fail": 2}}
 
 
+def test_policies_that_said_nothing_in_a_viewers_namespaces_are_left_out() -> None:
+    """By name, too."""
+    guest = ViewerAccess(nodes=False, namespaces=frozenset())
+    assert seen_by(guest, document(two_tenants()))["policies"] == {}
+
+
 def test_without_the_right_to_list_nodes_only_nodes_of_own_gangs_are_sent() -> None:
     """Their pods name them anyway; neither other racks nor totals are told."""
     left = seen_by(READER, document(two_tenants()))

@@ -172,7 +172,7 @@ class KubeLedger:
             self._view.check()
             for entry in self._view.expired(now):
                 with suppress(Again):
-                    if await self._proposals.end(entry) and not documents.is_next(entry.name):
+                    if await self._proposals.end(entry, now) and not documents.is_next(entry.name):
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)

@@ -9,6 +9,7 @@ One write each, and no order but that in which etcd stored them (docs/decisions/
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,11 +17,13 @@ from dataclasses import dataclass, field
 from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, moved
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, Taken
 from planner.model.reservation import Reservation, reservation_id
-from webhook.kube.api.client import ApiError, Unreachable
+from webhook.kube.api.client import ApiError, Json, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.owners import Owner
 from webhook.kube.ledger.view import Again, BookView
+
+log = logging.getLogger("bayplan")
 
 COMMIT_SECONDS = 3.5
 """How long a call is tried for; inside the webhook's own deadline (`http.DEADLINE`). Where
@@ -33,6 +36,11 @@ NEXT_SECONDS = 30.0
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
 """Seconds between tries where somebody else was faster, or the API server does not answer; doubling."""
+
+
+UNREAD_SECONDS = 30.0
+"""How much longer a hold lives whose object cannot be read, as where the conversion webhook of its kind is
+down: its place is nobody else's until then, and nothing else waits for it."""
 
 
 Keeps = Callable[[Reservation, Reservation], bool]
@@ -122,20 +130,29 @@ class Proposals:
             return False
         return True
 
-    async def end(self, entry: Entry) -> bool:
-        """Delete a hold that expired, or claim it for the object that is stored after all. Whether it was
-        deleted. Raises `Again` where it changed meanwhile. One end serves all who wait for it."""
+    async def end(self, entry: Entry, now: float) -> bool:
+        """Delete a hold that expired, or claim it for the object that is stored after all; where the object
+        cannot be read, prolong it. Whether it was deleted. Raises `Again` where it changed meanwhile. One end
+        serves all who wait for it."""
         ending = self._ending.get(entry.name)
         if ending is None:
-            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry))
+            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now))
             ending.add_done_callback(lambda _: self._ending.pop(entry.name))
         return await asyncio.shield(ending)
 
-    async def _end(self, entry: Entry) -> bool:
+    async def _end(self, entry: Entry, now: float) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
-        owner = "" if documents.is_next(entry.name) else await self._owner(entry.reservation)
-        if owner and (entry.since or await self.hold(entry)):
-            await self._view.merge(entry.name, documents.claimed(entry, owner))
+        kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)
+        try:
+            owner = "" if documents.is_next(entry.name) else await self._owner(entry.reservation)
+            kept = documents.claimed(entry, owner) if owner else None
+        except Unreachable:
+            raise
+        except ApiError as error:
+            gang = entry.reservation.gang
+            log.warning("whether %s is stored cannot be read, its hold lives on: %s", gang, error)
+        if kept is not None and (entry.since or await self.hold(entry)):
+            await self._view.merge(entry.name, kept)
             return False
         return await self._view.delete(entry)
 
@@ -143,7 +160,7 @@ class Proposals:
         self._view.check()
         for entry in self._view.expired(call.now):
             if any(_meets(entry, wish.reservation) for wish in call.wishes):
-                await self.end(entry)
+                await self.end(entry, call.now)
         places = await self._judged(call)
         call.wanted = tuple(place.reservation for place in places if place.entry is None)
         self._open[call] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +15,10 @@ from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import part, whole
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import NOW, holders, outcome, run, started
-from webhook.kube.api.client import Json, Unreachable
+from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.ledger.owners import owner_of
 from webhook.kube.ledger.proposals import NEXT_SECONDS
 
 
@@ -126,6 +127,37 @@ def test_a_hold_that_ended_is_kept_for_the_object_that_is_stored_and_for_no_othe
         assert len((await second.book(later)).reservations) == 1
 
     run(script)
+
+
+def test_a_hold_whose_object_cannot_be_read_stays_in_nobody_elses_way() -> None:
+    """The conversion webhook of its kind is down: its place is held on, the others' holds end as ever, and
+    so does this one once its object can be read."""
+    unread = {"a"}
+
+    async def owner(held: Reservation) -> str:
+        if held.gang in unread:
+            raise ApiError(500, "InternalError", "conversion webhook failed")
+        return ""
+
+    async def script() -> None:
+        ledger, _ = await started(ApiServer(), owner)
+        for gang, rack in (("a", "r1"), ("b", "r2")):
+            await ledger.reserve(replace(whole(gang, rack), expires=NOW + 10), 0, NOW)
+        later = NOW + 60
+        assert [held.gang for held in await ledger.sweep(later)] == ["b"]
+        assert ledger.next_expiry() > later, "the controller does not look again at once"
+        assert await outcome(ledger, whole("c", "r1"), 99, later) == "a"
+        assert await outcome(ledger, whole("c", "r2"), 99, later) == "taken"
+        unread.clear()
+        assert "a" in [held.gang for held in await ledger.sweep(later + 60)]
+
+    run(script)
+
+
+async def test_a_hold_of_a_name_that_no_object_has_is_nobodys() -> None:
+    """Somebody wrote it by hand: the API server is not asked."""
+    api = cast(Api, None)  # any use of it fails
+    assert await owner_of(api, whole("odd", "r1")) == ""
 
 
 def test_whose_holds_are_that_ended_together_is_asked_once_and_by_calls_for_their_places_alone() -> None:
