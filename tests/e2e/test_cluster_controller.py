@@ -79,7 +79,7 @@ def test_a_finished_job_gives_its_place_back(serving: Replicas, cluster: Cluster
     for pod in running(serving, "done", 2):
         cluster.kubelet.finish(pod)
     wait_until(lambda: not reservations(serving.api), "the place to be free", 60)
-    assert "Released" in dict(events(serving.api, "Job", "done"))
+    wait_until(lambda: "Released" in dict(events(serving.api, "Job", "done")), "the event")
 
 
 def test_a_failed_job_is_remembered_in_the_history_of_its_rack(serving: Replicas, cluster: Cluster) -> None:
@@ -125,14 +125,17 @@ def test_queued_gangs_are_let_in_by_priority_then_age_when_a_place_frees_up(serv
         wait_until(lambda name=name: len(pods(serving, name)) == 3, "its pods")
         time.sleep(1.1)  # creation times have seconds
     wait_until(lambda: any(r == "Queued" for r, _ in events(serving.api, "Job", "young")), "its position")
-    assert any("position 2 of 2" in m for r, m in events(serving.api, "Job", "young"))
+    wait_until(
+        lambda: any("position 2 of 2" in message for _, message in events(serving.api, "Job", "young")),
+        "its position",
+    )
     serving.api.delete(f"{JOBS}/first-1")
     assert racks_of(running(serving, "old", 3)) == {"r2"}
     held = reservations(serving.api)["research/Job/old"]
     assert held["status"]["where"] == "r2"
     stored = serving.api.get(f"{JOBS}/old")
     assert stored["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
-    assert "Admitted" in dict(events(serving.api, "Job", "old"))
+    wait_until(lambda: "Admitted" in dict(events(serving.api, "Job", "old")), "the event")
     assert {pod["spec"].get("nodeName") for pod in pods(serving, "young")} == {None}
     serving.api.delete(f"{JOBS}/first-0")
     assert racks_of(running(serving, "young", 3)) == {"r1"}
