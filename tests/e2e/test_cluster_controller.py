@@ -347,6 +347,9 @@ def test_kubectl_shows_reservations_and_what_happened_to_a_gang(serving: Replica
     for number in range(2):
         serving.api.create(JOBS, job(f"other-{number}", 3))
     running(serving, "story", 3)
+    wait_until(
+        lambda: reservations(serving.api)["research/Job/story"]["status"]["state"] == "claimed", "its claim"
+    )
     table = cluster.kubectl("get", "reservations").out.splitlines()
     assert table[0].split() == ["NAME", "GANG", "LEVEL", "DOMAIN", "NODES", "GPUS", "STATE", "AGE"]
     (row,) = (line.split() for line in table if "research/Job/story" in line)
