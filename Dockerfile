@@ -16,6 +16,7 @@ COPY planner ./planner
 COPY certs ./certs
 COPY policies ./policies
 COPY manifests ./manifests
+COPY overlays ./overlays
 # --no-deps: the lock names all that is needed, and leaves out what cel-python asks for and nothing runs.
 RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels . \
  && /opt/build/bin/pip --python /opt/bayplan install --no-deps --require-hashes --requirement locks/image.txt \

@@ -1,8 +1,8 @@
 """Whether a device meets a selector of a request or class: CEL, evaluated by an engine passed in.
 
 Source: `resource.k8s.io` CELDeviceSelector. The planner has no CEL of its own; the caller that reads a
-cluster passes an engine (`webhook.functions.device_selectors`). The result is True, False, or None where it
-is unknown: the expression does not compile, costs too much, or reads what is not known of the device. An
+cluster passes an engine (`webhook.policy.engine.device_selectors`). The result is True, False, or None where
+it is unknown: the expression does not compile, costs too much, or reads what is not known of the device. An
 unknown result counts as a match, and the plan warns about it. Without an engine every result is unknown.
 """
 

@@ -24,7 +24,7 @@ from planner.model.node import Node
 from planner.model.quantity import show
 from planner.model.resolved import ResolvedPodGroup, ResolvedShape
 from planner.model.topology import HOSTNAME
-from planner.model.words import pods
+from planner.model.words import counted, pods
 from planner.model.work_budget import WorkBudget
 from planner.node.eligibility import obstacle
 from planner.node.gpu_sharing import shared_gpus_of
@@ -59,7 +59,7 @@ class _Need:
         devices = {name: n for name, n in (self.pool.capacity or {}).items() if "/" in name and n}
         shape = ", ".join(f"{show(name, amount)} {name}" for name, amount in devices.items())
         shape_words = f" ({shape} each)" if shape else ""
-        text = f"{self.count} more node{'' if self.count == 1 else 's'} of pool {self.pool.name}{shape_words}"
+        text = f"{counted(self.count, 'more node')} of pool {self.pool.name}{shape_words}"
         return f"{text}, which has {self.pool.present}" if self.pool.present else text
 
 

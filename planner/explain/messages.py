@@ -8,7 +8,7 @@ from planner.model.answer import Answer, LevelAttempt
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.topology import ROOT, Domain, Topology, short
-from planner.model.words import listed, pods
+from planner.model.words import counted, listed, pods
 from planner.request.resolve import PlacementProblem
 from planner.request.validation import Refusal
 from planner.search.result import SearchResult
@@ -47,7 +47,7 @@ def placed(
         if domain
         else topology.name or "the cluster"
     )
-    return f"{pods(group.size)} on {nodes} node{'' if nodes == 1 else 's'} in {where}"
+    return f"{pods(group.size)} on {counted(nodes, 'node')} in {where}"
 
 
 def too_large(
@@ -122,7 +122,7 @@ def fits_no_gpu(part: str, why: str) -> str:
 
 def most_inside(max_gpus: int) -> str:
     """About a domain inside the host that is larger than any; `max_gpus`: GPUs of the largest, 0 unknown."""
-    return f"The largest such domain has {max_gpus} GPUs." if max_gpus else ""
+    return f"The largest such domain has {counted(max_gpus, 'GPU')}." if max_gpus else ""
 
 
 def _sets(kind: PodClass) -> str:
@@ -154,7 +154,7 @@ def _gpus(group: PodGroup) -> str:
 
 
 def _gpu_count(count: int) -> str:
-    return f"{count} GPU{'' if count == 1 else 's'}"
+    return counted(count, "GPU")
 
 
 def name_of(domain: Domain) -> str:

@@ -18,6 +18,7 @@ from planner.model.pod import selected
 from planner.model.pod_class import PodClass
 from planner.model.quantity import show
 from planner.model.topology import HOSTNAME
+from planner.model.words import counted
 from planner.node.eligibility import AFFINITY, SELECTOR, TAINT, affinity_cause
 
 _MAX_CAUSES = 8
@@ -111,7 +112,7 @@ class NodeWords:
                 f"{has} {bound}{show(resource, largest)} {resource}{free} of the {show(resource, need)} that "
                 f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
             )
-        if not largest:
+        if largest <= 0:  # pods that a scheduler has put beside what is held use more than there is
             return f"{has} no {resource}{free}"
         return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}"
 
@@ -142,7 +143,7 @@ def _all(total: int) -> str:
 
 
 def _nodes(count: int) -> str:
-    return f"{count} node{'' if count == 1 else 's'}"
+    return counted(count, "node")
 
 
 def _enumerated(clauses: Sequence[str]) -> str:

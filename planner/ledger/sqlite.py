@@ -1,9 +1,10 @@
 """The embedded ledger: reservations in one SQLite file, for one replica and the command line.
 
 Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL). So a process that is killed at any
-point leaves the book as it was before the change or after it, and of two processes that want one rack exactly
-one gets it. SQLite calls block, so all of them run on one thread of the ledger's own and the event loop never
-waits. A cancelled call still finishes: what it reserved is a hold and expires.
+point leaves the book as it was before the change or after it, and of two processes that want one rack
+exactly one gets it. SQLite calls block, so all of them run on one thread of the ledger's own and the event
+loop never waits; only the first opening runs on the caller's thread. A cancelled call still finishes: what
+it reserved is a hold and expires.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class SqliteLedger:
         self._path = os.fspath(path)
         self._busy_seconds = busy_seconds
         self._latest = float("-inf")
-        self._read: dict[sqlite_schema.Key, Reservation] = {}
-        self._read_at = -1  # no revision read so far
+        self._rows_read: dict[sqlite_schema.Key, Reservation] = {}
+        self._revision_read = -1  # no revision read so far
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
@@ -74,7 +75,8 @@ class SqliteLedger:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """The live reservations at `now` (seconds since the epoch), in the order of their ids; never old."""
+        """The live reservations at `now` (seconds since the epoch), in the order of their ids; never old.
+        `names` are for ledgers that watch: a file is read whole."""
         return await self._call(lambda connection: self._book(connection, now))
 
     async def reserve(
@@ -119,10 +121,10 @@ class SqliteLedger:
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN"):
             revision = sqlite_schema.revision(connection)
-            if revision != self._read_at:
-                self._read = sqlite_schema.read_all(connection, self._read)
-                self._read_at = revision
-        live = (r for r in self._read.values() if r.expires is None or r.expires > now)
+            if revision != self._revision_read:
+                self._rows_read = sqlite_schema.read_all(connection, self._rows_read)
+                self._revision_read = revision
+        live = (r for r in self._rows_read.values() if r.expires is None or r.expires > now)
         return Book(revision, tuple(live))
 
     def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
@@ -134,7 +136,7 @@ class SqliteLedger:
         return Taken(held, frozenset(name for name, former in before.items() if former is None))
 
     def _reserve(self, connection: sqlite3.Connection, wish: Wish) -> Reservation:
-        near = sqlite_schema.near(connection, wish.reservation, self._read)
+        near = sqlite_schema.near(connection, wish.reservation, self._rows_read)
         verdict = judge(wish.reservation, wish.planned_on, near, wish.headroom)
         if isinstance(verdict, Blocked):
             raise Conflict(verdict.holder)
@@ -203,7 +205,7 @@ class SqliteLedger:
         if self._connection is not None and (self._path != MEMORY or self._closed):
             self._connection.close()
             self._connection = None
-            self._read, self._read_at = {}, -1
+            self._rows_read, self._revision_read = {}, -1
 
 
 @contextmanager
@@ -220,25 +222,35 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
     """A connection to a ledger of this schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
     if create and path != MEMORY:
-        with suppress(OSError):  # it is there already, or SQLite says better what is wrong
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL, _OWNER_ALONE))
+        _create_private(path)
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     connection = sqlite3.connect(
         uri, uri=path != MEMORY, timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )
     try:
         _check_is_ours(connection, path)
-        _write_ahead(connection, busy_seconds)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        with _transaction(connection, "BEGIN IMMEDIATE"):
-            if _pragma(connection, "user_version") == 0:
-                for statement in sqlite_schema.SCHEMA:
-                    connection.execute(statement)
+        _prepare(connection, busy_seconds)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _create_private(path: str) -> None:
+    """The empty file, readable by its owner alone, where there is none yet."""
+    with suppress(OSError):  # it is there already, or SQLite says better what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, _OWNER_ALONE))
+
+
+def _prepare(connection: sqlite3.Connection, busy_seconds: float) -> None:
+    """Makes writes durable, and the schema in a new file."""
+    _write_ahead(connection, busy_seconds)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        if _pragma(connection, "user_version") == 0:
+            for statement in sqlite_schema.SCHEMA:
+                connection.execute(statement)
 
 
 def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:

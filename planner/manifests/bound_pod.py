@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from planner.manifests.devices import extended_claim, uses_from
@@ -15,8 +16,15 @@ from planner.manifests.schedulers import schedulers_of
 from planner.model.errors import Where
 from planner.model.host_ports import port_labels
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm
+from planner.model.reservation import kueue_gang, reservation_id
 
 RESERVATION_KEY = "bayplan.dev/reservation"
+
+KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
+"""Annotation of a pod that Kueue has admitted: the Workload that it is of."""
+
+_KUEUE_PLACES = re.compile(r"kueue\.x-k8s\.io/podset-.*topology")
+"""Annotations of pods whose nodes Kueue assigns (Kueue ff69552e, pkg/util/tas/tas.go)."""
 
 
 def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
@@ -39,7 +47,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         name=f"{namespace}/{metadata['name']}",
         node=node,
         requests=requests,
-        reservation=annotations.get(RESERVATION_KEY, ""),
+        reservation=_reservations(namespace, annotations),
         labels={**labels, **port_labels(ports)} if ports else labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at_path("spec")),
@@ -53,6 +61,14 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         else "",
         shows=schedulers_of(spec, labels, where),
     )
+
+
+def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
+    """The id that the pod carries, and that of the place which Kueue has assigned to its Workload."""
+    own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
+    if not workload or not any(map(_KUEUE_PLACES.fullmatch, annotations)):
+        return own
+    return ",".join(filter(None, (own, reservation_id(kueue_gang(namespace, workload)))))
 
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:

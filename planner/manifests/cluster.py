@@ -168,6 +168,8 @@ def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
         objects.signs.add(group, kind, _key(item, where))
         if group == "kueue.x-k8s.io":
             objects.signs.kueue.add(kind, _key(item, where), item, where)
+        elif (group, kind) == ("scheduling.run.ai", "Queue"):
+            objects.signs.kai.add(_key(item, where).partition("/")[2], item, where)
     if reader:
         reader(objects, item, where)
 

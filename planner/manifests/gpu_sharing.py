@@ -17,6 +17,10 @@ from planner.node.gpu_sharing import DEVICES, FRACTION, MARKER, MEMORY, Share
 GROUP_LABEL = "runai-gpu-group"
 
 
+SHARE_KEYS = (FRACTION, MEMORY, DEVICES)
+"""The annotations that `share_asked` reads."""
+
+
 RESERVATION_SPACES = ("kai-resource-reservation", "runai-reservation")
 """Namespaces of the pods that mark shared GPUs."""
 

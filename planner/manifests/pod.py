@@ -11,10 +11,13 @@ another kind may say so all the same, and what it says is counted, so that nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+
+import orjson
 
 from planner.manifests.devices import uses_from
 from planner.manifests.fields import integer, mapping, maps, text, texts
-from planner.manifests.gpu_sharing import share_asked
+from planner.manifests.gpu_sharing import SHARE_KEYS, share_asked
 from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
 from planner.manifests.pod_affinity import spreads_of, terms_of
@@ -29,6 +32,8 @@ from planner.model.pod import PodShape
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
 """The lists of a pod spec whose containers run together, and the one of those that run before them."""
 
+CONTAINER_LISTS = (*CONTAINERS, INIT_CONTAINERS)
+
 AMOUNTS = ("limits", "requests")
 """Where `resources` say what is asked for."""
 
@@ -36,6 +41,17 @@ TOLERATING = ("Equal", "Exists", "Gt", "Lt")
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")
 """How the resources begin of which the amount at the level of the pod replaces that of its containers."""
+
+UNREAD = frozenset(("image", "command", "args", "env", "envFrom", "volumeMounts"))
+"""Fields of containers that say nothing of where a pod fits."""
+
+MOST_KEPT, LONGEST_KEPT = 1024, 8192
+"""Shapes that are remembered, and bytes of a spec whose shape is; so 8 MiB at most, whatever is sent."""
+
+_AS_SENT = (
+    orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+)
+"""What is no plain JSON value is not remembered: its text could be another value's."""
 
 
 def shape_of(
@@ -51,13 +67,76 @@ def shape_of(
     `where`: the location of the spec; `noted`: that of `annotations`. Raises `InputError` that names a
     malformed field.
     """
-    spec = mapping(pod_spec, where)
+    own, notes = labels or {}, annotations or {}
+    content = _content(pod_spec, own, notes)
+    if content is not None:
+        try:
+            shape = _of_content(content)
+        except InputError:  # it names no place; the reading below does
+            pass
+        else:
+            return shape.labelled({**own, **shape.labels}) if own else shape
+    return _read(mapping(pod_spec, where), where, own, notes, noted or where)
+
+
+def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object]) -> bytes | None:
+    """What a shape is made of, but for labels that nothing in the spec selects; None where it is not kept.
+
+    It is the same for the pods of a controller, for a pod in most of the states that policies make of it, and
+    for templates that differ in what they run.
+    """
+    if not isinstance(spec, dict):
+        return None
+    affinity = spec.get("affinity")
+    selects = "topologySpreadConstraints" in spec or (
+        affinity and (type(affinity) is not dict or not affinity.keys() <= {"nodeAffinity"})
+    )
+    containers = [_without_unread(spec.get(name)) for name in CONTAINER_LISTS]
+    rest = {name: value for name, value in spec.items() if name not in CONTAINER_LISTS}
+    shares = [notes.get(name) for name in SHARE_KEYS]
+    try:
+        content = orjson.dumps([rest, containers, shares, labels if selects else None], None, _AS_SENT)
+    except TypeError:
+        return None
+    return content if len(content) <= LONGEST_KEPT else None
+
+
+def _without_unread(containers: object) -> object:
+    if not isinstance(containers, list):
+        return containers
+    return [
+        {name: value for name, value in container.items() if name not in UNREAD}
+        if isinstance(container, dict)
+        else container
+        for container in containers
+    ]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _of_content(content: bytes) -> PodShape:
+    """The shape, with the labels that its host ports and the content give it. Raises `InputError`."""
+    rest, containers, shares, labels = orjson.loads(content)
+    lists = {
+        name: items for name, items in zip(CONTAINER_LISTS, containers, strict=True) if items is not None
+    }
+    return _read(
+        {**rest, **lists}, Where(), labels or {}, dict(zip(SHARE_KEYS, shares, strict=True)), Where()
+    )
+
+
+def _read(
+    spec: Mapping[str, object],
+    where: Where,
+    own: Mapping[str, str],
+    notes: Mapping[str, object],
+    noted: Where,
+) -> PodShape:
     affinity = mapping(spec.get("affinity"), where.below("affinity"))
     node_affinity = mapping(affinity.get("nodeAffinity"), where.below("affinity.nodeAffinity"))
     requests = effective_request(spec, where)
-    if annotations and (share := share_asked(annotations, noted or where)) is not None:
+    if notes and (share := share_asked(notes, noted)) is not None:
         requests[share.name] = 1
-    own, ports = labels or {}, host_ports(spec, where)
+    ports = host_ports(spec, where)
     terms = terms_of(affinity, own, where.below("affinity")) if affinity else ()
     return PodShape(
         requests=requests,

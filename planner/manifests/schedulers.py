@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.manifests.fields import maps, text
+from planner.manifests.kai_queues import KaiQueues
 from planner.manifests.kueue_queues import KueueQueues
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
@@ -166,6 +167,7 @@ class SchedulerSigns:
     queues: dict[str, set[str]] = field(default_factory=dict)
     flavored: set[str] | None = None
     kueue: KueueQueues = field(default_factory=KueueQueues)
+    kai: KaiQueues = field(default_factory=KaiQueues)
 
     def add(self, group: str, kind: str, key: str) -> None:
         """An object is there: NAMESPACE/NAME, the namespace "default" where it lies in none."""
@@ -184,6 +186,8 @@ class SchedulerSigns:
             {system: frozenset(names) for system, names in sorted(self.queues.items())},
             self._followed(topologies),
             self.kueue.topologies(),
+            gpu_limits=self.kai.lowest_limits(),
+            quotas=self.kai.lowest_quotas(),
         )
 
     def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -209,6 +213,8 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
         {system: seen.queues.get(system, frozenset()) for system in listed_systems},
         {system: seen.topologies.get(system, {}) for system in (KAI, KUEUE, BAYPLAN)},
         seen.queue_topologies,
+        gpu_limits=seen.gpu_limits,
+        quotas=seen.quotas,
         watched=True,
     )
 

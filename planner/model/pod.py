@@ -179,6 +179,27 @@ class PodShape:
     stated: Resources | None = field(default=None, compare=False)
     """What the pod's author asked for, where policies have raised some of `requests` since; for messages."""
 
+    def labelled(self, labels: Mapping[str, str]) -> PodShape:
+        """The same with other labels."""
+        return PodShape(
+            self.requests,
+            self.node_selector,
+            self.affinity,
+            self.preferences,
+            self.tolerations,
+            self.anti_affinity,
+            self.alignment,
+            labels,
+            self.terms,
+            self.spread,
+            self.priority_class,
+            self.stated_priority,
+            self.gates,
+            self.claims,
+            self.volumes,
+            self.stated,
+        )
+
     @property
     def own_requests(self) -> Resources:
         """The requests as the pod's author stated them, as far as policies raised them."""
@@ -257,7 +278,7 @@ class BoundPod:
     alignment: Alignment | None = None
     terms: tuple[PodTerm, ...] = ()
     gpu_groups: tuple[str, ...] = ()
-    """The GPUs that it shares with other pods, by KAI's names for them (planner.sharing)."""
+    """The GPUs that it shares with other pods, by KAI's names for them (planner.manifests.gpu_sharing)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names, whose devices are not among its requests."""
     extended_claim: str = ""

@@ -66,6 +66,15 @@ def reservation_id(gang: str) -> str:
     return "bp-" + hashlib.sha256(gang.encode()).hexdigest()[:16]
 
 
+KUEUE_KIND = "KueueWorkload"
+"""The kind in the names of gangs that are Kueue's Workloads, which Kueue alone places and ends."""
+
+
+def kueue_gang(namespace: str, workload: str) -> str:
+    """The name under which the place of one of Kueue's Workloads is in the book."""
+    return f"{namespace}/{KUEUE_KIND}/{workload}"
+
+
 @dataclass(frozen=True, slots=True)
 class ReservedPodTraits:
     """The traits of one pod of a PodSet.

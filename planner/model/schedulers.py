@@ -21,6 +21,14 @@ RUNAI = "runai-scheduler"
 BAYPLAN = "bayplan"
 
 
+GPU = "gpu"
+"""What queues of KAI's call GPUs of any kind."""
+
+
+QueueBound = tuple[float, str]
+"""An amount, and the queue whose bound it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchedulersSeen:
     """The scheduling systems of one cluster.
@@ -38,6 +46,12 @@ class SchedulersSeen:
     topologies: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     queue_topologies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     watched: bool = False
+    gpu_limits: Mapping[str, QueueBound] = field(default_factory=dict)
+    """By queue of KAI's how many GPUs it may use at most, and whose limit that is: its own, or one's above
+    it; queues without any limit are left out."""
+    quotas: Mapping[str, Mapping[str, QueueBound]] = field(default_factory=dict)
+    """By queue of KAI's, and by resource (`gpu`, `cpu`, `memory`; base units), how much pods of it may use
+    that KAI evicts for nobody."""
 
 
 NOTHING_SEEN = SchedulersSeen()

@@ -1,13 +1,18 @@
-"""Phrases that several packages use in messages: pod counts, lists of names, long values."""
+"""Phrases that several packages use in messages: counts, lists of names, long values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
+
+
 def pods(count: int) -> str:
     """A pod count in words."""
-    return f"{count} pod{'' if count == 1 else 's'}"
+    return counted(count, "pod")
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:

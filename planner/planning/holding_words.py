@@ -8,7 +8,7 @@ from planner.explain.messages import name_of
 from planner.model.holding import Holding
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.topology import Domain, Topology, short
-from planner.model.words import listed
+from planner.model.words import counted, listed
 
 
 def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: Sequence[Assignment]) -> str:
@@ -27,7 +27,7 @@ def _reason(topology: Topology, held: Holding) -> str:
     by_share = [share for share in held.shares if not share.required]
     if by_share:
         taken, gpus = sum(share.taken for share in by_share), sum(share.gpus for share in by_share)
-        return f"takes {taken} of {gpus} GPUs there"
+        return f"takes {taken} of {counted(gpus, 'GPU')} there"
     level = topology.levels[held.level]
     holds_required_level = any(len(domain) - 1 == held.level for domain in held.domains)
     return "requires one" if holds_required_level else f"requires one {short(level)}"
@@ -41,7 +41,7 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
         return where if len(nodes) > 1 else f"its share of {where}"
     if len(nodes) == 1 and len(held.shares) == 1 and held.shares[0].domain[-1:] == (nodes[0],):
         return f"{gang.gpus} of {held.shares[0].gpus} GPUs of {where}"
-    return f"{gang.gpus} GPU{'' if gang.gpus == 1 else 's'} of {where}"
+    return f"{counted(gang.gpus, 'GPU')} of {where}"
 
 
 def _kept_from(topology: Topology, held: Holding) -> str:

@@ -8,7 +8,7 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
 
 MOST_PODS = 100_000
-"""More is taken for a slip: Kubernetes is tested with 150,000 pods in a cluster."""
+"""More is taken for a typing error: Kubernetes is tested with 150,000 pods in a cluster."""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
@@ -54,4 +54,5 @@ def _check_set(pod_set: PodSet) -> None:
         )
     for resource, amount in pod_set.shape.requests.items():
         if not 0 <= amount <= LARGEST:
-            raise Refusal("AbsurdQuantity", f"{pod_set.name} asks for {amount} of {resource}; use 0 or more.")
+            message = f"{pod_set.name} asks for {amount} of {resource}; use 0 to {LARGEST}."
+            raise Refusal("AbsurdQuantity", message)

@@ -1,7 +1,9 @@
 """Simulation: days of a cluster under several placement strategies, with randomly drawn jobs.
 
 - `simulate`: the run; `hall`: the simulated cluster; `jobs`: the drawn jobs
-- `strategies`: ways to place gangs; `results`: the statistics of runs
+- `strategies`: ways to place gangs; `defragmenting`: with moves for those that wait for long
+- `course`, `figures`: what happens in a cluster, simulated or replayed, and its statistics; `rack_use`: GPUs
+  taken by node and rack
 
 Begin with `simulate`.
 """

@@ -4,19 +4,21 @@ All strategies follow the same rules. Gangs are tried in order of arrival, at ev
 gang may start before an older one without room, until the older has waited `PATIENCE`; from then on no
 younger gang of several nodes starts before it (jobs of one node always may). A gang placed in part (pod by
 pod) holds its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does
-not depend on its placement.
+not depend on its placement. With moves (`defragmenting`) the oldest gang that has waited for long and that
+they help gets room; what moves begins again, and takes `RESTART` to do so.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from planner.bandwidth.model import NVLINK, Links, all_reduce
-from planner.simulation.hall import Hall, Taken
+from planner.simulation.course import Course, CourseRecorder, GangWait, Moves, slowdown, state_of
+from planner.simulation.defragmenting import DefragmentingStrategy, MovedJob, RunningJob
+from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job
+from planner.simulation.rack_use import Taken
 
 PATIENCE = 12 * 3600.0
 
@@ -24,55 +26,12 @@ PATIENCE = 12 * 3600.0
 GIVE_UP = 3600.0
 
 
-_LINKS = Links(inside=NVLINK["blackwell"])
+RESTART = 300.0
+"""Seconds in which a moved gang uses its GPUs and does not work yet: images, model, data."""
 
 
-_STEPS = 200
-"""Samples of a run, evenly over its time: as many as a plot on a terminal can show."""
-
-
-WHOLE_RACKS = (1, 2, 4)
-"""Large gangs, in whole racks, for which room is looked at every moment; four of NVL72's are half a unit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The hall at one moment, as shares of its GPUs, nodes and racks.
-
-    GPUs of running gangs, GPUs held and idle, nodes partly used, racks pristine. `startable`: for each of
-    `WHOLE_RACKS` whether a gang of so many whole racks could start at once (in a mean: the share of the
-    time).
-    """
-
-    time: float
-    running: float
-    held: float
-    partly: float
-    pristine: float
-    startable: tuple[float, ...]
-
-
-def _sample(time: float, shares: Sequence[float]) -> Sample:
-    running, held, partly, pristine, *startable = shares
-    return Sample(time, running, held, partly, pristine, tuple(startable))
-
-
-@dataclass(slots=True)
-class SimulationRun:
-    """The observations of one run.
-
-    `waits`: by job number, seconds until it started, or until the end if it did not; those are in `never`.
-    `mean`: the samples' averages over time. `slowdown`: by job number, all-reduce time relative to the fewest
-    racks that could hold the gang.
-    """
-
-    strategy: str
-    jobs: Sequence[Job]
-    mean: Sample
-    samples: list[Sample] = field(default_factory=list)
-    waits: dict[int, float] = field(default_factory=dict)
-    never: set[int] = field(default_factory=set)
-    slowdown: dict[int, float] = field(default_factory=dict)
+LOOK = 300.0
+"""Seconds between two looks for moves while none are found."""
 
 
 def simulate(
@@ -81,7 +40,7 @@ def simulate(
     strategy: Strategy,
     days: float,
     progress: Callable[[float], None] = lambda share: None,
-) -> SimulationRun:
+) -> Course:
     """Runs the jobs (by arrival) on an empty hall for so many days; `progress` gets the share done."""
     return _Simulation(jobs, floor, strategy, days * DAY, progress).run()
 
@@ -104,39 +63,42 @@ class _Simulation:
         self.placed: dict[int, Taken] = {}
         self.not_before: dict[int, float] = {}
         self.stuck: set[tuple[int, int]] = set()
-        self.sums = [0.0] * (4 + len(WHOLE_RACKS))
-        self.run_ = SimulationRun(strategy.name, jobs, _sample(end, self.sums))
+        self.started: dict[int, float] = {}
+        self.slowdown: list[float] = []
+        self.running: dict[int, Job] = {}
+        self.since: dict[int, float] = {}
+        self.moved: dict[int, float] = {}
+        self.moves = Moves()
+        self.next_look = 0.0
+        self.recorder = CourseRecorder(end)
 
-    def run(self) -> SimulationRun:
+    def run(self) -> Course:
         for job in self.jobs:
-            heapq.heappush(self.events, (job.arrival, job.number, "arrive", job))
+            self._schedule(job.arrival, "arrive", job)
         while self.events and self.events[0][0] < self.end:
             time, _, event, job = heapq.heappop(self.events)
             self._advance(time)
             getattr(self, f"_{event}")(job)
         self._advance(self.end)
-        for job in self.waiting:
-            self.run_.waits[job.number] = self.end - job.arrival
-            self.run_.never.add(job.number)
-        self.run_.mean = _sample(self.end, [total / self.end for total in self.sums])
-        return self.run_
+        course = self.recorder.course(self.strategy.name)
+        course.waits = [
+            GangWait(job.total, self.started.get(job.number, self.end) - job.arrival, not self._ran(job))
+            for job in self.jobs
+            if job.arrival < self.end
+        ]
+        course.slowdown, course.moves, course.gpus = self.slowdown, self.moves, self.floor.gpus
+        return course
+
+    def _ran(self, job: Job) -> bool:
+        return job.number in self.started
 
     def _advance(self, time: float) -> None:
         """Advances the clock; sums and samples use the state that held until then."""
-        floor = self.floor
-        shares = (
-            self.running_gpus / floor.gpus,
-            (floor.busy - self.running_gpus + self.strategy.held(floor)) / floor.gpus,
-            floor.partly / len(floor.free),
-            floor.pristine / floor.racks,
-            *(float(floor.pristine >= racks) for racks in WHOLE_RACKS),
-        )
-        self.sums = [
-            total + share * (time - self.now) for total, share in zip(self.sums, shares, strict=True)
-        ]
-        while len(self.run_.samples) * self.end / _STEPS <= time and len(self.run_.samples) < _STEPS:
-            self.run_.samples.append(_sample(len(self.run_.samples) * self.end / _STEPS, shares))
-            self.progress(len(self.run_.samples) / _STEPS)
+        floor, before = self.floor, len(self.recorder.samples)
+        held = floor.busy - self.running_gpus + self.strategy.held(floor)
+        self.recorder.advance(time, state_of(floor, self.running_gpus, held, len(self.waiting)))
+        if len(self.recorder.samples) > before:
+            self.progress(time / self.end)
         self.now = time
 
     # -- events ---------------------------------------------------------------------------------------------
@@ -144,9 +106,14 @@ class _Simulation:
     def _arrive(self, job: Job) -> None:
         if (job.pods > 1 and self._impatient()) or _shape(job) in self.stuck or not self._try(job):
             self.waiting.append(job)
+            if isinstance(self.strategy, DefragmentingStrategy):
+                self._schedule(self.now + self.strategy.limits.after, "overdue", job)
 
     def _finish(self, job: Job) -> None:
+        if self.since[job.number] + job.length > self.now:
+            return  # it began again meanwhile
         taken = self.placed.pop(job.number)
+        del self.running[job.number]
         self.running_gpus -= job.total
         self.floor.give(taken)
         self.strategy.release(job)
@@ -154,7 +121,7 @@ class _Simulation:
 
     def _give_up(self, job: Job) -> None:
         """A gang that still waits for a part of its pods releases the placed ones."""
-        if job.number not in self.placed or job.number in self.run_.waits:
+        if job.number not in self.placed or self._ran(job):
             return
         self.floor.give(self.placed.pop(job.number))
         self.strategy.release(job)
@@ -164,6 +131,13 @@ class _Simulation:
 
     def _again(self, job: Job) -> None:
         self._pass()
+
+    def _overdue(self, job: Job) -> None:
+        """A gang has waited for so long that others move for it, or for an older one."""
+        if isinstance(self.strategy, DefragmentingStrategy) and not self._ran(job):
+            self._make_room(self.strategy)
+            if not self._ran(job):
+                self._schedule(max(self.now + LOOK, self.next_look), "overdue", job)
 
     def _schedule(self, time: float, event: str, job: Job) -> None:
         heapq.heappush(self.events, (time, job.number, event, job))
@@ -209,24 +183,56 @@ class _Simulation:
                 self._schedule(self.now + GIVE_UP, "give_up", job)
         return False
 
+    def _make_room(self, strategy: DefragmentingStrategy) -> None:
+        """For the first of those that have waited for long that moves help, at most one at a time."""
+        if self.now < self.next_look:
+            return
+        self.next_look = self.now + LOOK
+        blocked = False
+        for job in [job for job in self.waiting if self.now - job.arrival >= strategy.limits.after]:
+            if blocked and job.pods > 1:
+                continue
+            moved = strategy.make_room(job, self._running(strategy.limits.rest), self.floor)
+            if moved:
+                self._move(moved)
+                self.next_look = self.now + max(LOOK, strategy.limits.every)
+                self._pass()
+                return
+            blocked = blocked or (job.pods > 1 and self.now - job.arrival > PATIENCE)
+
+    def _running(self, rest: float) -> list[RunningJob]:
+        """Those that run, without whoever was moved less than `rest` seconds ago."""
+        return [
+            RunningJob(job, self.placed[job.number], self.now - self.since[job.number])
+            for job in self.running.values()
+            if self.moved.get(job.number, -rest) + rest <= self.now
+        ]
+
+    def _move(self, moved: Sequence[MovedJob]) -> None:
+        """They begin again elsewhere. What a new place shares with an old one is the same gang's."""
+        for move in moved:
+            self.floor.give(self.placed[move.job.number])
+        for move in moved:
+            self.floor.take(move.taken)
+            self.placed[move.job.number] = move.taken
+            self.moved[move.job.number] = self.now
+            self.since[move.job.number] = self.now + RESTART
+            self._schedule(self.now + RESTART + move.job.length, "finish", move.job)
+        self.moves.gangs += 1
+        self.moves.restarts += len(moved)
+        self.moves.lost += sum(move.lost + RESTART * move.job.total for move in moved)
+
     def _start(self, job: Job, placed: Taken) -> None:
-        self.run_.waits[job.number] = self.now - job.arrival
+        self.started[job.number] = self.since[job.number] = self.now
+        self.running[job.number] = job
         self.running_gpus += job.total
         self._schedule(self.now + job.length, "finish", job)
         if job.pods > 1:
-            self.run_.slowdown[job.number] = _slowdown(job, self.floor, placed)
+            self.slowdown.append(slowdown(self.floor, placed))
 
 
 def _shape(job: Job) -> tuple[int, int]:
     return job.pods, job.gpus
-
-
-def _slowdown(job: Job, floor: Hall, placed: Taken) -> float:
-    """The all-reduce time relative to the fewest racks that could hold the gang, evenly."""
-    racks = -(-job.pods // floor.per_rack)
-    share, remainder = divmod(job.pods, racks)
-    ideal = [(share + (rack < remainder)) * floor.per_node for rack in range(racks)]
-    return all_reduce(floor.spread(placed), links=_LINKS).seconds / all_reduce(ideal, links=_LINKS).seconds
 
 
 class Strategy(Protocol):

@@ -10,12 +10,14 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.reservation import Reservation
 from planner.model.resources import GPU
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.simulation.hall import Hall, Taken
+from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job
+from planner.simulation.rack_use import Taken
 
 RACK = "rack"
 
@@ -157,18 +159,25 @@ class PlannedStrategy:
         self._pristine_held: dict[int, list[int]] = {}
 
     def place(self, job: Job, floor: Hall) -> Taken:
-        whole = self._holds(job)
-        if not _may_fit(job, floor, whole):
+        if not _may_fit(job, floor, self._holds(job)):
             return []
-        group = gang_of(job, floor, "auto" if self._mode == "auto" else "domain" if whole else "nodes")
+        group = gang_of(job, floor, self._reserve(job))
         answer = plan(self._snapshot, group)
         reservation = reservation_for(self._snapshot, group, answer)
         if reservation is None:
             return []
         self._snapshot = self._snapshot.with_reservation(reservation)
+        self._remember(job, reservation)
+        return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
+
+    def _reserve(self, job: Job) -> ReserveMode:
+        return "auto" if self._mode == "auto" else "domain" if self._holds(job) else "nodes"
+
+    def _remember(self, job: Job, reservation: Reservation) -> None:
+        """What the job holds whole now."""
+        self._pristine_held.pop(job.number, None)
         if reservation.domains:
             self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
-        return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
 
     def _holds(self, job: Job) -> bool:
         return self._mode == "domain" and job.total >= self._hold_from and job.pods > 1

@@ -29,7 +29,7 @@ from planner.ledger.sqlite import SqliteLedger
 from tests.bench.cluster.empty_webhook import answer
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import PATIENCE, clusters, example, review
-from webhook.cli.inputs import policy_store, shipped
+from webhook.cli.common.inputs import policy_store, shipped
 from webhook.server.cluster_source import NoCluster
 from webhook.server.http import Webhook
 from webhook.server.service import Service

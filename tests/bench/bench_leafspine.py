@@ -24,7 +24,7 @@ from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Link, Topology
 from planner.planning.plan import plan
 from webhook.admission.decision import decide
-from webhook.cli.inputs import policies
+from webhook.cli.common.inputs import policies
 from webhook.server.garbage_collection import look_at_the_young_alone
 from webhook.wire.request import from_object
 from webhook.workloads import read

@@ -162,12 +162,17 @@ def look(request: pytest.FixtureRequest, looks: Mapping[str, Any]) -> Mapping[st
     """One page at one width in one theme."""
     name, *rest = request.param
     (seen,) = (seen for seen in looks[name] if [seen["page"], seen["width"], seen["theme"]] == rest)
-    return dict(seen)
+    return {**seen, "hostile": name == "hostile"}
 
 
 def test_nothing_sticks_out_and_no_head_is_broken(look: Mapping[str, Any]) -> None:
     """The page is as wide as the screen, and a column's head is one line."""
     assert (look["overflow"], look["sticksOut"], look["brokenHeads"]) == (False, [], [])
+
+
+def test_no_word_is_broken(look: Mapping[str, Any]) -> None:
+    """In lists and in what is chosen; names break behind their slashes. Hostile ones have no better place."""
+    assert look["hostile"] or look["brokenWords"] == []
 
 
 def test_the_console_is_empty_and_nothing_is_asked_for_elsewhere(look: Mapping[str, Any]) -> None:
@@ -225,12 +230,21 @@ def test_each_decision_has_its_time(used: Mapping[str, Any]) -> None:
     assert all(moment.startswith("20") for moment in used["times"])
 
 
+def test_a_long_message_is_whole_where_it_is_unfolded(used: Mapping[str, Any]) -> None:
+    """Its end is there, under the beginning."""
+    shut, whole = (" ".join(text.split()) for text in used["folded"])
+    assert "topology-block" not in shut
+    assert whole.startswith(shut)
+    assert whole.endswith("or required at cloud.provider.com/topology-block.")
+
+
 def test_the_page_tells_queue_policies_and_health(used: Mapping[str, Any]) -> None:
     """What waits and for what, what policies did, and that all is well."""
     texts = used["texts"]
     assert "research/JobSet/pretrain-large" in texts["bay-queue"]
     assert "reserved by research/Job/pretrain-medium" in texts["bay-queue"]
     assert "kai-queue" in texts["bay-policies"]
+    assert texts["bay-policies"].startswith("revision ")
     assert "5 files read" in texts["bay-health"]
     assert "GPUs free" in texts["bay-summary"]
 

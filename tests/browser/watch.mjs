@@ -95,6 +95,10 @@ async function use() {
   const searched = { gangs: await rows("bay-gangs"), bright: await tab.locator(".racks li:not(.dim) .title").allTextContents() };
   await tab.locator("#search").fill("");
   await tab.waitForFunction((count) => document.querySelectorAll("bay-gangs tbody tr").length === count, before);
+  const long = tab.locator("bay-queue details.words").first();
+  const folded = [await long.innerText()];
+  await long.locator("summary").click();
+  folded.push(await long.innerText());
   const times = await tab.locator("bay-decisions time").evaluateAll((all) => all.map((e) => e.dateTime));
   const texts = await tab.evaluate(() => Object.fromEntries(["bay-summary", "bay-queue", "bay-gangs", "bay-decisions",
     "bay-policies", "bay-health"].map((name) => [name, document.querySelector(name).innerText])));
@@ -104,7 +108,7 @@ async function use() {
     await tab.keyboard.press("Tab");
     reached.add(await tab.evaluate(() => document.activeElement.closest("bay-map, bay-queue, bay-gangs, bay-decisions, header")?.tagName ?? ""));
   }
-  return { steps, marked, worth: await worth.jsonValue(), before, searched, times, texts, reached: [...reached], console: news };
+  return { steps, marked, worth: await worth.jsonValue(), before, searched, folded, times, texts, reached: [...reached], console: news };
 }
 
 /** A file of the cluster changes while the page is open. */

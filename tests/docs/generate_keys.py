@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from tests.docs.markdown import code, table
 from webhook.workloads.keys.known_keys import KNOWN_KEYS, KnownKey
 
-FILE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
 HEADER = """\
 # Keys that are read and written
@@ -30,20 +31,17 @@ SECTIONS = (
 
 def section(title: str, keys: Iterable[KnownKey]) -> str:
     """A heading and the table of its keys, by name."""
-    rows = [row(key) for key in sorted(keys, key=lambda key: (key.name, key.form))]
-    return (
-        "\n".join((f"\n## {title}\n", "| key | what | on | use | says |", "|---|---|---|---|---|", *rows))
-        + "\n"
-    )
+    rows = (row(key) for key in sorted(keys, key=lambda key: (key.name, key.form)))
+    return f"\n## {title}\n\n{table(('key', 'what', 'on', 'use', 'says'), rows)}"
 
 
-def row(key: KnownKey) -> str:
+def row(key: KnownKey) -> tuple[str, ...]:
     """One line of a table."""
-    values = f": {', '.join(f'`{value}`' for value in key.values)}" if key.values else ""
-    return f"| `{key.name}` | {key.form} | {key.place} | {key.use} | {key.says}{values} |"
+    values = f": {code(key.values)}" if key.values else ""
+    return f"`{key.name}`", key.form, key.place, key.use, f"{key.says}{values}"
 
 
-def generate() -> str:
+def page() -> str:
     """The whole page."""
     domains_of_sections = {domain for _, domains in SECTIONS for domain in domains}
     parts = [
@@ -60,5 +58,5 @@ def domain_of(key: KnownKey) -> str:
 
 
 if __name__ == "__main__":
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(generate())
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page())

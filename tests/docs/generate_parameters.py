@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.docs.markdown import code, table
 from webhook.admission.setting_keys import SETTING_KEYS
 
 ROOT = Path(__file__).parents[2]
@@ -53,17 +54,17 @@ def page() -> str:
 
 def section(title: str, rules: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """A heading and the table of its keys."""
-    head = ("", f"## {title}", "", "| key | default | valid | what it does |", "|---|---|---|---|")
-    return "\n".join((*head, *(row(name, rule) for name, rule in rules), ""))
+    rows = (row(name, rule) for name, rule in rules)
+    return f"\n## {title}\n\n{table(('key', 'default', 'valid', 'what it does'), rows)}"
 
 
-def row(name: str, rule: Mapping[str, Any]) -> str:
+def row(name: str, rule: Mapping[str, Any]) -> tuple[str, ...]:
     """One line of a table."""
     own = SETTING_KEYS.get(name)
-    pattern = (own.form if own else "") or f"`{rule.get('pattern', '').replace('|', '&#124;')}`"
-    valid = ", ".join(f"`{value}`" for value in rule.get("enum", ())) or pattern
+    pattern = (own.form if own else "") or f"`{rule.get('pattern', '')}`"
+    valid = code(rule.get("enum", ())) or pattern
     default = f"`{rule['default']}`" if rule["default"] else "empty"
-    return f"| `{name}` | {default} | {valid} | {rule['description']} |"
+    return f"`{name}`", default, valid, rule["description"]
 
 
 if __name__ == "__main__":

@@ -84,15 +84,6 @@ def test_the_demo_output_in_the_readme_is_the_demos_own() -> None:
         assert story(first, demo) == f"{first}\n{rest}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_in_the_documents_leads_to_a_file(page: Path) -> None:
-    """Relative links only; what they name is there."""
-    prose = re.sub(r"`[^`]*`", "", page.read_text())  # a pattern in code may look like a link
-    for target in re.findall(r"\]\(([^)#]+)\)", prose):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
-
-
 def write() -> None:
     """Put the real output and the files into the pages."""
     demo = printed("bayplan demo")

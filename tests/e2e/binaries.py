@@ -25,6 +25,14 @@ class Programs:
         """The path of a program."""
         return str(self.home / name)
 
+    @property
+    def minor(self) -> str:
+        """The version of Kubernetes, as 1.36."""
+        done = subprocess.run(
+            [self["kube-apiserver"], "--version"], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip().rpartition("v")[2].rpartition(".")[0]
+
 
 def find() -> Programs:
     """`$KUBEBUILDER_ASSETS`, or what was built; it is built now where it was not. Raises `Missing`."""

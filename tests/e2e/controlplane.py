@@ -23,6 +23,8 @@ START_SECONDS = 90.0
 SERVICE_RANGE = "10.0.0.0/24"
 WEBHOOK_CALLER = "kube-apiserver-webhooks"
 """The name in the client certificate that webhooks see."""
+NATIVE_GANGS = {"1.36": "v1alpha2", "1.37": "v1beta1"}
+"""By minor of Kubernetes the version of scheduling.k8s.io in which it serves PodGroups; 1.35 had none."""
 NODE_GRACE = "24h"
 """How long a node counts as ready without a heartbeat: nobody sends any, so for the whole run."""
 
@@ -103,13 +105,22 @@ class ControlPlane:
             f"--service-account-key-file={self._keys}",
             f"--service-account-signing-key-file={self._keys}",
             "--authorization-mode=Node,RBAC",
-            "--runtime-config=scheduling.k8s.io/v1alpha2=true",  # PodGroups of Kubernetes' own
-            "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+            *self._pod_groups(),
             f"--admission-control-config-file={self._admission()}",
             *self._audit(),
         )
         process.wait_until(self._ready, START_SECONDS)
         return process
+
+    def _pod_groups(self) -> list[str]:
+        """PodGroups of Kubernetes' own, where this version of it has them."""
+        version = NATIVE_GANGS.get(self.programs.minor)
+        if version is None:
+            return []
+        return [
+            f"--runtime-config=scheduling.k8s.io/{version}=true",
+            "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true",
+        ]
 
     def _admission(self) -> Path:
         """The API server shows a client certificate to webhooks, as docs/callers.md has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
+from tests.e2e.hook import BAYPLAN
 from tests.e2e.kube_ledgers import install
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import Release, Replicas, nodes
+from tests.e2e.replicas import Release, Replicas, job, nodes
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
+JOBS = "/apis/batch/v1/namespaces/research/jobs"
+HELD, WAITS = "research/Job/holds", "research/Job/waits"
 
 
 @contextmanager
@@ -40,6 +44,28 @@ def replicas_of(
     finally:
         replicas.stop()
         fleet.remove()
+
+
+@contextmanager
+def holding_and_waiting(cluster: Cluster, folder: Path) -> Iterator[Replicas]:
+    """A replica over one rack of two nodes: one Job (`HELD`) holds it, another (`WAITS`) waits for it."""
+    with replicas_of(cluster, folder, 1, 2, count=1) as replicas:
+        cluster.api.create(JOBS, job("holds", 2))
+        running(replicas, "holds", 2)
+        cluster.api.create(JOBS, job("waits", 2))
+        wait_until(lambda: len(cluster.api.items(PODS)) == 4, "the pods of both", 60)
+        yield replicas
+        for name in ("holds", "waits"):
+            cluster.api.delete(f"{JOBS}/{name}")
+        wait_until(lambda: not cluster.api.items(PODS), "the pods to go", 60)
+
+
+def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
+    """Exit status and output of a command on the cluster."""
+    command = [BAYPLAN, *words, "--kubeconfig", str(cluster.kubectl.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
 
 
 def pods(serving: Replicas, name: str) -> list[Json]:

@@ -21,6 +21,7 @@ COMPONENTS = {
     "enforce": ['mode="enforce"'],
     "cert-manager": ['certificates="cert-manager"'],
     "taint-fence": ['fence="taint"'],
+    "defragmentation": ["defragmentation=true"],
     "git-sync": [
         'policies.source="git"',
         'policies.git.repository="https://git.example.com/platform/bayplan-policies"',

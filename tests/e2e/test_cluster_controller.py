@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from planner.model.reservation import reservation_id
 from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT
 from tests.e2e.kubelet import STRATEGIC
@@ -297,6 +299,63 @@ def test_a_gang_pinned_to_hosts_leaves_a_lost_one_and_its_new_pods_follow_twice(
         for name in names:
             host_label(serving, name, name)
             serving.api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": None}})
+
+
+def test_jobs_of_one_pod_group_are_claimed_replanned_and_told_as_one_gang(serving: Replicas) -> None:
+    """The controller reads them as admission does. It knew no gang of the PodGroup's name: the place
+    stayed on a node that was lost, and nobody was told."""
+    groups, gang = "/apis/scheduling.run.ai/v2alpha2/namespaces/research/podgroups", "research/PodGroup/serve"
+    constraint = {"topology": "racks", "requiredTopologyLevel": RACK}
+    spec = {"minMember": 2, "topologyConstraint": constraint}
+    metadata = {"name": "serve", "namespace": "research"}
+    body = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata}
+    serving.api.create(groups, {**body, "spec": spec})
+    try:
+        wait_until(lambda: joins(serving, gang), "the replicas to know the PodGroup")
+        for name in ("prefill", "decode"):
+            serving.api.create(JOBS, member(name))
+        wait_until(lambda: reservations(serving.api)[gang]["status"]["state"] == "claimed", "the claim")
+        (lost,) = {pod["spec"]["nodeName"] for pod in running(serving, "decode", 1)}
+        (other,) = {pod["spec"]["nodeName"] for pod in running(serving, "prefill", 1)}
+        former = serving.api.get(f"/api/v1/nodes/{lost}")
+        mark(serving, lost, "cordoned")
+        try:
+            wait_until(lambda: lost not in seats_of(serving, gang), "the gang to be replanned", 30)
+            after = seats_of(serving, gang)
+            assert other in after
+            assert {node.partition("-")[0] for node in after} == {other.partition("-")[0]}
+            for name in ("prefill", "decode"):
+                wait_until(partial(tells, serving, name, after), f"{name} to be told", 30)
+        finally:
+            heal(serving, former)
+    finally:
+        serving.api.delete(f"{groups}/serve")
+
+
+def member(name: str) -> Json:
+    """A Job of one pod, of the PodGroup `serve`."""
+    body = job(name, 1)
+    body["metadata"]["annotations"] = {"bayplan.dev/reserve": "nodes"}
+    body["spec"]["template"]["metadata"] = {"annotations": {"pod-group-name": "serve"}}
+    return body
+
+
+def joins(serving: Replicas, gang: str) -> bool:
+    """Whether every replica takes such a Job to be of that gang: the API server asks now this, now that."""
+    said = [serving.api.create(JOBS, member("probe"), dryRun="All") for _ in range(8)]
+    names = {item["metadata"]["annotations"].get("bayplan.dev/reservation") for item in said}
+    return names == {reservation_id(gang)}
+
+
+def seats_of(serving: Replicas, gang: str) -> set[str]:
+    """The nodes that a gang's reservation gives it."""
+    return {seat["node"] for seat in reservations(serving.api)[gang]["spec"]["assignments"]}
+
+
+def tells(serving: Replicas, name: str, nodes: set[str]) -> bool:
+    """Whether a Job's own annotation names these nodes."""
+    note = serving.api.get(f"{JOBS}/{name}")["metadata"]["annotations"]["bayplan.dev/placement"]
+    return set(json.loads(note).get("nodes", ())) == nodes
 
 
 def left(serving: Replicas, name: str, node: str) -> None:

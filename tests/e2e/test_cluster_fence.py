@@ -114,7 +114,7 @@ def test_a_reserved_rack_takes_its_gangs_pods_and_no_others(rollout: Rollout) ->
         wait_until(
             lambda name=name: "nodeName" in rollout.api.get(f"{PODS}/{name}")["spec"], f"{name} to run"
         )  # type: ignore[misc]
-    assert tainted(rollout) == {}
+    wait_until(lambda: not tainted(rollout), "the last taints to go", 30)
 
 
 def test_a_gang_from_the_queue_passes_the_fence_of_its_new_rack(rollout: Rollout) -> None:

@@ -15,12 +15,11 @@ import yaml
 
 from tests.e2e.binaries import ROOT
 from tests.e2e.hook import BAYPLAN
-from tests.e2e.processes import start, wait_until
-from tests.e2e.replicas import Replicas, job
+from tests.e2e.processes import start
+from tests.e2e.replicas import Replicas
 from tests.e2e.rollout import SYSTEM
-from tests.e2e.serving import PODS, replicas_of
+from tests.e2e.serving import HELD, WAITS, bayplan, holding_and_waiting
 from tests.e2e.stage import Cluster
-from tests.e2e.test_cluster_standing import HELD, JOBS, WAITS, bayplan, running
 
 RIGHTS = ROOT / "manifests" / "components" / "ui" / "rbac.yaml"
 READER = """
@@ -48,15 +47,8 @@ subjects: [{kind: ServiceAccount, name: page-reader, namespace: research}]
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of two nodes: one Job holds it, another waits for it."""
-    with replicas_of(cluster, tmp_path_factory.mktemp("page"), 1, 2, count=1) as replicas:
-        cluster.api.create(JOBS, job("holds", 2))
-        wait_until(lambda: running(cluster, "holds") == 2, "the first to run", 60)
-        cluster.api.create(JOBS, job("waits", 2))
-        wait_until(lambda: len(cluster.api.items(PODS)) == 4, "the pods of both", 60)
+    with holding_and_waiting(cluster, tmp_path_factory.mktemp("page")) as replicas:
         yield replicas
-        for name in ("holds", "waits"):
-            cluster.api.delete(f"{JOBS}/{name}")
-        wait_until(lambda: not cluster.api.items(PODS), "the pods to go", 60)
 
 
 class Stream:

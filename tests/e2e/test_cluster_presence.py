@@ -27,6 +27,7 @@ from tests.e2e.stage import Cluster
 PODS = "/api/v1/namespaces/research/pods"
 TOPOLOGY, *NODES = nodes(2, 2)
 QUEUES = """
+# With the fields of KAI-Scheduler d5bc503a: what it does not know is refused or dropped here too.
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: queues.scheduling.run.ai}
@@ -38,11 +39,31 @@ spec:
     - name: v2
       served: true
       storage: true
+      subresources: {status: {}}
       schema:
         openAPIV3Schema:
           type: object
           properties:
-            spec: {type: object, properties: {priority: {type: integer}, parentQueue: {type: string}}}
+            spec:
+              type: object
+              properties:
+                displayName: {type: string}
+                parentQueue: {type: string}
+                preemptMinRuntime: {type: string}
+                priority: {type: integer}
+                reclaimMinRuntime: {type: string}
+                resources:
+                  type: object
+                  properties:
+                    cpu: &amount
+                      type: object
+                      properties:
+                        quota: {type: number}
+                        limit: {type: number}
+                        overQuotaWeight: {type: number}
+                    gpu: *amount
+                    memory: *amount
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
 """
 
 

@@ -107,7 +107,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout,
         text = yaml.safe_dump_all(definition(*row) for row in kinds())
         made = kubectl("apply", "-f", "-", text=text)
         assert made.status == 0, made.err
-        assert kubectl("apply", "-f", str(ROOT / "tests/e2e/crds/reports.openreports.io.yaml")).status == 0
+        for other in ("reports.openreports.io", "workloads.kueue.x-k8s.io"):
+            assert kubectl("apply", "-f", str(ROOT / f"tests/e2e/crds/{other}.yaml")).status == 0
         kubectl.wait_for_kinds()
         for name in NAMESPACES:
             namespace(plane.api, name)

@@ -11,42 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.hook import BAYPLAN
-from tests.e2e.processes import wait_until
-from tests.e2e.replicas import Replicas, job
-from tests.e2e.serving import replicas_of
+from tests.e2e.replicas import Replicas
+from tests.e2e.serving import HELD, WAITS, bayplan, holding_and_waiting
 from tests.e2e.stage import Cluster
-
-JOBS = "/apis/batch/v1/namespaces/research/jobs"
-PODS = "/api/v1/namespaces/research/pods"
-HELD, WAITS = "research/Job/holds", "research/Job/waits"
 
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of two nodes: one Job holds it, another waits for it."""
-    with replicas_of(cluster, tmp_path_factory.mktemp("standing"), 1, 2, count=1) as replicas:
-        cluster.api.create(JOBS, job("holds", 2))
-        wait_until(lambda: running(cluster, "holds") == 2, "the first to run", 60)
-        cluster.api.create(JOBS, job("waits", 2))
-        wait_until(lambda: len(cluster.api.items(PODS)) == 4, "the pods of both", 60)
+    with holding_and_waiting(cluster, tmp_path_factory.mktemp("standing")) as replicas:
         yield replicas
-        for name in ("holds", "waits"):
-            cluster.api.delete(f"{JOBS}/{name}")
-        wait_until(lambda: not cluster.api.items(PODS), "the pods to go", 60)
-
-
-def running(cluster: Cluster, name: str) -> int:
-    """How many of a Job's pods run."""
-    pods = cluster.api.items(PODS, labelSelector=f"job-name={name}")
-    return sum(pod["status"].get("phase") == "Running" for pod in pods)
-
-
-def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
-    """Exit status and output of a command on the cluster."""
-    command = [BAYPLAN, *words, "--kubeconfig", str(cluster.kubectl.kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout
 
 
 @pytest.mark.usefixtures("serving")
@@ -91,6 +65,8 @@ def test_the_ledger_of_the_cluster_is_listed(cluster: Cluster) -> None:
     """The same command as for a ledger on disk."""
     status, out = bayplan(cluster, "reservations", "list", "-o", "json")
     assert (status, [item["spec"]["gang"] for item in json.loads(out)["items"]]) == (0, [HELD])
+    assert bayplan(cluster, "reservations", "list", "-o", "name") == (0, f"{HELD}\n")
+    assert bayplan(cluster, "why", WAITS, "-o", "name") == (1, f"{WAITS}\n")
 
 
 @pytest.mark.usefixtures("serving")
@@ -106,7 +82,8 @@ def test_a_gang_that_runs_is_verified_where_it_is(cluster: Cluster) -> None:
 def test_no_room_is_made_by_a_gang_that_has_not_agreed_to_be_moved(cluster: Cluster) -> None:
     """Neither for the gang that waits nor for a free rack; the answer names who keeps the rack."""
     status, shown = bayplan(cluster, "defrag", "--for", WAITS, "-o", "json")
-    assert (status, json.loads(shown)["reason"]) == (1, "NoRoom")
+    told = json.loads(shown)
+    assert (status, told["reason"]) == (1, "TooFewGpus"), told
     status, shown = bayplan(cluster, "defrag", "--free", "1", "-o", "json")
     (kept,) = json.loads(shown)["kept"]
     assert status == 1
@@ -129,3 +106,12 @@ def test_kubectl_finds_bayplan_as_a_plugin(cluster: Cluster) -> None:
     command = [cluster.kubectl.program, "bayplan", "queue", "-o", "name"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, f"{WAITS}\n"), done.stderr
+
+
+@pytest.mark.usefixtures("serving")
+def test_kubectl_completes_the_plugin(cluster: Cluster) -> None:
+    """By the program that kubectl asks, which the wheel installs beside it."""
+    environment = {**os.environ, "PATH": f"{Path(BAYPLAN).parent}:/usr/bin:/bin"}
+    command = [cluster.kubectl.program, "__complete", "bayplan", "reservations", "list", "-o", "w"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "wide\n:4\n"), done.stderr

@@ -11,7 +11,7 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import PodGroup, PodSet
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 Json = dict[str, Any]
 DRIVER, NIC_DRIVER = "gpu.nvidia.com", "nic.example"

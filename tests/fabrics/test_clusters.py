@@ -9,7 +9,7 @@ import yaml
 
 from planner.cluster.snapshot import Snapshot
 from tests.fabrics import generate
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 
 def cluster(*names: str) -> Snapshot:

@@ -218,6 +218,7 @@ CONDITIONS: dict[str, str] = {
 ADDED: dict[str, tuple[str, Path]] = {
     "36-cert-manager.yaml": (CERT_MANAGER, COMPONENTS / "cert-manager" / "certificates.yaml"),
     "33-taint-fence.yaml": (TAINT, COMPONENTS / "taint-fence" / "rbac.yaml"),
+    "34-defragmentation.yaml": (".Values.defragmentation", COMPONENTS / "defragmentation" / "rbac.yaml"),
 }
 """Templates of what components add, each with its condition."""
 

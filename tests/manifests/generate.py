@@ -21,6 +21,7 @@ from tests.manifests import chart, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.settings import MODES
 from webhook.admission.used_topology import GROUPS as GROUPS_OF_TOPOLOGIES
+from webhook.admission.used_topology import KUEUE_GROUP as KUEUE_TOPOLOGIES
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.left_alone import NAMESPACES
 from webhook.workloads.options import MODE
@@ -117,12 +118,19 @@ TOPOLOGY_RULES: list[Json] = [
         "operations": ["UPDATE", "DELETE"],
         "resources": ["topologies"],
         "scope": "Cluster",
-    }
+    },
+    {
+        "apiGroups": [KUEUE_TOPOLOGIES],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE", "DELETE"],
+        "resources": ["resourceflavors"],
+        "scope": "Cluster",
+    },
 ]
 
 
 def loses_levels() -> str:
-    """A CEL expression: a Topology goes, or is another one afterwards."""
+    """A CEL expression: a Topology, or what attaches it, goes or is another one afterwards."""
     return "request.operation == 'DELETE' || object.spec != oldObject.spec"
 
 

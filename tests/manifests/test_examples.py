@@ -11,10 +11,10 @@ from planner.model.errors import Where
 from tests.manifests.examples import EXAMPLES, README, Example, examples, text
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
-from webhook.cli.plan import plan_each
+from webhook.cli.decisions.plan import plan_each
 from webhook.files.reader import documents, objects
-from webhook.functions.device_selectors import read_cluster
 from webhook.functions.table import FUNCTIONS
+from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object

@@ -43,13 +43,16 @@ def rights(*bodies: Json) -> set[tuple[str, str, str]]:
 
 
 def test_it_may_read_and_nothing_else() -> None:
-    """Not a Secret, and nothing that the replicas do not read, but Events, which tell of their decisions."""
+    """Not a Secret, and nothing that the replicas do not read, but Events, which tell of their decisions, and
+    what the replicas tell in their metrics."""
     own = rights(*UI)
     assert {verb for _, _, verb in own} <= {"get", "list", "watch"}
     assert not any(resource in ("secrets", "pods/log", "*") or "*" in group for group, resource, _ in own)
     replicas = rights(*objects(MANIFESTS / "30-rbac.yaml"))
     read = {(group, resource) for group, resource, verb in replicas if verb in ("get", "list", "watch")}
-    assert {(group, resource) for group, resource, _ in own} - read == {("", "events")}
+    assert {(group, resource) for group, resource, _ in own} - read == {("", "events"), ("", "pods/proxy")}
+    (role,) = (body for body in UI if "pods/proxy" in str(body.get("rules")))
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", "bayplan-system")
 
 
 def test_config_maps_are_read_by_their_names_alone() -> None:

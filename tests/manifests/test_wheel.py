@@ -65,13 +65,22 @@ def test_the_shipped_policies_pass_their_tests(installed: Installed) -> None:
     assert ", 0 failed" in done.stdout
 
 
-def test_it_holds_manifests_and_chart(installed: Installed) -> None:
-    """Whole: each file of the checkout's."""
-    shipped = next(installed.home.rglob("_shipped/manifests"))
-    source = ROOT / "manifests"
-    names = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
-    assert Path("chart/Chart.yaml") in names
-    assert {path.relative_to(shipped) for path in shipped.rglob("*") if path.is_file()} == names
+def files(folder: Path) -> dict[str, bytes]:
+    """What lies below a folder, by path; what Git does not have aside."""
+    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("name", ["manifests", "overlays", "policies"])
+def test_it_unpacks_what_it_holds(installed: Installed, name: str) -> None:
+    """Each file of the checkout's, and no other."""
+    if not (installed.outside / "bayplan").exists():
+        done = installed.run("unpack", "bayplan")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "bayplan/manifests/\nbayplan/overlays/\nbayplan/policies/\n"
+    unpacked = files(installed.outside / "bayplan" / name)
+    assert unpacked == files(ROOT / name)
+    assert name != "manifests" or "chart/Chart.yaml" in unpacked
 
 
 def test_it_holds_the_live_page(installed: Installed) -> None:

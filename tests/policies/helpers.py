@@ -8,9 +8,9 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import Decision, decide
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.files.reader import documents
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object

@@ -26,9 +26,8 @@ from tests.policies.helpers import (
 from tests.webhook.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
 from webhook.admission.decision import decide
 from webhook.admission.setting_keys import SETTING_KEYS
-from webhook.cli.test import run_case
+from webhook.cli.decisions.test import run_case
 from webhook.functions.schedulers import PRESENT
-from webhook.functions.table import FUNCTIONS
 from webhook.policy.testing.runner import Suite
 from webhook.wire.request import from_object
 from webhook.workloads import pod_of, read
@@ -153,14 +152,6 @@ def test_an_update_of_a_job_leaves_its_template_alone() -> None:
     request = from_object(old, "UPDATE", old_object=JOB, uid="uid")
     paths = [op["path"] for op in decide(request, policies(), None, "mutate").response.patch]
     assert not [path for path in paths if path.startswith("/spec")]
-
-
-def test_the_reference_names_every_folder_parameter_and_function() -> None:
-    """docs/policies-reference.md leaves nothing out."""
-    text = (POLICIES.parent / "docs" / "policies-reference.md").read_text()
-    keys = {key.removeprefix(key.partition(".")[0]) for key in PARAMETERS["data"]}
-    wanted = {*FOLDERS, *keys, *FUNCTIONS}
-    assert [name for name in sorted(wanted) if name not in text] == []
 
 
 def held(obj: Json) -> tuple[Json, Snapshot]:

@@ -13,7 +13,7 @@ import orjson
 from aiohttp.test_utils import TestClient
 
 from planner.ledger.sqlite import SqliteLedger
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.http import Webhook

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.calls import PATIENCE, Serve, ServedWebhook, clusters
-from webhook.cli.inputs import policy_store
+from webhook.cli.common.inputs import policy_store
 from webhook.server.cluster_source import ClusterSource
 from webhook.server.http import Webhook
 from webhook.server.service import Service

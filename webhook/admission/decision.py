@@ -8,7 +8,7 @@ about it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -40,10 +40,12 @@ from webhook.placement.stamp import (
     PlacementAnnotation,
     annotate,
     calls_pods_a_gang,
+    passing_own_fence,
     placement_annotation,
     policies_note,
 )
 from webhook.placement.workload_plan import WorkloadPlan
+from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import Effect, Mutated, MutatingPass, run_mutating
@@ -114,9 +116,25 @@ class Decision:
         return self.enforced or self.response
 
     @property
+    def exempted(self) -> tuple[Exempted, ...]:
+        """What exemptions did, for mutating and for validating policies."""
+        of_mutations = self.mutated.exempted if self.mutated is not None else ()
+        return (*of_mutations, *(self.findings.exempted if self.findings is not None else ()))
+
+    @property
     def outcome(self) -> Outcome:
         """What `enforce` makes of the object."""
         return outcome(self.in_enforce, self.plan)
+
+    def refusing(self) -> Iterator[str]:
+        """The policies that refuse or that failed, in the order they ran, then `plan` for the planner."""
+        if self.mutated is not None:
+            yield from (failure.policy for failure in self.mutated.errors)
+        if self.findings is not None:
+            yield from (finding.policy for finding in self.findings.denials)
+            yield from (failure.policy for failure in self.findings.errors)
+        if self.plan is not None and self.plan.decision == "rejected":
+            yield PLAN
 
 
 def decide(
@@ -154,8 +172,8 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
 def in_mode(force: ModeInForce, decision: Decision) -> Decision:
     """The decision of `enforce`, answered as the mode says. What it does in the ledger is left as it is."""
     mutated, findings = decision.mutated, decision.findings
-    failures = mutated.warnings if mutated is not None else ()
-    policy_warnings = (*map(str, failures), *(findings.warnings if findings is not None else ()))
+    of_mutations = (*mutated.warnings, *mutated.exempted) if mutated is not None else ()
+    policy_warnings = (*map(str, of_mutations), *(findings.warnings if findings is not None else ()))
     response = answer_in(force, decision.response, decision.plan, decision.effects, policy_warnings)
     return replace(decision, response=response, force=force, enforced=decision.response)
 
@@ -245,6 +263,8 @@ def _apply_plan(
     elif context.snapshot is not None:
         obj = calls_pods_a_gang(obj, workload)
     obj = evaluation.kept_off_reserved(obj)
+    if context.environment.fenced:
+        obj = passing_own_fence(obj, workload)
     # Policies alone, without a cluster, write nothing of Bayplan's own.
     if context.snapshot is not None and (may.templates or may.inlined):
         obj = with_applied(obj, context.request.object or {}, evaluation.original)
@@ -265,7 +285,9 @@ def _patched(
     before = context.snapshot.reservations if context.snapshot is not None else ()
     refused = refusal(mutated.errors, findings, plan)
     response = refused or Response(True, patch_between(original, result))
-    response = completed(response, mutated.warnings, findings, plan, context.policies.revision)
+    response = completed(
+        response, mutated.warnings, mutated.exempted, findings, plan, context.policies.revision
+    )
     return Decision(
         with_changes(response, effects) if effects and refused is None else response,
         result if refused is None else original,
@@ -295,7 +317,7 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
     lost = _place_lost(context.request, obj, plan) if refused is None else None
     steps = _validated_steps(context, evaluation, obj, plan) if refused is None else ()
     return Decision(
-        completed(refused or Response(True), (), findings, None, context.policies.revision),
+        completed(refused or Response(True), (), (), findings, None, context.policies.revision),
         obj,
         confirming(context.request, plan) if lost is not None else steps,
         plan,
@@ -347,16 +369,17 @@ def _placement(obj: Json) -> PlacementAnnotation:
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:
     """A deletion or a subresource: there is no gang to plan, and only policies that need none run."""
     request, policies = context.request, context.policies
-    inputs = BareInputs(context.params, context.authorizer)
+    inputs = BareInputs(context.params, context.authorizer, now=context.environment.now)
     obj = request.object
     mutated = run_mutating(policies, request, obj, inputs) if phase == "mutate" and obj is not None else None
     result = mutated.object if mutated is not None else obj
     findings = run_validating(policies, request, result, inputs)
     refused = refusal(mutated.errors if mutated is not None else (), findings, None)
     patch = patch_between(obj, result) if obj is not None and result is not None else []
+    exempted = mutated.exempted if mutated is not None else ()
     warnings = mutated.warnings if mutated is not None else ()
     return Decision(
-        completed(refused or Response(True, patch), warnings, findings, None, policies.revision),
+        completed(refused or Response(True, patch), warnings, exempted, findings, None, policies.revision),
         result if refused is None else obj,
         releasing(request, context.snapshot) if refused is None and phase == "validate" else (),
         mutated=mutated,

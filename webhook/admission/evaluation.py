@@ -23,6 +23,7 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
+from webhook.placement.kai_queue import within_kai_queue
 from webhook.placement.kueue_admission import in_kueues_queue
 from webhook.placement.pod_affinity import without_former_placement
 from webhook.placement.stamp import placement_annotation
@@ -104,6 +105,8 @@ class Evaluation:
             workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
             if workload.kueue and self._snapshot is not None:
                 workload = in_kueues_queue(workload, self._snapshot.base.schedulers, request.operation)
+            if self._snapshot is not None:
+                workload = within_kai_queue(workload, obj, self._snapshot)
             if workload.owner and not workload.skip:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
@@ -152,15 +155,21 @@ class Evaluation:
 
     def kept_off_reserved(self, obj: Json) -> Json:
         """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
-        what gangs hold whole."""
+        what gangs hold whole.
+
+        Not a pod that its workload's template pins to a place, though that was released meanwhile: kept off
+        who holds it now, it could go nowhere for ever.
+        """
         workload = self.workload(obj)
         if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
             return obj
         if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
-        evicts = placement_annotation(annotations).evicts
-        return keep_off_reserved(obj, self._snapshot, evicts=evicts)
+        note = placement_annotation(annotations)
+        if workload.owner and note.decision == "admitted" and (note.domains or note.nodes):
+            return obj
+        return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
         """A sentence for each template of which fewer pods fit after the policies than before."""
@@ -181,6 +190,11 @@ class Evaluation:
     def params(self) -> Params:
         """Parameter objects."""
         return self._context.params
+
+    @property
+    def now(self) -> float:
+        """The time of the decision."""
+        return self._context.environment.now
 
     @property
     def authorizer(self) -> Authorizer:

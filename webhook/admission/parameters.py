@@ -2,8 +2,9 @@
 
 One ConfigMap, `bayplan-parameters`, says what policies may be told and what Bayplan's own settings are. It
 lies beside the policies, and in the cluster in Bayplan's own namespace: a key counts as the cluster has it,
-else as the file has it, else it has its default; and a key for one namespace (`namespace.NAME.KEY`) before
-one for all. An object of that name in any other namespace says nothing: no tenant chooses for the cluster.
+else as the pack that is chosen sets it, else as the file has it, else it has its default; and a key for one
+namespace (`namespace.NAME.KEY`) before one for all. An object of that name in any other namespace says
+nothing: no tenant chooses for the cluster.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from webhook.admission.setting_keys import SETTING_KEYS
 from webhook.admission.settings import Settings, mode_label
 from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.packs import PACK, PACKS
 from webhook.policy.engine.parameters import (
     PARAMETERS,
     ParameterRules,
@@ -145,6 +147,11 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
     """
     beside = sorted((obj for obj in policies.params if is_parameters(obj)), key=_namespace)
     sources = [Source(f"ConfigMap/{PARAMETERS} beside the policies", data_of(obj)) for obj in beside]
+    packs = [source.data[PACK] for source in sources if PACK in source.data]
+    if configured is not None and PACK in data_of(configured):
+        packs.append(data_of(configured)[PACK])
+    if packs and PACKS.get(packs[-1]):
+        sources.append(Source(f"pack {packs[-1]}", PACKS[packs[-1]]))
     if configured is not None:
         where = "/".join(filter(None, (_namespace(configured), "ConfigMap", PARAMETERS)))
         sources.append(Source(where, data_of(configured)))
@@ -155,7 +162,8 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
     digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
     misspelt = tuple(_misspelt(kept, policies.rules))
     parameters = Parameters(texts(kept), tuple(sources), f"sha256:{digest}", misspelt)
-    return parameters, _problems(entries, policies.rules)
+    written = [(source, key, text) for source, key, text in entries if not source.where.startswith("pack ")]
+    return parameters, _problems(written, policies.rules)
 
 
 def _misspelt(entries: Iterable[tuple[str, str]], rules: ParameterRules) -> Iterator[str]:

@@ -7,16 +7,21 @@ from dataclasses import replace
 
 import orjson
 
-from webhook.jsontools.sentences import joined
 from webhook.placement.bandwidth_words import bandwidth_warning
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
-from webhook.policy.engine.validate import Findings
+from webhook.policy.engine.sentences import joined
+from webhook.policy.engine.validate import ANNOTATION_LIMIT, Findings
 from webhook.wire.review import Response
 
 CHANGED = "changed"
 """The audit annotation that tells which policy changed what: JSON, policy name to JSON pointers."""
+
+
+EXEMPT = "exempt"
+"""The audit annotation that tells which policies an exemption left out, and which ended."""
 
 
 MAX_POINTERS = 16
@@ -38,13 +43,17 @@ def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | 
 def completed(
     response: Response,
     ignored: Iterable[Failure],
+    exempted: Iterable[Exempted],
     findings: Findings,
     plan: WorkloadPlan | None,
     revision: str,
 ) -> Response:
     """The response with its warnings and with the revision of the policies that gave it."""
+    used = tuple(exempted)
     audit = {"revision": revision, **(findings.audit_annotations or {})}
-    return replace(response, warnings=_warnings(ignored, findings, plan), audit_annotations=audit)
+    if exemptions := joined(map(str, (*used, *findings.exempted))):
+        audit[EXEMPT] = exemptions[:ANNOTATION_LIMIT]
+    return replace(response, warnings=_warnings((*ignored, *used), findings, plan), audit_annotations=audit)
 
 
 def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
@@ -63,7 +72,9 @@ def _plan_refusal(plan: WorkloadPlan) -> Response | None:
     return None
 
 
-def _warnings(ignored: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> list[str]:
+def _warnings(
+    ignored: Iterable[Failure | Exempted], findings: Findings, plan: WorkloadPlan | None
+) -> list[str]:
     warnings = [*map(str, ignored), *findings.warnings]
     if plan is not None and plan.preview:
         return [*dict.fromkeys([*warnings, _preview(plan)])]

@@ -15,6 +15,7 @@ import re2
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
+from webhook.policy.engine.packs import PACK, PACKS
 from webhook.policy.engine.parameters import quoted
 from webhook.workloads.options import RESERVE_MODES
 
@@ -114,7 +115,47 @@ def _weight(settings: Settings, text: str) -> Settings:
     return replace(settings, weight=float(text))
 
 
+def _moves_after(settings: Settings, text: str) -> Settings:
+    return replace(settings, moves=replace(settings.moves, after=float(text)))
+
+
+def _moves_every(settings: Settings, text: str) -> Settings:
+    return replace(settings, moves=replace(settings.moves, every=float(text)))
+
+
+def _moves_gpu_hours(settings: Settings, text: str) -> Settings:
+    return replace(settings, moves=replace(settings.moves, gpu_hours=float(text)))
+
+
 _ROWS = (
+    SettingKey(
+        "defrag.after-seconds",
+        "For how long a gang waits in the queue before the leader moves others for it, who may be restarted "
+        "(label bayplan.dev/restartable, or preemptible for KAI); 0: nothing is ever moved. It needs the "
+        "rights of components/defragmentation.",
+        _moves_after,
+        lambda settings: f"{settings.moves.after:g}",
+        pattern="0|[1-9][0-9]{0,6}",
+        form="0 or seconds",
+    ),
+    SettingKey(
+        "defrag.every-seconds",
+        "From the beginning of one set of moves to that of the next at least, in the whole cluster.",
+        _moves_every,
+        lambda settings: f"{settings.moves.every:g}",
+        pattern="[1-9][0-9]{0,6}",
+        form="seconds",
+        of_cluster=True,
+    ),
+    SettingKey(
+        "defrag.gpu-hours",
+        "Work that is lost for one gang that waits at most, in GPU-hours since the pods that move for it "
+        "have started.",
+        _moves_gpu_hours,
+        lambda settings: f"{settings.moves.gpu_hours:g}",
+        pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?",
+        form="a number of GPU-hours, such as 16 or 0.5",
+    ),
     SettingKey(
         "growing.pools",
         "Node pools that may grow, a line each, beside those that Karpenter and the Cluster Autoscaler tell "
@@ -152,6 +193,17 @@ _ROWS = (
         _mode,
         lambda settings: settings.mode,
         values=MODES,
+    ),
+    SettingKey(
+        PACK,
+        "For which scheduling system the shipped policies write: auto for every one that the cluster "
+        "shows, kai, kueue, runai for that one alone, plain for none. A pack sets a few parameters of "
+        "policies; those of the cluster's ConfigMap count before it, those of the file beside the policies "
+        "after it.",
+        lambda settings, text: replace(settings, pack=text),
+        lambda settings: settings.pack,
+        values=tuple(PACKS),
+        of_cluster=True,
     ),
     SettingKey(
         "queue.fair-seconds",

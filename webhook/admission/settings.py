@@ -8,8 +8,10 @@ from typing import Any, Literal, get_args
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.growth import GrowingPool
+from planner.planning.defragmentation.limits import NO_MOVES, MoveLimits
 from webhook.placement.fair_order import FAIR_SECONDS, QueueRules
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
+from webhook.policy.engine.packs import AUTO
 from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]
@@ -36,7 +38,8 @@ class Settings:
     `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
     tell. `holds`: how much its gangs may hold. `unbound_seconds`: for how long a place is kept of which no
     pod is on a node; 0 is for ever. `fair_seconds` and `weight`: how far the queue is ordered by what
-    namespaces have, and what this one's counts (`placement.fair_order`).
+    namespaces have, and what this one's counts (`placement.fair_order`). `pack`: for which scheduling system
+    policies write. `moves`: what is moved for its gangs that wait, and `every` for the cluster.
     """
 
     mode: Mode = "enforce"
@@ -47,6 +50,8 @@ class Settings:
     unbound_seconds: int = 1800
     fair_seconds: float = FAIR_SECONDS
     weight: float = 1.0
+    pack: str = AUTO
+    moves: MoveLimits = NO_MOVES
 
     def of(self, snapshot: Snapshot) -> Snapshot:
         """The cluster with what these settings say of it."""

@@ -117,14 +117,15 @@ REPLACED = {
 
 def replacement_warning(workload: Workload, may: Mendable, effects: Iterable[Effect]) -> str:
     """What to say of an update whose templates were mended; "" where Bayplan changed nothing of them."""
-    pointers = [_pointer(template.path) for template in may.templates]
+    if not may.changed:
+        return ""
+    pointers = tuple(_pointer(template.path) for template in may.templates)
     policies = dict.fromkeys(
         effect.policy
         for effect in effects
-        for operation in effect.patch
-        if any(f"{operation['path']}/".startswith(pointer) for pointer in pointers)
+        if any(f"{operation['path']}/".startswith(pointers) for operation in effect.patch)
     )
-    if not may.changed or not policies:
+    if not policies:
         return ""
     places = ", ".join(dotted(template.path) for template in may.templates)
     outcome = REPLACED.get(workload.kind, "its pods will be replaced")

@@ -1,6 +1,10 @@
-"""The commands of `bayplan`: a file each, with `add_parser` and `run`; `demo` and `simulate` are folders.
+"""The commands of `bayplan`, a file each with `add_parser` and `run`, in rooms by what they are asked of.
 
-`main` parses the command line and gives the exit status; `parsers`, `inputs` and `standing_words` hold what
-commands share.
-Begin with `main`, then `mutate`: the shortest way from a file to a decision.
+- `decisions`: on files of manifests and policies; `clusters`: on a cluster; `installation`: on Bayplan itself
+- `demo`: a folder; `simulate`, `completion` and `kubectl_completion` (how shells and kubectl complete all of
+  these): a file each
+- `common`: options and readings that commands share
+
+`main` has the table of commands, parses the command line and gives the exit status. Begin with `main`, then
+`decisions.mutate`: the shortest way from a file to a decision.
 """

@@ -6,18 +6,29 @@ import argparse
 import sys
 from pathlib import Path
 
-from webhook.cli.parsers import Subparsers, subcommand
+from webhook.cli.common.parsers import Subparsers, subcommand
 
 EPILOG = """examples:
   bayplan completion bash > ~/.local/share/bash-completion/completions/bayplan
   bayplan completion zsh > ~/.zfunc/_bayplan      with ~/.zfunc in fpath, before compinit
   bayplan completion fish > ~/.config/fish/completions/bayplan.fish
 
+`kubectl bayplan` is completed by kubectl's own completion, which asks kubectl_complete-bayplan: it is
+installed beside bayplan, and needs to be on the PATH.
+
 exit status: 0 done, 2 bad input or usage
 """
 
 
 SHELLS = ("bash", "zsh", "fish")
+
+
+FILES = ("CLUSTER", "MANIFEST", "POLICIES", "PATH", "FILE", "FILE.svg", "JOURNAL")
+"""What options and arguments call a file or a folder of files."""
+
+
+FOLDER = "DIR"
+"""What they call a folder."""
 
 
 SCRIPTS = Path(__file__).parent / "completions"

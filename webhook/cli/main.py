@@ -13,30 +13,35 @@ from pathlib import Path
 
 from planner.model.errors import ReportedError
 
-COMMANDS: Mapping[str, str] = {
-    "plan": "where each gang would go, and why",
-    "mutate": "each object as the webhook would leave it",
-    "report": "what would happen to these manifests, for people and for CI",
-    "topology": "propose a Topology from node labels, or draw it",
-    "queue": "who waits for a place in a cluster, and for what",
-    "why": "where a workload of a cluster is, or what it waits for",
-    "top": "racks with free and used GPUs, and who is in them",
-    "nodes": "labels and kubelet settings of nodes that plans rest on, and how to mend them",
-    "verify": "where a gang's pods are beside the plan, and what its fabric gives",
-    "defrag": "the cheapest moves that free whole racks, or a gang's place",
-    "ui": "a live page of all that, for the browser",
-    "replay": "decide recorded admissions again under other policies",
-    "simulate": "what a month would look like under several ways to place gangs",
-    "test": "run the policies' own cases",
-    "policies": "list, show or check policies",
-    "serve": "the webhook",
-    "demo": "the whole way of a request, on this machine",
-    "reservations": "list, show or release what gangs hold",
-    "certs": "make, renew and show the webhook's certificates",
-    "doctor": "check an installation, and say what to mend",
-    "completion": "the script with which a shell completes all of these",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "plan": ("decisions.plan", "where each gang would go, and why"),
+    "mutate": ("decisions.mutate", "each object as the webhook would leave it"),
+    "report": ("decisions.report", "what would happen to these manifests, for people and for CI"),
+    "topology": ("clusters.topology", "propose a Topology from node labels, or draw it"),
+    "generate": ("clusters.generate", "queues, flavors and ComputeDomains for KAI, Kueue and NVLink domains"),
+    "queue": ("clusters.queue", "who waits for a place in a cluster, and for what"),
+    "why": ("clusters.why", "where a workload of a cluster is, or what it waits for"),
+    "top": ("clusters.top", "racks with free and used GPUs, and who is in them"),
+    "nodes": (
+        "clusters.nodes",
+        "labels and kubelet settings of nodes that plans rest on, and how to mend them",
+    ),
+    "verify": ("clusters.verify", "where a gang's pods are beside the plan, and what its fabric gives"),
+    "defrag": ("clusters.defrag", "the cheapest moves that free whole racks, or a gang's place"),
+    "ui": ("clusters.ui", "a live page of all that, for the browser"),
+    "replay": ("decisions.replay", "decide recorded admissions again under other policies"),
+    "simulate": ("simulate", "what a month would look like under several ways to place gangs"),
+    "test": ("decisions.test", "run the policies' own cases"),
+    "policies": ("decisions.policies", "list, show or check policies"),
+    "serve": ("installation.serve", "the webhook"),
+    "demo": ("demo", "the whole way of a request, on this machine"),
+    "reservations": ("clusters.reservations", "list, show or release what gangs hold"),
+    "certs": ("installation.certs", "make, renew and show the webhook's certificates"),
+    "doctor": ("installation.doctor", "check an installation, and say what to mend"),
+    "unpack": ("installation.unpack", "the manifests, chart and policies of this version, as files"),
+    "completion": ("completion", "the script with which a shell completes all of these"),
 }
-"""Each command with its line of help. Here, so that help needs none of their modules."""
+"""Each command with its module below `webhook.cli` and its line of help: help needs none of the modules."""
 
 
 EPILOG = """examples:
@@ -58,9 +63,9 @@ def parser(*called: str) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"bayplan {metadata.version('bayplan')}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, line in COMMANDS.items():
+    for name, (module, line) in COMMANDS.items():
         if name in called:  # the libraries of the others would cost start-up time
-            importlib.import_module(f"webhook.cli.{name}").add_parser(subparsers)
+            importlib.import_module(f"webhook.cli.{module}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=line)
     return top

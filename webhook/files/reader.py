@@ -51,20 +51,25 @@ def objects(paths: Sequence[str]) -> list[Document]:
 
 
 def objects_and_errors(paths: Sequence[str]) -> tuple[list[Document], list[InputError]]:
-    """The objects of the files that can be read, and what is wrong with each of the others.
+    """The objects of the files that can be read, and what is wrong with each of the other paths.
 
-    Raises `InputError` for a path that names no file, or a folder that cannot be read or holds none.
+    Raises `InputError` for an empty path.
     """
     read: list[Document] = []
     errors: list[InputError] = []
     for path in paths:
-        if path not in ("", STDIN) and not os.path.exists(path):
-            raise InputError("no such file or folder", Where(path))
-    for file in (file for path in paths for file in _files(path)):
         try:
-            read += [item for document in _documents(file) for item in _items(document)]
+            files = _files(path)
         except InputError as error:
+            if not path:
+                raise
             errors.append(error)
+            continue
+        for file in files:
+            try:
+                read += [item for document in _documents(file) for item in _items(document)]
+            except InputError as error:
+                errors.append(error)
     return read, errors
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from webhook.journal.entries import Answered, JournalEntry
+from webhook.journal.entries import Answered, JournalEntry, reading
 from webhook.journal.secrets import without_secrets
 from webhook.wire.request import Operation, UserInfo, from_object
 from webhook.workloads.kinds import row_of
@@ -36,7 +36,12 @@ class AuditLog:
     _stored: OrderedDict[tuple[str, ...], Json] = field(default_factory=OrderedDict)
 
     def entry(self, event: Json) -> JournalEntry | None:
-        """The admission in an event; None where it is none that Bayplan is asked about."""
+        """The admission in an event; None where it is none that Bayplan is asked about. Raises
+        `NotAnEntryError` for what is no event."""
+        with reading("an audit event"):
+            return self._admission(event)
+
+    def _admission(self, event: Json) -> JournalEntry | None:
         status, ref = event.get("responseStatus") or {}, event.get("objectRef") or {}
         code, message = int(status.get("code") or 0), str(status.get("message") or "")
         operation = _VERBS.get(str(event.get("verb")))

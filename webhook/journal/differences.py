@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 
 from planner.model.words import listed
 from webhook.admission.decision import PLAN
-from webhook.journal.entries import Answered, JournalEntry
+from webhook.journal.changes import changes_differ
+from webhook.journal.entries import LONGEST, Answered, JournalEntry
 from webhook.report.model import Fate, Outcome, Report, Result
 
+CHANGED = "fields"
+"""The property of a result that lists the fields that are changed otherwise."""
 EXAMPLES = 3
 """Objects that are named of admissions in which the same is different."""
-FIELDS = 6
-"""Fields that are named of those that a policy changes."""
 
 Key = tuple[str, str, str, str, str]
 
@@ -24,7 +25,8 @@ Key = tuple[str, str, str, str, str]
 class Differences:
     """Takes up admissions with both answers; `report` is what came of them. What is the same is only counted.
 
-    Admissions in which the same is different (rule, policy, namespace, kind) are one result.
+    Admissions in which the same is different (rule, policy, namespace, kind, fields) are one result, with the
+    values of the first.
     """
 
     admissions: int = 0
@@ -45,7 +47,7 @@ class Differences:
         self.now[now.outcome] += 1
         self._fates.append((entry.request.namespace, now.outcome))
         for result in differences(entry, now):
-            fields = result.message if result.rule == "ChangedFields" else ""
+            fields = result.properties.get(CHANGED, "")
             key = (result.rule, result.policy, entry.request.namespace, entry.request.kind.kind, fields)
             self._results.setdefault(key, result)
             self._counts[key] += 1
@@ -99,7 +101,8 @@ def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
 def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
     """Gangs that are in both, and are decided or placed otherwise."""
     for gang in (name for name in was.gangs if name in now.gangs):
-        (before, place_before), (after, place) = was.gangs[gang], now.gangs[gang]
+        before, place_before, _ = was.gangs[gang]
+        after, place, _ = now.gangs[gang]
         rule, message = "", ""
         if before != after:
             rule = "NewlyQueued" if after == "queued" else "NewlyPlaced"
@@ -114,17 +117,15 @@ def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
 
 
 def _changed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
-    """By policy, the fields that it changes and did not, and the other way round."""
+    """By policy, the fields that it sets and did not, the other way round, and those with other values."""
     for policy in dict.fromkeys((*was.changes, *now.changes)):
-        before, after = set(was.changes.get(policy, ())), set(now.changes.get(policy, ()))
-        added, left_out = sorted(after - before), sorted(before - after)
-        words = [
-            f"{verb} {listed(fields, FIELDS)}"
-            for verb, fields in (("also does", added), ("no longer does", left_out))
-            if fields
-        ]
-        if words:
-            yield replace(blank, policy=policy, rule="ChangedFields", message="; ".join(words))
+        words, fields = changes_differ(was.changes.get(policy, {}), now.changes.get(policy, {}))
+        if fields:
+            properties = {**blank.properties, CHANGED: ", ".join(fields)[:LONGEST]}
+            yield replace(
+                blank, policy=policy, rule="ChangedFields", message=words, properties=properties,
+                field=fields[0] if len(fields) == 1 else "",
+            )  # fmt: skip
 
 
 def _moment(seconds: float) -> str:

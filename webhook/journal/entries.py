@@ -5,22 +5,26 @@ A line is JSON: the time, the phase, the request as the API server sends it (wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
+from planner.manifests.reservation import reservation_from, reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.model.reservation import Reservation
 from webhook.admission.decision import PLAN, Decision, Phase
-from webhook.admission.ledger_steps import ReservationClaim
+from webhook.admission.ledger_steps import ReservationClaim, Reserve
 from webhook.admission.modes import Outcome
 from webhook.admission.settings import Mode
+from webhook.journal.changes import FieldChanges, field_changes
 from webhook.journal.secrets import without_secrets
-from webhook.server.decision_log import refusing
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import API_VERSION, BadCall, decode
 
-VERSION = 1
+VERSION = 2
 """Of the journal's lines; a reader of another version says so, and reads none of them."""
 HEAD = "bayplanJournal"
 """The key of a file's first line, with the version as its value."""
@@ -30,13 +34,45 @@ LONGEST = 2048
 Json = Mapping[str, Any]
 
 
+class NotAnEntryError(ValueError):
+    """A line is no admission; the message says why, in words for people."""
+
+
+def as_json(value: object) -> str:
+    """A value of a line as it stands there, its beginning."""
+    return orjson.dumps(value).decode()[:40]
+
+
+@contextmanager
+def reading(form: str) -> Iterator[None]:
+    """Read a line as `form`, in words. Raises `NotAnEntryError` for all that is not of it."""
+    try:
+        yield
+    except NotAnEntryError:
+        raise
+    except KeyError as error:
+        raise NotAnEntryError(f"{form} without `{error.args[0]}`") from None
+    except (BadCall, InputError) as error:
+        raise NotAnEntryError(str(error)) from None
+    except (ValueError, TypeError, AttributeError, IndexError):
+        raise NotAnEntryError(f"a value in it is not of the kind that {form} has there") from None
+
+
+class GangAnswer(NamedTuple):
+    """What was decided on a gang, its place in words ("" for none), and the GPUs that it asks for."""
+
+    decision: str
+    place: str = ""
+    gpus: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What a decision comes to, whatever the mode: the answer of enforce.
 
-    `gangs`: by name the planner's decision and the place. `changes`: by policy the fields that it changes.
-    `policy`: who refuses. `whole`: what the policies changed and the planner decided is known; an audit log
-    tells only whether the object was let in.
+    `gangs`: by name. `changes`: by policy the fields that it changes, with their values. `policy`: who
+    refuses. `whole`: what the policies changed and the planner decided is known; an audit log tells only
+    whether the object was let in.
     """
 
     allowed: bool
@@ -44,14 +80,15 @@ class Answered:
     message: str = ""
     policy: str = ""
     mode: Mode = "enforce"
-    gangs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gangs: Mapping[str, GangAnswer] = field(default_factory=dict)
+    changes: Mapping[str, FieldChanges] = field(default_factory=dict)
     whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One admission. `time`: seconds since the epoch. `gone`: reservations that ended since the one before.
+    """One admission. `time`: seconds since the epoch. `gone`: reservations that ended since the one before;
+    `came`: those that were made since, by this one too.
 
     `claims`: reservations that the object claimed. `stored`: it is known to be stored, so its reservations
     are claimed at once (an audit log has one event, a journal two calls).
@@ -63,7 +100,13 @@ class JournalEntry:
     answer: Answered
     claims: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    came: tuple[Reservation, ...] = ()
     stored: bool = False
+
+    def begun(self, held: Reservation) -> float:
+        """When a reservation began of which this one tells. It says so itself: a place that the controller
+        gave is told by the next admission only."""
+        return held.created if 0 < held.created < self.time else self.time
 
     @property
     def name(self) -> str:
@@ -76,19 +119,21 @@ class JournalEntry:
         return "/".join(part for part in parts if part)
 
 
-def answered(decision: Decision) -> Answered:
-    """What the decision is compared by."""
+def answered(decision: Decision, kind: str) -> Answered:
+    """What the decision on an object of this kind is compared by."""
     response = decision.in_enforce
-    changes: dict[str, set[str]] = {}
+    changes: dict[str, dict[str, str]] = {}
     for effect in decision.effects:
         if effect.policy != PLAN:
-            changes.setdefault(effect.policy, set()).update(map(_operation, effect.patch))
+            changes.setdefault(effect.policy, {}).update(field_changes(effect.patch, kind))
     placed = decision.plan.placed if decision.plan is not None else ()
     gangs = {
-        gang.answer.gang: (gang.answer.decision, _place(gang.answer.domain, gang.reservation))
+        gang.answer.gang: GangAnswer(
+            gang.answer.decision, _place(gang.answer.domain, gang.reservation), gang.asked.gpus
+        )
         for gang in placed
     }
-    policy = "" if response.allowed else next((name for name, _ in refusing(decision)), "")
+    policy = "" if response.allowed else next(decision.refusing(), "")
     return Answered(
         response.allowed,
         decision.outcome,
@@ -96,13 +141,8 @@ def answered(decision: Decision) -> Answered:
         policy,
         decision.mode,
         gangs,
-        {name: tuple(sorted(operations)) for name, operations in changes.items()},
+        changes,
     )
-
-
-def _operation(operation: Json) -> str:
-    """What is done to which field; the value is left out, for it may be an environment's."""
-    return f"{operation['op']} {operation['path']}"
 
 
 def _place(domain: Iterable[str], reservation: Any) -> str:
@@ -114,10 +154,15 @@ def _place(domain: Iterable[str], reservation: Any) -> str:
 
 
 def line_of(
-    moment: float, phase: Phase, request: AdmissionRequest, decision: Decision, gone: Iterable[str] = ()
+    moment: float,
+    phase: Phase,
+    request: AdmissionRequest,
+    decision: Decision,
+    gone: Iterable[str] = (),
+    came: Iterable[Reservation] = (),
 ) -> bytes:
-    """The admission as one line of JSON, with a line feed."""
-    answer = answered(decision)
+    """The admission as one line of JSON, with a line feed; `came`: reservations that others made."""
+    answer = answered(decision, request.kind.kind)
     claims = [step.reservation for step in decision.steps if isinstance(step, ReservationClaim)]
     document = {
         "time": round(moment, 3),
@@ -129,14 +174,22 @@ def line_of(
             "message": answer.message,
             "policy": answer.policy,
             "mode": answer.mode,
-            "gangs": answer.gangs,
+            "gangs": {name: list(gang) for name, gang in answer.gangs.items()},
             "changes": answer.changes,
         },
         "claims": claims,
         "gone": list(gone),
+        "came": [reservation_manifest(held) for held in (*came, *reserved(request, decision))],
         "revision": decision.revision,
     }
     return orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def reserved(request: AdmissionRequest, decision: Decision) -> tuple[Reservation, ...]:
+    """What the decision reserves, unless it is only shown."""
+    if request.dry_run or decision.mode != "enforce":
+        return ()
+    return tuple(step.reservation for step in decision.steps if isinstance(step, Reserve))
 
 
 def _request(request: AdmissionRequest) -> dict[str, Any]:
@@ -154,19 +207,19 @@ LATEST = 4_102_444_800.0
 
 
 def _time(seconds: object) -> float:
-    """Seconds since 1970. Raises `ValueError` for what is no such time."""
+    """Seconds since 1970. Raises `NotAnEntryError` for what is no such time."""
     if not isinstance(seconds, (int, float)) or not 0 <= seconds < LATEST:
-        raise ValueError(f"time is {seconds!r}, which is no number of seconds from 1970 to 2100")
+        raise NotAnEntryError(f"time is {as_json(seconds)}, which is no number of seconds from 1970 to 2100")
     return float(seconds)
 
 
 def entry_of(document: Json) -> JournalEntry:
-    """The admission in a line. Raises `ValueError` where it is none."""
-    try:
+    """The admission in a line. Raises `NotAnEntryError` where it is none."""
+    with reading("a journal's line"):
         review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": document["request"]}
         answer, phase = document["answer"], document["phase"]
         if phase not in ("mutate", "validate"):
-            raise ValueError(f"no phase: {phase!r}")
+            raise NotAnEntryError(f"no phase: {as_json(phase)}")
         return JournalEntry(
             _time(document["time"]),
             phase,
@@ -177,11 +230,16 @@ def entry_of(document: Json) -> JournalEntry:
                 str(answer["message"]),
                 str(answer["policy"]),
                 answer["mode"],
-                {str(name): (str(row[0]), str(row[1])) for name, row in answer["gangs"].items()},
-                {str(name): tuple(map(str, row)) for name, row in answer["changes"].items()},
+                {
+                    str(name): GangAnswer(str(row[0]), str(row[1]), int(row[2]))
+                    for name, row in answer["gangs"].items()
+                },
+                {
+                    str(name): {str(field): str(value) for field, value in fields.items()}
+                    for name, fields in answer["changes"].items()
+                },
             ),
             tuple(map(str, document["claims"])),
             tuple(map(str, document["gone"])),
+            tuple(reservation_from(held, Where("came")) for held in document["came"]),
         )
-    except (KeyError, TypeError, AttributeError, IndexError, BadCall) as error:
-        raise ValueError(str(error) or type(error).__name__) from None

@@ -6,7 +6,7 @@ A file is read as far as it is good: one that was cut, or is of another version,
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +15,7 @@ import orjson
 
 from planner.model.errors import InputError, Where
 from webhook.journal.audit_log import API_VERSION, AuditLog
-from webhook.journal.entries import HEAD, VERSION, JournalEntry, entry_of
+from webhook.journal.entries import HEAD, VERSION, JournalEntry, NotAnEntryError, as_json, entry_of
 from webhook.wire.review import BODY_LIMIT
 
 LINE_LIMIT = 2 * BODY_LIMIT
@@ -31,9 +31,32 @@ class JournalReader:
     problems: list[str] = field(default_factory=list)
 
     def entries(self) -> Iterator[JournalEntry]:
-        """All of them, by time. Raises `InputError` for a path that names nothing."""
-        files = [file for path in self.paths for file in _files(path)]
-        return heapq.merge(*(self._of_file(file) for file in files), key=lambda entry: entry.time)
+        """All of them by time, each once. Raises `InputError` for a path that names nothing."""
+        return self._once(heapq.merge(*map(self._of_file, self._files()), key=lambda entry: entry.time))
+
+    def again(self) -> JournalReader | None:
+        """Another reader of the same files; None where one of them is a pipe, which is read once."""
+        return JournalReader(self.paths) if all(file.is_file() for file in self._files()) else None
+
+    def _files(self) -> list[Path]:
+        every_file = [file for path in self.paths for file in _files(path)]
+        return list({file.resolve(): file for file in every_file}.values())
+
+    def _once(self, entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
+        """Without those that stand in several files: a copy has the time and the request of another."""
+        moment, seen, repeated = -1.0, set[tuple[str, str, str]](), 0
+        for entry in entries:
+            if entry.time != moment:
+                moment = entry.time
+                seen.clear()
+            key = entry.request.uid, entry.phase, entry.name
+            if entry.request.uid and key in seen:
+                repeated += 1
+                continue
+            seen.add(key)
+            yield entry
+        if repeated:
+            self.problems.append(f"{repeated} admissions stand in several files, and were decided once")
 
     def _of_file(self, path: Path) -> Iterator[JournalEntry]:
         try:
@@ -49,7 +72,7 @@ class JournalReader:
             document, problem = _document(line)
             if not problem and HEAD in document:
                 if document[HEAD] != VERSION:
-                    problem = f"of journal version {document[HEAD]!r}, this is version {VERSION}"
+                    problem = f"of journal version {as_json(document[HEAD])}, this is version {VERSION}"
             elif not problem and number == 1 and document.get("apiVersion") != API_VERSION:
                 problem = f"neither a journal nor an audit log ({API_VERSION})"
             elif not problem:
@@ -74,8 +97,16 @@ def _document(line: bytes) -> tuple[dict[str, Any], str]:
         document = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         cut = "is cut" if not line.endswith(b"\n") else "is no JSON"
-        return {}, f"{cut}: {error.msg}"
+        return {}, f"{cut}: {error.msg if _is_text(line) else 'bytes that are no UTF-8'}"
     return (document, "") if isinstance(document, dict) else ({}, "is no JSON object")
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _entry(document: dict[str, Any], audit: AuditLog) -> tuple[JournalEntry | None, str]:
@@ -83,7 +114,7 @@ def _entry(document: dict[str, Any], audit: AuditLog) -> tuple[JournalEntry | No
         if document.get("apiVersion") == API_VERSION:
             return audit.entry(document), ""
         return entry_of(document), ""
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except NotAnEntryError as error:
         return None, f"is no admission: {error}"
 
 

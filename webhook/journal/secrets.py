@@ -9,6 +9,8 @@ LEFT_OUT = ""
 """What stands for a value that is left out: the field stays, for policies look whether it is there."""
 _ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
 """Annotations that hold the whole object once more."""
+_ENVIRONMENTS = ("env", "envVars", "env_vars")
+"""Fields that hold an environment: a list of variables, or a map of names to values."""
 _TEXTS = ("runtimeEnvYAML", "userData", "cloudInit")
 """Fields that hold an environment as one text (Ray's), or a machine's."""
 _VALUES = ("data", "stringData", "binaryData")
@@ -31,8 +33,10 @@ def without_secrets(value: Any) -> Any:
 
 
 def _inside(key: str, value: Any) -> Any:
-    if key == "env" and isinstance(value, list):
+    if key in _ENVIRONMENTS and isinstance(value, list):
         return [_variable(item) for item in value]
+    if key in _ENVIRONMENTS and isinstance(value, Mapping):
+        return {name: _variable(item) for name, item in value.items()}
     return LEFT_OUT if key in _TEXTS else without_secrets(value)
 
 

@@ -20,8 +20,9 @@ from typing import BinaryIO
 import orjson
 from prometheus_client import Counter
 
+from planner.model.reservation import Reservation
 from webhook.admission.decision import Decision, Phase
-from webhook.journal.entries import HEAD, VERSION, line_of
+from webhook.journal.entries import HEAD, VERSION, line_of, reserved
 from webhook.wire.request import AdmissionRequest
 
 FILES = 8
@@ -36,6 +37,13 @@ _Call = tuple[float, Phase, AdmissionRequest, Decision]
 log = logging.getLogger("bayplan")
 
 
+def dropped_admissions() -> Counter:
+    """A counter on no registry."""
+    return Counter(
+        "bayplan_journal_dropped", "Admissions that the journal lacks (`serve --journal`)", registry=None
+    )
+
+
 @dataclass
 class JournalWriter:
     """Keeps admissions in `folder`, at most `most_bytes` of them by this process. `name` is that of its
@@ -45,11 +53,7 @@ class JournalWriter:
     most_bytes: int
     name: str = field(default_factory=lambda: f"{os.uname().nodename}-{os.getpid()}")
     clock: Callable[[], float] = time.time
-    dropped: Counter = field(
-        default_factory=lambda: Counter(
-            "bayplan_journal_dropped", "Admissions that the journal lacks", registry=None
-        )
-    )
+    dropped: Counter = field(default_factory=dropped_admissions)
     _queue: queue.Queue[_Call | None] = field(default_factory=lambda: queue.Queue(QUEUE))
     _thread: threading.Thread | None = None
     _file: BinaryIO | None = None
@@ -57,6 +61,8 @@ class JournalWriter:
     _files: list[Path] = field(default_factory=list)
     _revision: int = -1
     _held: frozenset[str] = frozenset()
+    _written_ids: set[str] = field(default_factory=set)
+    """Reservations of decisions that are written already, by id."""
     _failed: bool = False
 
     def start(self) -> None:
@@ -84,7 +90,8 @@ class JournalWriter:
     def _work(self) -> None:
         while (call := self._queue.get()) is not None:
             try:
-                self._write(line_of(*call, gone=self._gone(call[3])))
+                gone, came = self._changes(call[2], call[3])
+                self._write(line_of(*call, gone, came))
             except (OSError, TypeError, ValueError) as error:
                 self.dropped.inc()
                 if not self._failed:
@@ -114,13 +121,21 @@ class JournalWriter:
         while len(self._files) > FILES:
             self._files.pop(0).unlink(missing_ok=True)
 
-    def _gone(self, decision: Decision) -> list[str]:
-        """The reservations that ended since the admission before, where a newer book tells it."""
+    def _changes(self, request: AdmissionRequest, decision: Decision) -> tuple[list[str], list[Reservation]]:
+        """The reservations that ended, and those that others made, since the admission before: where a newer
+        book tells it. What stood when the journal began is told by nobody."""
+        own_ids = {held.id for held in reserved(request, decision)}
         if decision.plan is None or decision.plan.snapshot.revision <= self._revision:
-            return []
+            self._written_ids |= own_ids
+            return [], []
         snapshot = decision.plan.snapshot
         own = {held.id for held in decision.plan.reservations}
-        held = frozenset(r.id for r in snapshot.reservations if r.id not in own or r.id in self._held)
-        gone = self._held - held
-        self._revision, self._held = snapshot.revision, held
-        return sorted(gone)
+        book = {
+            held.id: held for held in snapshot.reservations if held.id not in own or held.id in self._held
+        }
+        gone = self._held - book.keys()
+        came = [book[name] for name in sorted(book.keys() - self._held - self._written_ids)]
+        came = came if self._revision >= 0 else []
+        self._revision, self._held = snapshot.revision, frozenset(book)
+        self._written_ids = (self._written_ids - gone) | own_ids
+        return sorted(gone), came

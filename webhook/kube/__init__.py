@@ -6,9 +6,11 @@
 - `reports`: what was decided, written as Reports
 - `certificates`: CA and serving certificate, shared by all replicas
 - `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`,
-  those of other schedulers in `scheduling`
+  those of other schedulers in `scheduling`, of versions in `versions`
 - `running`, `standing`: a cluster looked at from outside: its workloads; who holds a place, and who waits
-- `moves`: the same with all that defragmentation reads; `node_objects`: with what describes nodes
+- `cluster_objects`: the same with what made pods, or describes nodes
+- `moving`: the moves of a defragmentation, carried out, for a user or by the leader; `node_marks`: the nodes
+  that are cordoned for it
 
 Begin with `runtime`.
 """

@@ -79,6 +79,13 @@ class ReportForm(Generic[AnyNews]):
     gone: Callable[[str], AnyNews]
 
 
+def unreported_decisions() -> Counter:
+    """A counter on no registry."""
+    return Counter(
+        "bayplan_unreported_decisions", "Decisions that no Report in the cluster tells of", registry=None
+    )
+
+
 @dataclass(slots=True)
 class ReportWriter(Generic[AnyNews]):
     """`start` it, `put` what was decided, and `close` it.
@@ -89,11 +96,7 @@ class ReportWriter(Generic[AnyNews]):
     api: Api
     form: ReportForm[AnyNews]
     exists: Callable[[str], bool]
-    dropped: Counter = field(
-        default_factory=lambda: Counter(
-            "bayplan_unreported_decisions", "Decisions that no Report in the cluster tells of", registry=None
-        )
-    )
+    dropped: Counter = field(default_factory=unreported_decisions)
     path: str = ""
     """Where Reports are listed, "" while their kind is not installed."""
     _task: asyncio.Task[None] | None = None

@@ -29,6 +29,7 @@ from webhook.policy.engine.model import PolicySet
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.stored import controller_of
 
 FIRST_LOOK_SECONDS = 120.0
 """How long all lists together may take: 100,000 pods are read in less than a minute."""
@@ -136,7 +137,7 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
     # Nobody applies these objects, so there is no user to ask about, and nobody is before them in a queue.
-    environment = replace(side.environment(), access=no_access, waiting=tuple).beside(policies)
+    environment = replace(side.environment(), access=no_access, waiting=tuple, now=now).beside(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
     webhooks = await _webhooks(side.api)
@@ -229,8 +230,7 @@ def _entry(item: Json) -> _ListedObject | None:
     namespace, kind = metadata.get("namespace", ""), item["kind"]
     if metadata.get("deletionTimestamp") or (kind != "Pod" and finished(item)):
         return None
-    owners: list[Json] = metadata.get("ownerReferences") or []
-    controller = next((owner for owner in owners if owner.get("controller")), {})
+    controller = controller_of(item)
     owner_kind = str(controller.get("kind", ""))
     if is_left_alone(namespace, owner_kind) or owner_kind == ON_ITS_NODE:
         return None

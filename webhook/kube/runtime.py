@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,10 +27,11 @@ from webhook.kube.controller.leader import Leader
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.confirming import ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
-from webhook.kube.ledger.owners import owner_of
+from webhook.kube.ledger.owners import StoredOwners
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.reports import ReportWriter
 from webhook.kube.state.cluster_watch import ClusterWatch
+from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.param_watch import ParamsWatch
 from webhook.kube.state.parameters_watch import ParametersWatch
 from webhook.kube.state.workload_watch import QueueWatch
@@ -38,6 +39,9 @@ from webhook.placement.fair_order import WaitingGang
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
 from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
+
+WhileLeading = Callable[["ClusterRuntime"], Coroutine[None, None, None]]
+"""What the leader does beside the controller, until it is cancelled."""
 
 
 @dataclass(slots=True)
@@ -78,19 +82,20 @@ class ClusterRuntime:
         taints: bool = False,
         settings: Settings = DEFAULT_SETTINGS,
         commit_seconds: float = COMMIT_SECONDS,
+        while_leading: WhileLeading | None = None,
     ) -> ClusterRuntime:
         """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
         `taints`: reserved domains are fenced by taint. `settings` serve where the cluster says nothing.
-        `commit_seconds`: for how long a reservation is tried.
+        `commit_seconds`: for how long a reservation is tried. `while_leading`: what the leader does besides.
 
         Raises `InputError` for a kubeconfig or service account that cannot be used.
         """
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
         watch = ClusterWatch(api)
-        queue = QueueWatch(api, watch.news.set)
+        queue = QueueWatch(api, watch.news.set, watch.pod_groups)
         parameters = ParametersWatch(api, namespace, queue.rechosen)
-        ledger = KubeLedger(api, commit_seconds, partial(owner_of, api))
+        ledger = KubeLedger(api, commit_seconds, partial(StoredOwners, api))
         claims = ConfirmingLedger(ledger, partial(_stored, watch, queue))
         side = cls(api, watch, ledger, claims, queue, ParamsWatch(api), parameters, access)
         side.taints, side.settings = taints, settings
@@ -102,10 +107,17 @@ class ClusterRuntime:
             outcomes = GangHistoryWriter(api, namespace)
             fence = NodeTaints(api) if taints else None
             controller = Controller(
-                api, side.watch, side.queue, side.ledger, outcomes, fence=fence, observed=side.observed
+                api,
+                side.watch,
+                side.queue,
+                side.ledger,
+                outcomes,
+                fence=fence,
+                observed=side.observed,
+                kueue=partial(KueueWatch, api, watch.news.set),
             )
             side.recoveries = controller.recoveries
-            leader = Leader(api, namespace, partial(_led_as_chosen, parameters, controller))
+            leader = Leader(api, namespace, partial(_led_as_chosen, side, controller, while_leading))
             side.election = asyncio.create_task(leader.run())
         return side
 
@@ -137,7 +149,7 @@ class ClusterRuntime:
             params=self.params,
             configured=self.parameters.configured(),
             access=self.access,
-            waiting=self._waiting_gangs,
+            waiting=self.waiting_gangs,
             skips=self.queue.skips,
             fenced=self.taints,
             settings=everywhere(self.settings),
@@ -150,7 +162,7 @@ class ClusterRuntime:
         """
         return replace(self.watch.environment(), settings=self.queue.in_force()).observed(namespaces)
 
-    def _waiting_gangs(self) -> Sequence[WaitingGang]:
+    def waiting_gangs(self) -> Sequence[WaitingGang]:
         """The queue: gangs of namespaces that are not enforced keep nobody waiting."""
         queue = self.queue.queue()
         observed = self.observed(namespace_of(gang.group.name) for gang in queue) if queue else frozenset()
@@ -206,7 +218,12 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
     return kind_of(held.gang) in POD_GANGS and watch.uses(held)
 
 
-async def _led_as_chosen(parameters: ParametersWatch, controller: Controller) -> None:
+async def _led_as_chosen(
+    side: ClusterRuntime, controller: Controller, while_leading: WhileLeading | None
+) -> None:
     """Lead, but not before it is known what gangs hold by default, and which namespaces are enforced."""
-    await parameters.synced()
-    await controller.lead()
+    await side.parameters.synced()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(controller.lead())
+        if while_leading is not None:
+            tasks.create_task(while_leading(side))

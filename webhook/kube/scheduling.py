@@ -19,16 +19,17 @@ async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]
     config = (await api.find(KUEUE_CONFIG) or {}).get("data") or {}
     objects = SchedulingObjects(
         pods,
-        await _all(api, "topologies"),
-        await _all(api, "resourceflavors"),
-        await _all(api, "clusterqueues"),
-        await _all(api, "localqueues"),
+        await _all(api, "kueue.x-k8s.io", "topologies"),
+        await _all(api, "kueue.x-k8s.io", "resourceflavors"),
+        await _all(api, "kueue.x-k8s.io", "clusterqueues"),
+        await _all(api, "kueue.x-k8s.io", "localqueues"),
         jobs,
         str(config.get("controller_manager_config.yaml") or ""),
+        await _all(api, "scheduling.run.ai", "queues"),
     )
     return scheduling_findings(snapshot.base.schedulers, objects)
 
 
-async def _all(api: Api, resource: str) -> list[Json]:
-    path = await served_path(api, "kueue.x-k8s.io", resource)
+async def _all(api: Api, group: str, resource: str) -> list[Json]:
+    path = await served_path(api, group, resource)
     return (await api.list(path))[0] if path else []

@@ -25,11 +25,13 @@ from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
 from webhook.kube.api.client import ACCOUNT, ApiError
 from webhook.kube.controller import reconcile as rules
+from webhook.kube.controller import steps
+from webhook.kube.controller.kueue_words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import world_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
-from webhook.kube.state.gangs import Gang, gangs_of
+from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.placement.fair_order import QueuePlace
 from webhook.policy.engine.model import PolicySet
 from webhook.workloads.annotation_keys import SKIP
@@ -152,6 +154,13 @@ class Lookout:
     runtime: ClusterRuntime
     namespace: str
     unread: tuple[str, ...]
+    kueue: tuple[KueueSays, ...] = ()
+    """What Kueue says of the workload that it was asked about last."""
+
+    async def ask_kueue(self, name: str) -> None:
+        """What it says of the workload NAMESPACE/KIND/NAME; another name has no answer."""
+        if len(name.split("/")) == 3 and all(name.split("/")):
+            self.kueue = tuple(await said_of(self.runtime.api, name))
 
     async def standing(self, now: float) -> ClusterStanding:
         """As of now."""
@@ -188,6 +197,8 @@ class Lookout:
             return f"namespace {namespace} is not in mode enforce: nothing is held, and nobody waits there"
         if not runtime.has(name):
             return "there is no such object, or it has ended"
+        if reasons := [f"{own.why} (Workload {own.name})" for own in self.kueue if own.why]:
+            return f"it holds nothing, and waits for Kueue, which says: {'; '.join(reasons)}"
         return (
             "it holds nothing and does not wait: it asks for no GPUs, has ended, is for Kueue to admit or to "
             "place, or was there before Bayplan"
@@ -232,8 +243,8 @@ def standings(world: rules.World) -> tuple[GangStanding, ...]:
     actions = rules.reconcile(world)
     gangs = gangs_of(world.works, world.pods)
     bound = Counter(name for pod in world.snapshot.pods for name in pod.reservation.split(",") if name)
-    released = {action.reservation.id for action in actions if isinstance(action, rules.Release)}
-    stuck = {action.gang.name: action.answer for action in actions if isinstance(action, rules.Stuck)}
+    released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
+    stuck = {action.gang.name: action.answer for action in actions if isinstance(action, steps.Stuck)}
     holding = [
         _holding(world.snapshot, held, gangs.get(held.gang), bound[held.id], stuck)
         for held in sorted(world.snapshot.reservations, key=lambda held: held.gang)
@@ -244,12 +255,12 @@ def standings(world: rules.World) -> tuple[GangStanding, ...]:
             world.snapshot, action.gang, "admitted", answer=action.answer, reservation=action.reservation
         )
         for action in actions
-        if isinstance(action, rules.Admit)
+        if isinstance(action, steps.Admit)
     ]
     waiting = [
         _waiting(world.snapshot, action.gang, "waiting", action.position, action.answer, place=action.place)
         for action in actions
-        if isinstance(action, rules.WaitAction)
+        if isinstance(action, steps.WaitAction)
     ]
     return (*holding, *admitted, *waiting)
 

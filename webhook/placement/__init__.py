@@ -3,16 +3,19 @@
 - `workload_plan`: every gang of a workload planned, or the plan that a pod's gang has already
 - `queue`: gangs that wait are planned before one that is only now applied, in the `fair_order` of priority,
   share of the namespace and age
-- `gang_seat`: a pod that arrives for a gang which has its place
+- `gang_seat`: a pod that arrives for a gang which has its place; `gang_members`: a gang of several stored
+  objects, on its seats
 - `stamp`: the plan written as annotations and scheduling gate, and read back
 - `pod_affinity`: the node affinity of a former plan taken away again
 - `stated_amounts`: what the author of an object asked for, before policies
 - `eviction`: gangs for which their own scheduler makes room
 - `kueue_admission`: workloads in a queue of Kueue's, which are planned once it has admitted them
+- `kai_queue`: gangs that ask for more than their queue of KAI's may use
 - `hold`: a place held for a gang until it claims it
 - `hold_limits`: how much the gangs of a namespace may hold
 - `taints`: domains that a gang holds whole, kept free of other pods
 - `movables`: which gangs and pods may be moved elsewhere; `disruption_budgets`: what the eviction API allows
+- `queue_moves`: for which gang of the queue others move, and who
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `bandwidth_words`: what a place is worth, in a sentence
 

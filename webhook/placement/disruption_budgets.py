@@ -39,17 +39,15 @@ class Budget:
         return in_space and self.terms is not None and selected(self.terms, pod.labels)
 
 
-def protected(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
-    """Why budgets keep pods that are to be evicted together, as the end of a sentence; "" where they do not.
+def refused(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
+    """Why the eviction API never evicts one of these pods, as the end of a sentence; "" where it does."""
+    covering = max((sum(budget.covers(pod) for budget in budgets) for pod in pods), default=0)
+    return f"is in {covering} PodDisruptionBudgets, which the eviction API refuses" if covering > 1 else ""
 
-    Of a pod in several budgets the eviction API says that it does not support that.
-    """
-    covered: Counter[Budget] = Counter()
-    for pod in pods:
-        covering = [budget for budget in budgets if budget.covers(pod)]
-        if len(covering) > 1:
-            return f"is in {len(covering)} PodDisruptionBudgets, which the eviction API refuses"
-        covered.update(covering)
+
+def protected(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
+    """Why budgets keep pods for now that are to be evicted together; "" where they do not."""
+    covered = Counter(budget for pod in pods for budget in budgets if budget.covers(pod))
     for budget, count in covered.items():
         if count > budget.allowed:
             now = f"allows {budget.allowed} of its {count} evictions now"

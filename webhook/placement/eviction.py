@@ -14,6 +14,12 @@ KAI_DEFAULT = 50
 """The value of `train`, the class of gangs that name none (the grouper's TrainPriorityClass): above it a gang
 has whom to evict."""
 
+PREEMPTIBILITY = "kai.scheduler/preemptibility"
+"""KAI's label of pods and workloads: `preemptible`, or `non-preemptible`."""
+
+NON_PREEMPTIBLE_FROM = 100
+"""The priority from which on KAI preempts no pods without that label (its class `build`)."""
+
 
 def may_evict(snapshot: Snapshot, group: PodGroup) -> bool:
     """Whether KAI evicts others for the gang where it has no place.

@@ -19,13 +19,14 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.planning.replay import fingerprint
-from webhook.jsontools.path import find
 from webhook.workloads import Workload
 from webhook.workloads.annotation_keys import POD_SET, RESERVATION
 from webhook.workloads.pod_groups import OTHERS
+from webhook.workloads.templates import value_at
 from webhook.workloads.workload import GangShare
 
 NODE_SEPARATOR = "@"
@@ -41,11 +42,13 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     held = snapshot.holding(group.name)
     if held is None:
         return workload
-    seats = _Seats(held)
+    seats = GangSeats(held)
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
-    if held.fingerprint == fingerprint(group) and not (fresh and seats.kept):
+    # Pods that have a seat are pinned to it: placeholders that are taken to be like them would be so too.
+    some_absent = sum(own.count for own in share.known_sets) < group.size
+    if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.kept):
         return workload
-    names = {} if fresh else _stamped(workload, obj)
+    names = {} if fresh else stamped_seats(workload, obj)
     taken = {own.name: seats.of(own, share, names.get(own.name, ""), fresh=fresh) for own in share.own}
     if all(taken.values()):
         return _renamed(workload, share, taken, seats.group(group, share.own, taken))
@@ -98,7 +101,7 @@ def grows(snapshot: Snapshot, workload: Workload) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seats:
+class GangSeats:
     """The seats that a gang holds, by PodSet."""
 
     held: Reservation
@@ -145,13 +148,14 @@ class _Seats:
 
     def group(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
         """The gang as it is held, all of its PodSets, the object's own first."""
-        by_seat = {names[pod_set.name]: pod_set for pod_set in own}
+        by_seat = {names[pod_set.name]: pod_set.shape for pod_set in own}
         stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
+        bare = _anywhere(own[0].shape)
         sets = [
             PodSet(
                 name,
                 self.count(name),
-                replace(by_seat.get(name, own[0]).shape, requests=requests),
+                replace(by_seat.get(name, bare), requests=requests),
                 stated.get(name, Constraint()),
             )
             for name, requests in sorted(
@@ -174,8 +178,7 @@ class _Seats:
             replace(pod_set, name=names[pod_set.name], shape=_pinned(pod_set, inside).shape)
             for pod_set in own
         ]
-        # What is held is known by its amounts and its nodes: wherever else these pods may go is not asked.
-        bare = replace(own[0].shape, node_selector={}, affinity=(), claims=())
+        bare = _anywhere(own[0].shape)
         amounts = dict(self.held.requests)
         kept = [
             _pinned(
@@ -198,6 +201,14 @@ class _Seats:
         return frozenset(assigned.node for assigned in self.held.assignments if assigned.pod_set == name)
 
 
+def _anywhere(shape: PodShape) -> PodShape:
+    """A pod whose seat is held: it is known by amounts and nodes, and where else it may go is not asked.
+
+    Least of all where a pod of another part may go: that one is pinned to its own seat by now.
+    """
+    return replace(shape, node_selector={}, affinity=(), claims=())
+
+
 def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
     """The same pods on these nodes only; anywhere where there are none."""
     names = tuple(sorted(nodes))
@@ -208,7 +219,7 @@ def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
     return replace(pod_set, shape=replace(pod_set.shape, affinity=terms))
 
 
-def _stamped(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
+def stamped_seats(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
     """The seats that the plan wrote onto the object's templates, by the names of their PodSets."""
     return {
         template.pod_set: str(_annotations(obj, template.metadata_path).get(POD_SET, ""))
@@ -217,7 +228,8 @@ def _stamped(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _annotations(obj: Mapping[str, Any], path: tuple[str | int, ...]) -> Mapping[str, Any]:
-    annotations = find(obj, (*path, "annotations"))
+    metadata = value_at(obj, path)
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return annotations if isinstance(annotations, Mapping) else {}
 
 

@@ -2,7 +2,8 @@
 
 Held is what nobody else can have: the GPUs of all nodes that a gang holds whole, else those that its pods are
 to use. A gang that would hold more than it may holds what it uses, if its author left that open and it is
-little enough; else it waits, holding nothing and keeping nothing free, until gangs of its namespace end.
+little enough; else it waits, holding nothing and keeping nothing free, until gangs of its namespace end. One
+that is more than the limit by itself waits for the limit, and is told so.
 """
 
 from __future__ import annotations
@@ -92,14 +93,46 @@ def within_limits(
     why = over_limit(snapshot, wanted, limits)
     if not why:
         return answer, wanted
+    smallest = wanted
     if wanted.mode == "domain" and (group.presumed or group.reserve == "auto"):
         smaller, held = place(snapshot, replace(group, reserve="nodes"))
         if held is not None and not over_limit(snapshot, held, limits):
             note = f"holds only what it uses: {why}"
             return replace(smaller, warnings=(*smaller.warnings, note)), held
-    message = f"{why}. It waits until gangs of its namespace have ended"
+        smallest = held or wanted
+    if alone := _over_alone(snapshot, smallest, limits):
+        message = f"{alone} by itself. It cannot run while that is so, whichever gangs end: {_ways(smallest)}"
+    else:
+        message = f"{why}. It waits until gangs of its namespace have ended"
     queued = Answer(group.name, "queued", reason=HOLD_LIMIT, message=message, warnings=answer.warnings)
     return queued, None
+
+
+def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
+    """Why a namespace that holds nothing else may not hold this, with the numbers; "" where it may.
+
+    What may be held for each GPU in use is no such limit: other gangs' use counts there.
+    """
+    namespace, asked = namespace_of(wanted.gang), _holding(snapshot, wanted).held
+    own = ((limits.gpus, "GPUs by parameter holds.gpus", sum(asked.values())),)
+    quotas = (
+        (size, f"{name} by {source}", asked.get(name, 0))
+        for source, name, size in _quotas(snapshot, namespace)
+    )
+    return next(
+        (
+            f"namespace {namespace} may hold {size} {words}, and this would hold {amount}"
+            for size, words, amount in (*quotas, *own)
+            if size is not None and amount > size
+        ),
+        "",
+    )
+
+
+def _ways(held: Reservation) -> str:
+    """What would work for a gang that is more than its namespace may hold."""
+    less = "hold only what it uses (bayplan.dev/reserve: nodes), " if held.mode == "domain" else ""
+    return f"{less}ask for fewer GPUs, or have the limit raised; it waits for that"
 
 
 def _sums(held: int, added: int) -> str:

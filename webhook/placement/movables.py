@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -22,24 +22,19 @@ from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from planner.planning.defragmentation.movable import Movable
-from webhook.placement.disruption_budgets import Budget, protected
-from webhook.placement.eviction import KAI_DEFAULT
+from webhook.placement.disruption_budgets import Budget, protected, refused
+from webhook.placement.eviction import KAI_DEFAULT, NON_PREEMPTIBLE_FROM, PREEMPTIBILITY
 from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import held_for, replica_of
 from webhook.workloads import read
-from webhook.workloads.annotation_keys import RESTARTABLE
+from webhook.workloads.annotation_keys import RESTARTABLE, kind_of, namespace_of
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.stored import controller_of, seconds
 from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
-
-PREEMPTIBILITY = "kai.scheduler/preemptibility"
-"""KAI's label of pods and workloads: `preemptible`, or `non-preemptible`."""
-
-NON_PREEMPTIBLE_FROM = 100
-"""The priority from which on KAI preempts no pods without that label (its class `build`)."""
 
 SYSTEM_PRIORITY = 2_000_000_000
 """From here on priorities are the cluster's own (`system-cluster-critical`)."""
@@ -52,24 +47,30 @@ _MOST_OWNERS = 8
 
 
 def movables(
-    objects: Iterable[Json], snapshot: Snapshot, now: float, *, all_restartable: bool = False
+    objects: Iterable[Json],
+    snapshot: Snapshot,
+    now: float,
+    *,
+    all_restartable: bool = False,
+    left_alone: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Movable, ...]:
     """Every gang and every other pod on a node, DaemonSets' aside, by name.
 
     `objects`: pods, what made them, PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
-    `all_restartable`: pods count as having agreed unless they say no.
+    `all_restartable`: pods count as having agreed unless they say no. `left_alone`: why others stay, by the
+    name of a gang, the UID of what makes a pod, or a namespace, as the end of a sentence.
     """
     scene = _Scene.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
     for pod in scene.pods:
         read_pod = scene.pod_of_gang(pod, all_restartable=all_restartable)
         by_gang[read_pod.gang].append(read_pod)
-    return tuple(_movable(by_gang[name], scene, now) for name in sorted(by_gang))
+    return tuple(_movable(by_gang[name], scene, now, left_alone) for name in sorted(by_gang))
 
 
 @dataclass(frozen=True, slots=True)
 class _PodOfGang:
-    """A pod with the name of its gang, or its own where it has none; `keeps` as in `Movable`."""
+    """A pod with the name of its gang, or its own where it has none; `keeps` and `maker` as in `Movable`."""
 
     gang: str
     group: PodGroup | None
@@ -78,6 +79,7 @@ class _PodOfGang:
     priority: int
     keeps: str
     opted_in: bool
+    maker: str
 
 
 @dataclass
@@ -140,7 +142,8 @@ class _Scene:
         ):
             keeps = f'has not agreed: no label {RESTARTABLE}: "true", and its scheduler may not preempt it'
         started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp") or ""
-        return _PodOfGang(gang, group, bound, _seconds(started), priority, keeps, label == "true")
+        maker = str(controller_of(pod).get("uid", "")) if kind_of(gang) == "Pod" else ""
+        return _PodOfGang(gang, group, bound, seconds(str(started)), priority, keeps, label == "true", maker)
 
     def _gang(self, pod: Json, above: list[Json]) -> tuple[str, PodGroup | None]:
         """The gang's name and request; of a pod in no gang its own. None where the request is not known."""
@@ -172,31 +175,36 @@ class _Scene:
         """The controllers above a pod that were read, the nearest first."""
         obj: Json | None = pod
         for _ in range(_MOST_OWNERS):
-            reference = _controller(obj) if obj is not None else {}
+            reference = controller_of(obj) if obj is not None else {}
             obj = self.owners.get(f"{_namespace(pod)}/{reference.get('kind')}/{reference.get('name')}")
             if obj is None:
                 return
             yield obj
 
 
-def _movable(pods: list[_PodOfGang], scene: _Scene, now: float) -> Movable:
+def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapping[str, str]) -> Movable:
     """All pods of a gang as what moves together: who of them must not keeps all."""
     first = pods[0]
     group = first.group or PodGroup(first.gang, ())
     bound = tuple(sorted((pod.pod for pod in pods), key=lambda pod: pod.name))
-    keeps = next((pod.keeps for pod in pods if pod.keeps), "") or protected(bound, scene.budgets)
+    names = (first.gang, first.maker, namespace_of(first.gang))
+    lasting = next((pod.keeps for pod in pods if pod.keeps), "") or refused(bound, scene.budgets)
+    lasting = lasting or next((left_alone[name] for name in names if name in left_alone), "")
+    for_now = "" if lasting else protected(bound, scene.budgets)
     return Movable(
         group,
         bound,
         max(pod.priority for pod in pods),
         max(0.0, now - min(pod.started or now for pod in pods)),
-        keeps,
+        lasting or for_now,
         all(pod.opted_in for pod in pods),
+        first.maker,
+        bool(for_now),
     )
 
 
 def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
-    kind = str(_controller(pod).get("kind", ""))
+    kind = str(controller_of(pod).get("kind", ""))
     if not kind:
         return "has no controller that would make it again"
     if kind == MIRROR:
@@ -223,11 +231,6 @@ def _preemptible(pod: Json, labels: list[Mapping[str, str]], snapshot: Snapshot)
     return value is not None and value < NON_PREEMPTIBLE_FROM
 
 
-def _controller(obj: Json) -> Json:
-    owners: list[Json] = obj["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), {})
-
-
 def _namespace(obj: Json) -> str:
     return str(obj["metadata"].get("namespace") or "default")
 
@@ -238,8 +241,3 @@ def _name(pod: Json) -> str:
 
 def _key(obj: Json) -> str:
     return f"{_namespace(obj)}/{obj['kind']}/{obj['metadata'].get('name', '')}"
-
-
-def _seconds(time: str) -> float:
-    """RFC 3339 to seconds since the epoch; 0 for none."""
-    return datetime.fromisoformat(str(time).replace("Z", "+00:00")).timestamp() if time else 0.0

@@ -16,7 +16,7 @@ from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
 from webhook.placement.stated_amounts import StatedAmounts, raised_in
-from webhook.placement.taints import with_tolerations
+from webhook.placement.taints import toleration, with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
@@ -91,6 +91,25 @@ def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
     stamped: Json = copy.deepcopy(dict(obj))
     for template in workload.templates:
         _annotate(_template_of(stamped, template), {GANG_OF: workload.name})
+    return stamped
+
+
+def passing_own_fence(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
+    """The object, of which the templates in a queue of Kueue's tolerate the taint of its gangs' domains.
+
+    Kueue's Topology-Aware Scheduling looks at the tolerations of the suspended template, before there is a
+    place or a pod: a toleration that only pods get would leave the gang's own domain out, and evict what runs
+    there (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go, pkg/controller/tas/node_controller.go).
+    """
+    if not workload.kueue or not any(template.path for template in workload.templates):
+        return obj
+    stamped: Json = copy.deepcopy(dict(obj))
+    own = toleration(workload.name)
+    for template in workload.templates:
+        spec = _template_of(stamped, template)["spec"] if template.path else {}
+        stated = [dict(entry) for entry in spec.get("tolerations") or ()]
+        if template.path and own not in stated:
+            spec["tolerations"] = [*stated, own]
     return stamped
 
 

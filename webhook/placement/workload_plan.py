@@ -26,7 +26,8 @@ from webhook.placement.eviction import may_evict
 from webhook.placement.gang_seat import with_whole_sets
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
 from webhook.workloads import KINDS, Workload, asks_for_gpus
-from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION, kind_of
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
+from webhook.workloads.stored import reservation_ids
 
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
 """Kinds that are planned as a whole, of Jobs those that say so; a pod that one of them owns is not planned
@@ -182,6 +183,9 @@ def plan_workload(
         answer, reservation = place(snapshot, group)
         smaller = members_known(workload, group)
         if answer.decision == "rejected" and smaller is not group:
+            group = absent_anywhere(workload, group)
+            answer, reservation = place(snapshot, group)
+        if answer.decision == "rejected" and smaller is not group:
             group = smaller
             answer, reservation = place(snapshot, group)
         if answer.decision == "rejected" and workload.share is not None and workload.share.beside:
@@ -203,6 +207,19 @@ def _none_beside(answer: Answer) -> Answer:
     """The answer for pods that do not fit beside what their gang holds: where it has another, they may."""
     message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
     return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
+
+
+def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
+    """The gang, whose parts without a member here may go anywhere.
+
+    They were taken to be like a member that is here, which by now may be pinned to its own seat.
+    """
+    present = {own.name for own in workload.share.known_sets} if workload.share is not None else set()
+    sets = (
+        own if own.name in present else replace(own, shape=replace(own.shape, affinity=()))
+        for own in group.pod_sets
+    )
+    return replace(group, pod_sets=tuple(sets))
 
 
 def members_known(workload: Workload, group: PodGroup) -> PodGroup:
@@ -287,7 +304,7 @@ def held_for(
     its object has a controller, gives no id: then the objects above the pod tell the gang.
     """
     annotations = _metadata(pod).get("annotations") or {}
-    ids = [part for part in str(annotations.get(RESERVATION, "")).split(",") if part]
+    ids = reservation_ids(annotations)
     replica = replica_of(pod, namespace)
     if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
         held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)

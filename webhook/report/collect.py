@@ -18,14 +18,15 @@ from planner.model.errors import InputError
 from planner.model.words import listed
 from webhook.admission.decision import PLAN, Decision
 from webhook.admission.settings import Mode
-from webhook.jsontools.sentences import joined
 from webhook.placement import bandwidth_words
 from webhook.placement.workload_plan import GangPlan
+from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.mutate import Effect, Skipped
+from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of
-from webhook.report.model import MUTATION, Outcome, Result
-from webhook.report.offender import fields_named, offending_field
+from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
+from webhook.report.offender import fields_named, offending_field, warned_field
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
 """A file as an error names it: with line and column where it does not parse."""
@@ -130,6 +131,7 @@ def _of(subject: Subject) -> Iterator[Result]:
                 blank, result=outcome, policy=failure.policy, rule=failure.label, message=failure.message
             )
         yield from (_left_out(blank, row) for row in mutated.skipped)
+        yield from (_exempted(blank, row) for row in mutated.exempted)
     for note in decision.notes:
         yield replace(
             blank, result="warn", policy=PODS, rule=note.rule, message=note.message, severity="medium"
@@ -164,6 +166,19 @@ def _left_out(blank: Result, row: Skipped) -> Result:
     )
 
 
+def _exempted(blank: Result, row: Exempted) -> Result:
+    """An exemption that is used is a skip, as in Kyverno's reports; one that has ended a warning."""
+    return replace(
+        blank,
+        result="warn" if row.over else "skip",
+        policy=row.policy,
+        rule=EXEMPTION,
+        message=str(row),
+        severity="medium" if row.over else "info",
+        properties={"exception": row.exemption.name, "until": row.exemption.ended},
+    )
+
+
 def _of_findings(blank: Result, findings: Findings) -> Iterator[Result]:
     for denial in findings.denials:
         yield replace(
@@ -190,6 +205,7 @@ def _of_findings(blank: Result, findings: Findings) -> Iterator[Result]:
         )
     yield from (replace(blank, policy=name) for name in findings.passed)
     yield from (_left_out(blank, row) for row in findings.skipped)
+    yield from (_exempted(blank, row) for row in findings.exempted)
 
 
 def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
@@ -218,7 +234,9 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
     return replace(
         blank,
         result="warn" if admitted and warnings else _PLAN_OUTCOME[answer.decision],
-        field="" if admitted else offending_field(placed.group, answer.reason, answer.message, obj),
+        field=warned_field(placed.group, warnings)
+        if admitted
+        else offending_field(placed.group, answer.reason, answer.message, obj),
         source="plan",
         policy=PLAN,
         rule=answer.reason,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.text import Text
 
 from planner.cluster.census import Count
-from planner.model.words import shortened
+from planner.model.words import counted, shortened
 from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, NodeState
 from webhook.report.printable import printable
 from webhook.report.terminal import folded
@@ -109,7 +109,7 @@ def _gangs(letters: Mapping[str, str], width: int) -> Iterator[Text]:
 
 
 def _totals(count: Count) -> str:
-    words = [f"{count.nodes} node{'' if count.nodes == 1 else 's'}", _free(count)]
+    words = [counted(count.nodes, "node"), _free(count)]
     if count.unusable:
         words.append(f"{count.unusable} cordoned or not ready")
     return ", ".join(words)

@@ -17,7 +17,7 @@ import orjson
 from planner.model.words import shortened
 from webhook.admission.decision import Decision
 from webhook.report.collect import Subject, results
-from webhook.report.model import MUTATION, OUTCOMES, Result
+from webhook.report.model import EXEMPTION, MUTATION, OUTCOMES, Result
 from webhook.report.openreports import API_VERSION, LABELS, result_entry
 
 Json: TypeAlias = dict[str, Any]
@@ -69,7 +69,7 @@ def decision_news(
         _entry(replace(result, object=shown, api_version="" if pods_of else api_version), moment, pods_of)
         for result in results([Subject(name, api_version, "", 0, "", decision)])
         if result.result in ("fail", "warn", "error")
-        or result.rule == MUTATION
+        or result.rule in (MUTATION, EXEMPTION)
         or (result.source == "plan" and not pods_of)
     ]
     if not decision.response.allowed:

@@ -17,6 +17,8 @@ def write(report: Report, out: TextIO) -> None:
         document["judged"] = "together" if report.judged == TOGETHER else "each"
     if report.generated is not None:
         document["generated"] = report.generated
+    if report.courses:
+        document["figures"] = {row.name: row.to_json() for row in report.courses}
     document["results"] = [_result(result) for result in report.results]
     out.write(indented(document))
 

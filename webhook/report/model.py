@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
+from planner.model.words import counted
+from planner.simulation.figures import CourseFigures
 from webhook.report.fabric_map import FabricMap
 from webhook.report.printable import printable, printable_name
 from webhook.report.views import ObjectKey, ObjectView
@@ -24,6 +26,8 @@ Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MUTATION = "mutation"
 """The rule of a result that tells what a mutating policy would change."""
+EXEMPTION = "exemption"
+"""The rule of a result that tells what an exemption left out, or that it has ended."""
 _NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
@@ -114,7 +118,8 @@ class Report:
 
     `fates`: NAMESPACE and fate of every object, in their order. `every`: people are shown what passes too.
     `judged`: in words, whether each object is judged by itself or all together ("" where nothing is planned).
-    For pages: `maps` of the cluster, and `views` of the objects.
+    `courses`: the figures of a cluster's course, where some are compared. For pages: `maps` of the cluster,
+    and `views` of the objects.
     """
 
     results: tuple[Result, ...]
@@ -123,6 +128,7 @@ class Report:
     fates: tuple[tuple[str, Fate], ...] = ()
     every: bool = False
     judged: str = ""
+    courses: tuple[CourseFigures, ...] = ()
     maps: tuple[FabricMap, ...] = ()
     views: Mapping[ObjectKey, ObjectView] = dataclasses.field(default_factory=dict)
 
@@ -145,6 +151,17 @@ class Report:
             counts.items(), key=lambda row: ([-row[1][verdict] for verdict in WORST_FIRST[:3]], row[0])
         )
         return dict(by_outcome)
+
+    @property
+    def policies_told(self) -> tuple[dict[str, dict[Outcome, int]], int]:
+        """The counts of policies with a finding or a change, or of all; and how many are left out."""
+        counts, changes = self.by_policy, self.changes
+        spoken = {
+            policy: row
+            for policy, row in counts.items()
+            if self.every or policy in changes or any(row[verdict] for verdict in WORST_FIRST[:3])
+        }
+        return spoken, len(counts) - len(spoken)
 
     @property
     def objects(self) -> dict[Fate, int]:
@@ -185,11 +202,7 @@ class Report:
         """What becomes of the objects, in words: `of 300 objects 12 refused, 3 queued, 285 unchanged`."""
         counts = self.objects
         fates_words = ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate])
-        return (
-            f"of {len(self.fates)} object{'s' * (len(self.fates) != 1)} {fates_words}"
-            if fates_words
-            else "no object"
-        )
+        return f"of {counted(len(self.fates), 'object')} {fates_words}" if fates_words else "no object"
 
     def headline(self) -> str:
         """The summary in words: `2 fail, 1 warn, 12 pass`."""

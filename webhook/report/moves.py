@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.cluster.census import Count, census
 from planner.model.topology import HOSTNAME, short
-from planner.model.words import listed
+from planner.model.words import counted, listed
 from planner.planning.defragmentation.evacuation import Relocation
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
 from webhook.report import terminal
@@ -26,7 +26,7 @@ _NODES = 4
 def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
     """All that is told of moves, in lines of `width` columns at most."""
     if not result.moves:
-        yield Text(f"{_aim(result)} now; nothing needs to move")
+        yield Text(f"{aim(result)} now; nothing needs to move")
         return
     for title, snapshot in (("before", result.before), ("after", result.after)):
         yield Text(title, "bold")
@@ -64,7 +64,8 @@ def refusal(refused: NoMoves, width: int) -> Iterator[Text]:
         yield Text(terminal.folded(f"{_path(domain)}: {printable(why)}", "  ", width))
 
 
-def _aim(result: Defragmentation) -> str:
+def aim(result: Defragmentation) -> str:
+    """What is so after the moves, as a sentence without its full stop."""
     names = ", ".join(_path(domain) for domain in result.domains)
     if result.gang is not None:
         return f"{printable(result.gang.gang)} has its place in {names}"
@@ -74,12 +75,13 @@ def _aim(result: Defragmentation) -> str:
 def _summary(result: Defragmentation) -> str:
     pods = sum(len(move.movable.pods) for move in result.moves)
     hours = result.cost.lost / HOUR
-    restarts = f"{_count(pods, 'pod')} of {_count(len(result.moves), 'move')} restart"
+    moves = counted(len(result.moves), "move")
+    restarts = f"{counted(pods, 'pod')} of {moves} restart{'s' if pods == 1 else ''}"
     sure = (
         "no cheaper moves reach this" if result.exact else "cheaper moves may exist: the search ended early"
     )
     lost = f", {hours:.1f} GPU hours since they started" if result.cost.lost else ""
-    return f"afterwards {_aim(result)}; {restarts}{lost}; {sure}"
+    return f"afterwards {aim(result)}; {restarts}{lost}; {sure}"
 
 
 def _row(move: Relocation) -> tuple[str, ...]:
@@ -112,7 +114,3 @@ def _is_partly_used(host: Count) -> bool:
 
 def _path(domain: tuple[str, ...]) -> str:
     return printable("/".join(filter(None, domain))) or "the whole cluster"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

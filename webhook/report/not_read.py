@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from planner.model.words import listed
+from planner.model.words import counted, listed
 from webhook.admission.settings import Mode
 from webhook.report.collect import Subject
 from webhook.report.model import Report, Result
@@ -22,12 +22,16 @@ def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, str]) -> tup
     return tuple(_of_kind(subject, pods[subject.name]) for subject in subjects if subject.name in pods)
 
 
-def _of_kind(subject: Subject, field: str) -> Result:
-    kind = subject.name.split("/")[-2]
-    message = (
-        f"{kind} of {subject.api_version} is no kind whose pods are read: the object is let in as it is; "
+def unread_kind(api_version: str, kind: str) -> str:
+    """What becomes of an object of a kind whose pods are not read."""
+    return (
+        f"{kind} of {api_version} is no kind whose pods are read: the object is let in as it is; "
         "each pod that it makes is judged by itself when it is created, and is in no gang"
     )
+
+
+def _of_kind(subject: Subject, field: str) -> Result:
+    message = unread_kind(subject.api_version, subject.name.split("/")[-2])
     return Result(
         subject.name, "warn", "policy", KIND, "Unknown", message, subject.file, subject.line(field), field,
         api_version=subject.api_version,
@@ -56,7 +60,7 @@ def _of_namespace(name: str, inside: list[Subject], mode: Mode, others_known: bo
     first, field = inside[0], "metadata.namespace"
     count = len(inside)
     message = (
-        f"the Namespace {name} is in no file: {count} object{'s' * (count != 1)} judged as in mode {mode}, "
+        f"the Namespace {name} is in no file: {counted(count, 'object')} judged as in mode {mode}, "
         "and without its labels; where it does not exist, the API server refuses what is to stand in it"
     )
     return Result(

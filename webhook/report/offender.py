@@ -7,7 +7,7 @@ said which, a resource where the message names one, else what was required.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.model.podgroup import PodGroup
@@ -34,6 +34,16 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
     if about_topology and asked:
         return asked[-1] if reason.endswith("Topologies") else asked[0]
     return next(resources_named(obj, message), asked[0] if asked else "")
+
+
+def warned_field(group: PodGroup, warnings: Iterable[str]) -> str:
+    """The field that a warning on an admitted gang is about: one that it names, or the origin of the level of
+    which it speaks; "" for neither."""
+    for warning in warnings:
+        for field, meaning, _ in group.origins:
+            if field in warning or warning.startswith(f"the {meaning} level "):
+                return field
+    return ""
 
 
 def resources_named(obj: Any, message: str) -> Iterator[str]:

@@ -12,7 +12,9 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from planner.model.words import counted
 from webhook.report import terminal
+from webhook.report.figures.table import print_figures
 from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
 from webhook.report.not_read import assumptions
 
@@ -42,6 +44,9 @@ def write(report: Report, out: TextIO) -> None:
             console.print()
     if report.results:
         _policies(console, report)
+    if report.courses:
+        print_figures(console, report.courses, "course")
+        console.print()
     revision = f" (policies {report.revision})" if report.revision else ""
     if report.judged:
         console.print(f"judged {report.judged}")
@@ -51,13 +56,18 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
-    """The object, each finding with its place and its message, who would change it, and what passes."""
+    """The object, each finding with its place and its message, where it would be and who would change it;
+    with `every` all that is said of it."""
     console.print(Text(entry.name, f"bold {_COLOUR[entry.worst]}"))
-    for result in entry.results if every else (*entry.findings, *entry.places):
+    for result in entry.results if every else entry.findings:
         console.print(Text("  ") + Text(f"{result.result:<5}", _COLOUR[result.result]), end=" ")
         for line in _lines_of(result, width):
             console.print(line)
-    if entry.changed_by and not every:
+    if every:
+        return
+    for result in entry.places:
+        console.print(terminal.folded(f"would be placed: {result.message}", "  ", width))
+    if entry.changed_by:
         console.print(terminal.folded(f"would be changed by {', '.join(entry.changed_by)}", "  ", width))
 
 
@@ -76,17 +86,16 @@ def _lines_of(result: Result, width: int) -> Iterator[str]:
 
 def _policies(console: Console, report: Report) -> None:
     """A row for each policy with a finding or a change; those that only pass are counted."""
-    rows, quiet = [], 0
-    for policy, counts in report.by_policy.items():
-        changes = report.changes.get(policy, 0)
-        if not (report.every or changes or any(counts[verdict] for verdict in WORST_FIRST[:3])):
-            quiet += 1
-            continue
-        rows.append(_counts(policy, changes, counts))
+    (spoken, quiet), changes = report.policies_told, report.changes
+    rows = [_counts(policy, changes.get(policy, 0), counts) for policy, counts in spoken.items()]
     if rows:
         console.print(terminal.table(("policy", "changes", *WORST_FIRST), rows))
     if quiet:
-        console.print(f"{quiet} {'more ' if rows else ''}policies have no finding; --all shows them")
+        further = "more " if rows else ""
+        console.print(
+            f"{counted(quiet, f'{further}policy has', f'{further}policies have')} no finding; --all shows "
+            f"{'it' if quiet == 1 else 'them'}"
+        )
     console.print()
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from planner.bandwidth.comparison import GangLayout
 from planner.bandwidth.verification import Comparison, Verification
 from planner.model.topology import short
+from planner.model.words import counted
 from webhook.report import terminal
 from webhook.report.printable import printable
 
@@ -35,7 +36,7 @@ def lines(verified: Verification, compared: Comparison | None, at_least: float) 
     domains = len(layout.gpus)
     yield Text(
         f"model: {layout.estimate.bus_bandwidth:.1f} GB/s bus bandwidth for 1 GB over "
-        f"{sum(layout.gpus)} GPUs in {domains} NVLink domain{'' if domains == 1 else 's'} "
+        f"{counted(sum(layout.gpus), 'GPU')} in {counted(domains, 'NVLink domain')} "
         f"({layout.estimate.model}; {layout.rates.words})"
     )
     if compared is not None:

@@ -12,7 +12,7 @@ from planner.model.errors import InputError, Where
 from webhook.admission.environment import Environment
 from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.files.reader import SUFFIXES, Document, documents
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 
 def read_cluster_files(

@@ -39,7 +39,7 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
         allowed=response.allowed,
         reason=response.reason,
         message=shortened(in_enforce.message, LONGEST_MESSAGE),
-        policy=None if in_enforce.allowed else next((name for name, _ in refusing(decision)), None),
+        policy=None if in_enforce.allowed else next(decision.refusing(), None),
         changedBy=list(dict.fromkeys(effect.policy for effect in decision.effects)),
         patches=len(response.patch),
         warnings=len(response.warnings),
@@ -54,7 +54,8 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
 
 
 def answers(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Each policy that had something to say, and what: changed, passed, refused, warned or failed."""
+    """Each policy that had something to say, and what: changed, passed, refused, warned, failed, or
+    nothing, for it was exempt; and whether an exemption ended."""
     by_policy = [(effect.policy, "changed") for effect in decision.effects if effect.policy != PLAN]
     if decision.mutated is not None:
         failures = (*decision.mutated.errors, *decision.mutated.warnings)
@@ -65,18 +66,8 @@ def answers(decision: Decision) -> Iterator[tuple[str, str]]:
         by_policy += [(finding.policy, "warned") for finding in (*findings.warned, *findings.audited)]
         by_policy += [(failure.policy, "failed") for failure in (*findings.errors, *findings.ignored)]
         by_policy += [(name, "passed") for name in findings.passed]
+    by_policy += [(row.policy, "exemption-ended" if row.over else "exempt") for row in decision.exempted]
     yield from dict.fromkeys(by_policy)
-
-
-def refusing(decision: Decision) -> Iterator[tuple[str, str]]:
-    """The policies that refuse, the first one first, then the planner."""
-    fatal = decision.mutated.errors if decision.mutated is not None else ()
-    yield from ((failure.policy, "failed") for failure in fatal)
-    if decision.findings is not None:
-        yield from ((finding.policy, "refused") for finding in decision.findings.denials)
-        yield from ((failure.policy, "failed") for failure in decision.findings.errors)
-    if decision.plan is not None and decision.plan.decision == "rejected":
-        yield PLAN, "refused"
 
 
 def json_line(**fields: object) -> str:

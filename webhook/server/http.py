@@ -202,7 +202,7 @@ class Webhook:
         return web.Response(status=status, body=orjson.dumps(detail) + b"\n", content_type="application/json")
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        revision = self.service.policies.current.revision
+        policies = self.service.policies.current
         try:
             book: Book | None = await self.service.ledger.book(self.service.clock())
         except LedgerUnavailable:  # counters are shown all the same, gauges need the reservations
@@ -210,7 +210,7 @@ class Webhook:
 
         def text() -> bytes:
             settings = {} if self.service.cluster.waiting() else self.service.in_force()
-            return self.metrics.exposition(revision, settings, not self.problems(), self._standing(book))
+            return self.metrics.exposition(policies, settings, not self.problems(), self._standing(book))
 
         return web.Response(body=await asyncio.to_thread(text), content_type="text/plain")
 

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from webhook.admission.decision import Decision
+from webhook.policy.engine.model import PolicySet
 from webhook.server.decision_log import answers
 from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics
 from webhook.server.standing_metrics import Standing, StandingMetrics, standing_metrics
@@ -29,6 +30,7 @@ class Metrics:
     tries: Counter
     bad_calls: Counter
     policy_set: Gauge
+    exceptions: Gauge
     settings: Gauge
     reload_failed: Gauge
     topology: TopologyMetrics
@@ -50,13 +52,16 @@ class Metrics:
                 self.topology.observe(decision.plan, seconds, deciding)
 
     def exposition(
-        self, revision: str, settings: Mapping[str, Any], healthy: bool, standing: Standing
+        self, policies: PolicySet, settings: Mapping[str, Any], healthy: bool, standing: Standing
     ) -> bytes:
         """The text that Prometheus scrapes; `settings` are those in force, as /readyz tells them."""
         self.topology.look(standing.snapshot)
         self.standing.look(standing)
         self.policy_set.clear()
-        self.policy_set.labels(revision).set(1)
+        self.policy_set.labels(policies.revision).set(1)
+        self.exceptions.clear()
+        for exemption in policies.exemptions:
+            self.exceptions.labels(exemption.name).set(exemption.until)
         self.settings.clear()
         if settings:
             self.settings.labels(settings["revision"], settings["mode"], settings["reserve.default"]).set(1)
@@ -71,7 +76,7 @@ def metrics() -> Metrics:
         registry,
         Counter(
             "bayplan_decisions",
-            "Admission requests answered, by the mode of their namespace",
+            "Admission calls answered, by the mode of their namespace",
             ["phase", "allowed", "mode"],
             registry=registry,
         ),
@@ -83,24 +88,38 @@ def metrics() -> Metrics:
         ),
         Counter(
             "bayplan_policy_answers",
-            "What policies answered (changed, passed, refused, warned, failed), done in mode enforce alone",
+            "What policies answered (changed, passed, refused, warned, failed, exempt, exemption-ended), done"
+            " in mode enforce alone",
             ["policy", "answer", "mode"],
             registry=registry,
         ),
         Histogram(
-            "bayplan_decision_seconds", "Time to answer", ["phase"], buckets=BUCKETS, registry=registry
+            "bayplan_decision_seconds",
+            "How long an answer took",
+            ["phase"],
+            buckets=BUCKETS,
+            registry=registry,
         ),
         Counter(
-            "bayplan_plans", "Gangs planned, by answer", ["phase", "decision", "mode"], registry=registry
+            "bayplan_plans",
+            "Gangs planned: admitted, queued, rejected",
+            ["phase", "decision", "mode"],
+            registry=registry,
         ),
         Counter(
             "bayplan_decision_tries",
-            "Decisions made, those among them whose place others took meanwhile",
+            "Decisions made; more than answers where others took a place meanwhile",
             ["phase"],
             registry=registry,
         ),
         Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
-        Gauge("bayplan_policy_set_info", "The policy set that answers", ["revision"], registry=registry),
+        Gauge("bayplan_policy_set_info", "The policies that answer", ["revision"], registry=registry),
+        Gauge(
+            "bayplan_policy_exception_end_seconds",
+            "When each PolicyException ends, in seconds since the epoch; less `time()` it is what is left",
+            ["exception"],
+            registry=registry,
+        ),
         Gauge(
             "bayplan_settings_info",
             "The settings that answer",

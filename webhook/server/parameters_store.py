@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from planner.model.words import counted
 from webhook.admission.environment import Environment
 from webhook.admission.parameters import NO_PARAMETERS, Json, Parameters, read_parameters
 from webhook.policy.engine.model import PolicySet
@@ -50,5 +51,5 @@ def _emptied(before: Json | None, after: Json | None, warning: str) -> str:
     if has:
         return ""
     how = "has none any more" if after is not None else "is gone"
-    words = f"ConfigMap {PARAMETERS} had {had} key{'' if had == 1 else 's'} and {how}"
+    words = f"ConfigMap {PARAMETERS} had {counted(had, 'key')} and {how}"
     return f"{words}: the file beside the policies, --mode and the defaults count" if had else warning

@@ -57,6 +57,11 @@ LOOKS, LOOK_PAUSE = 50, 0.02
 behind at all; what is gone by now costs the whole second."""
 
 
+GONE_LOOKS = (0.1, 0.2, 0.4)
+"""Seconds after which a call is decided again whose name a workload has that holds a place: it may just have
+been deleted, and the watch not have told of it yet. What is really there is refused after the last."""
+
+
 WORKERS = 2
 """Threads that decide. More would make each decision slower, since Python runs one at a time, and would keep
 the event loop waiting between them; the second is there so that one slow decision does not hold up all."""
@@ -138,6 +143,7 @@ class Service:
         await self._surroundings_seen(request)
         started = time.monotonic()
         holder, lost = "", 0
+        pauses = iter(GONE_LOOKS)
         call = CallTime(deadline - (deadline - started) * ANSWER_SHARE if deadline < math.inf else deadline)
         while not holder or time.monotonic() - started < self.try_seconds:
             try:
@@ -146,7 +152,11 @@ class Service:
                 holder, lost = conflict.holder, lost + 1
                 continue
             except Occupied as error:
-                return self._refused(request, 409, "AlreadyExists", f"{error}; delete it first")
+                pause = next(pauses, None)
+                if pause is None:
+                    return self._refused(request, 409, "AlreadyExists", f"{error}; delete it first")
+                await asyncio.sleep(pause)
+                continue
             except LedgerUnavailable as error:
                 return self._refused(
                     request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"

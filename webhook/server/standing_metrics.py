@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from planner.cluster.snapshot import Snapshot
 from webhook.placement.fair_order import WaitingGang
+from webhook.placement.hold import is_used
 
 AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older", float("inf")))
 """Each age that is told and the seconds below which it is that one."""
@@ -45,8 +46,7 @@ class StandingMetrics:
         _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
         snapshot = standing.snapshot
         if snapshot is not None:
-            used = {name for pod in snapshot.pods for name in pod.reservation.split(",")}
-            held = (hold for hold in snapshot.reservations if hold.id not in used)
+            held = (hold for hold in snapshot.reservations if not is_used(snapshot, hold))
             _by_age(self.unused, (standing.now - hold.created for hold in held))
         self.certificate.clear()
         if standing.certificate_end:
@@ -68,7 +68,10 @@ def standing_metrics(registry: CollectorRegistry) -> StandingMetrics:
     """The instruments, on this registry."""
     return StandingMetrics(
         Gauge(
-            "bayplan_waiting_gangs", "Gangs that wait for a place, by how long", ["age"], registry=registry
+            "bayplan_waiting_gangs",
+            "Gangs that wait for a place, by how long: below 1m, 10m, 1h, 1d, and older",
+            ["age"],
+            registry=registry,
         ),
         Gauge(
             "bayplan_unused_reservations",

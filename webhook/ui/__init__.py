@@ -4,6 +4,7 @@
 - `access`: what a viewer may see of a document
 - `live_source`, `file_source`: pictures of a watched cluster, or from files
 - `decision_log`: what Events and Reports of a cluster tell of decisions
+- `replica_metrics`: what the replicas tell of policies, reloads and the certificate
 - `gate`: who a viewer is; `reviews`: what the API server lets them see
 - `news`: what became of gangs between two looks
 - `worth`: what the place of a gang is worth

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any
 
 from webhook.kube.api.client import Event, Json
-from webhook.kube.state.gangs import seconds
 from webhook.report.in_cluster import NAME
 from webhook.report.model import MUTATION
 from webhook.ui.document import MAX_DECISIONS
 from webhook.ui.picture import DecisionEntry, PolicyCounts
+from webhook.workloads.stored import seconds
 
 EVENTS = "/api/v1/events"
 EVENTS_QUERY = {"fieldSelector": "reportingComponent=bayplan"}

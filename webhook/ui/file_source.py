@@ -15,12 +15,13 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
+from planner.model.words import counted
 from webhook.admission.environment import Environment
 from webhook.admission.settings import Settings, queue_rules
 from webhook.files.reader import Document, documents
 from webhook.kube.controller.reconcile import World
 from webhook.kube.standing import ClusterStanding, GangStanding, standings
-from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
+from webhook.kube.state.gangs import Unbound, Work, as_chosen, unbound_from, work_from
 from webhook.placement.fair_order import QueueRules, WaitingGang, in_order
 from webhook.placement.workload_plan import GangPlan
 from webhook.server.cluster_files import objects_in, read_cluster_documents, stamps
@@ -29,6 +30,8 @@ from webhook.ui.news import news_of
 from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.pod_groups import PodGroups, joinable
+from webhook.workloads.stored import controller_of
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether a file has changed."""
@@ -97,7 +100,7 @@ class FileSource:
         while len(self._decisions) > MAX_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
         files = len(self._stamps())
-        good = HealthLine("files", "ok", f"{files} file{'' if files == 1 else 's'} read")
+        good = HealthLine("files", "ok", f"{counted(files, 'file')} read")
         return Picture(
             standing,
             ", ".join((*self.clusters, *self.manifests)),
@@ -113,6 +116,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
     works: list[Work] = []
     pods: list[Unbound] = []
     kinds: set[str] = set()
+    groups = joinable(around.podgroups)
     for document in read:
         for obj in objects_in([document.value]):
             where = Where(document.file)
@@ -121,15 +125,15 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
                 continue
             item = _as_stored(obj)
             if row.name == "Pod":
-                pods += filter(None, [_unbound(item, where)])
+                pods += filter(None, [_unbound(item, where, groups)])
             elif row.name != "PodGroup":
                 kinds.add(row.name)
-                works += filter(None, [work_from(item, where, str(obj["apiVersion"]), row.name)])
+                works += filter(None, [work_from(item, where, str(obj["apiVersion"]), row.name, groups)])
     chosen = _chosen(around)
     return World(
         snapshot,
-        tuple(replace(work, gangs=tuple(map(chosen, work.gangs))) for work in works),
-        tuple(replace(pod, group=chosen(pod.group)) if pod.group else pod for pod in pods),
+        tuple(as_chosen(work, chosen) for work in works),
+        tuple(as_chosen(pod, chosen) for pod in pods),
         frozenset(kinds),
         frozenset(),
         now,
@@ -149,13 +153,12 @@ def _as_stored(obj: dict[str, Any]) -> dict[str, Any]:
     return {**obj, "metadata": {**metadata, "namespace": namespace, "uid": uid}}
 
 
-def _unbound(item: dict[str, Any], where: Where) -> Unbound | None:
+def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound | None:
     spec, phase = item.get("spec") or {}, (item.get("status") or {}).get("phase")
     if spec.get("nodeName") or phase in ("Succeeded", "Failed"):
         return None
-    owners = item["metadata"].get("ownerReferences") or []
-    kind = str(next((owner.get("kind", "") for owner in owners if owner.get("controller")), ""))
-    return None if is_left_alone(item["metadata"]["namespace"], kind) else unbound_from(item, where)
+    kind = str(controller_of(item).get("kind", ""))
+    return None if is_left_alone(item["metadata"]["namespace"], kind) else unbound_from(item, where, groups)
 
 
 def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:

@@ -14,6 +14,7 @@ from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.standing import ClusterStanding, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
 from webhook.ui.picture import HealthLine, Picture
+from webhook.ui.replica_metrics import ReplicaTales, replica_tales
 
 HEALTH_SECONDS = 10.0
 """How often it is looked whether the replicas are ready, also while nothing else changes."""
@@ -28,6 +29,7 @@ class LiveSource:
 
     lookout: Lookout
     _replicas: tuple[HealthLine, ...] = ()
+    _tales: ReplicaTales = field(default_factory=ReplicaTales)
     _asked: float = field(default=float("-inf"))
 
     async def pictures(self) -> AsyncGenerator[Picture]:
@@ -49,13 +51,14 @@ class LiveSource:
             while True:
                 started = time.monotonic()
                 standing = await self.lookout.standing(time.time())
+                await self._ask_replicas()
                 yield Picture(
                     standing,
                     runtime.api.host,
                     (*events.newest(), *reports.newest()),
-                    tuple(reports.policies()),
-                    reports.revisions(),
-                    (*self._watching(standing, logs), *await self._replica_health()),
+                    tuple(reports.policies()) or self._tales.policies,
+                    tuple(sorted({*reports.revisions(), *self._tales.revisions})),
+                    (*self._watching(standing, logs), *self._replicas, *self._tales.health),
                 )
                 # As long again as it took: on a large cluster half of a core is left to others.
                 await asyncio.sleep(time.monotonic() - started)
@@ -82,11 +85,13 @@ class LiveSource:
             HealthLine("rights", "warning", rights) if unread else HealthLine("rights", "ok", "all is read"),
         )
 
-    async def _replica_health(self) -> tuple[HealthLine, ...]:
+    async def _ask_replicas(self) -> None:
+        """Whether they are ready, and what their metrics tell, now and then."""
         if time.monotonic() - self._asked >= HEALTH_SECONDS:
             self._asked = time.monotonic()
-            self._replicas = await replicas_ready(self.lookout.runtime.api, self.lookout.namespace)
-        return self._replicas
+            api, namespace = self.lookout.runtime.api, self.lookout.namespace
+            self._replicas = await replicas_ready(api, namespace)
+            self._tales = await replica_tales(api, namespace, time.time())
 
 
 async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:

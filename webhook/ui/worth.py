@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from planner.bandwidth.comparison import placed, worth
 from planner.cluster.snapshot import Snapshot
-from planner.model.answer import Answer
-from planner.model.reservation import Reservation
+from planner.planning.replay import answer_of
 from webhook.kube.standing import GangStanding
 from webhook.placement.bandwidth_words import sentence
 
@@ -20,21 +19,8 @@ def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
         return {"words": "it has no place yet"}
     if gang.group is None:
         return {"words": "its workload is not known any more, only what it holds"}
-    answer = _as_answer(held)
+    answer = answer_of(held)
     value = worth(snapshot, placed(gang.group, answer), answer) if gang.group.size > 1 else None
     if value is None:
         return {"words": "no GPUs of several pods talk to each other"}
     return {"words": sentence(value), "allReduce": value.to_json()}
-
-
-def _as_answer(held: Reservation) -> Answer:
-    """The answer that led to a reservation, as far as the place goes."""
-    return Answer(
-        gang=held.gang,
-        decision="admitted",
-        topology=held.topology,
-        level=held.level,
-        domain=held.domain,
-        holds=held.mode,
-        assignments=held.assignments,
-    )

@@ -13,6 +13,7 @@
 - `templates`: a template as a Pod and back; `read_templates`: templates read once
 - `fields`: a value with the path that leads to it
 - `keys`: the table of every key that is read or written, and what is nearly one
+- `stored`: controller, reservations and times of any stored object
 - `left_alone`: whose objects are not looked at; `unread_kinds`: pods in objects of kinds that are not read
 - `node_affinity`: terms added to what a pod requires or prefers
 - `merge`: pods of one gang in the same files

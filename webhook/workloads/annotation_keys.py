@@ -39,6 +39,10 @@ RESTARTABLE = "bayplan.dev/restartable"
 """Label, "true" or "false": whether `bayplan defrag` may move the pods, which restarts them."""
 
 
+DEFRAGMENTATION = "bayplan.dev/defragmentation"
+"""Annotation of a node that `bayplan defrag --apply` has cordoned, as JSON: for which aim, and since when."""
+
+
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
 """Kinds in gangs' names whose gangs live as long as their pods."""
 

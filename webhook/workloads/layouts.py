@@ -153,7 +153,7 @@ def job_set(obj: Field) -> WorkloadLayout:
         copies = replicated.get("replicas").count(1)
         job_template = replicated.get("template").needed_map()
         child = _job_member(name, job_template.get("spec"), job_template.get("metadata"))
-        members.append(replace(child, count=copies * child.count))
+        members.append(child if copies == 1 else replace(child, count=copies * child.count))
         if child.count:
             children.append((copies, child))
     _unique(members)

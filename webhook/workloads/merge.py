@@ -1,8 +1,9 @@
 """A gang whose members are several objects, put together of what is known of them. Pure.
 
 The members that are known are PodSets, one for each part and shape. Those that are known by number alone are
-placeholders: they keep room, as much as the gang states for each (`bayplan.dev/gang-resources`), or their
-share of what the PodGroup states for all (`minResources`), or as much as the largest member that is known.
+placeholders: they keep room, as much as the gang states for each or for those of their part
+(`bayplan.dev/gang-resources`), or their share of what the PodGroup states for all (`minResources`), or as
+much as the largest member that is known.
 The same members make the same gang in whatever order they come: prefill, decode and router as two Jobs and a
 pod of one PodGroup.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.model.pod import PodShape
-from planner.model.podgroup import PodSet
+from planner.model.podgroup import PodGroup, PodSet
 from planner.model.resources import Resources
 from webhook.workloads.pod_groups import MAIN, OTHERS
 from webhook.workloads.workload import GangShare, Workload
@@ -86,6 +87,13 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
     return replace(workload, gangs=(gang,), share=share and replace(share, known_sets=known_sets))
 
 
+def pod_set_in(gang: PodGroup, own: PodSet) -> str:
+    """The name that a member's PodSet has in the gang that was put together; "" where it is not in it."""
+    key = _key(own.shape)
+    names = [pod_set.name for pod_set in gang.pod_sets if _key(pod_set.shape) == key]
+    return next((name for name in names if name == own.name or name.startswith(f"{own.name}-")), "")
+
+
 def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_Kind, PodSet]]:
     """The members that are known: how many of each kind, and a PodSet of each."""
     counts: Counter[_Kind] = Counter()
@@ -101,7 +109,8 @@ def _placeholders(
     shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet]
 ) -> Iterable[PodSet]:
     """PodSets of the members that are known by number alone: of each subgroup, and of the whole gang."""
-    parts = shares[0].parts
+    parts = {name: part for share in shares for name, part in share.parts.items()}
+    stated = {name: seat for share in shares for name, seat in share.seats.items()}
     by_name: Counter[str] = Counter()
     for (name, _), count in counts.items():
         by_name[name] += count
@@ -114,8 +123,11 @@ def _placeholders(
     seat = _seat(shares, counts, sets, total)
     for name, count in wanted.items():
         if count:
-            like = _largest([pod_set for kind, pod_set in sets.items() if kind[0] == name] or sets.values())
-            shape = like.shape if seat is None else _asking(like.shape, seat)
+            alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
+            like = _largest(alike or sets.values())
+            # Of a part that has a member here, that member says more than what was stated of it.
+            room = seat if alike or name not in stated else stated[name]
+            shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
             yield PodSet(name, count, shape, constraint)
 

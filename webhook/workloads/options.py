@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import cast, get_args
 
 from planner.model import quantity
@@ -18,7 +19,8 @@ ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
 GANG_RESOURCES = "bayplan.dev/gang-resources"
-"""What each pod of a gang asks for that is not known yet, as kubectl takes it: `nvidia.com/gpu=4,cpu=8`."""
+"""What each pod of a gang asks for that is not known yet, as kubectl takes it: `nvidia.com/gpu=4,cpu=8`;
+or what those of each part ask for, with their number: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`."""
 
 MODE = "bayplan.dev/mode"
 """Label of a namespace, in the manner of Pod Security Admission."""
@@ -50,6 +52,15 @@ NOBODY_CHOSE = ReserveDefaults()
 
 
 @dataclass(frozen=True, slots=True)
+class StatedPart:
+    """A part of a gang of several objects, as it is stated before its members come: how many pods it has, and
+    what each of them asks for, in base units."""
+
+    count: int
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What was chosen; None, "" and False where nothing was."""
 
@@ -61,6 +72,7 @@ class Options:
     balanced: bool = False
     gang_min: int | None = None
     gang_resources: Resources | None = None
+    gang_parts: Mapping[str, StatedPart] = field(default_factory=dict)
     stated: bool = False
     """True where any of them but `skip` is there."""
 
@@ -90,22 +102,40 @@ def options(*metadata: Field) -> Options:
         field(SKIP).choice(("true", "false")) == "true",
         balanced,
         gang_min,
-        resources_in_text(field(GANG_RESOURCES)),
+        *_room_of_absent(field(GANG_RESOURCES)),
         bool(gang or size or reserve or on_unavailable or balanced or gang_min),
     )
 
 
-def resources_in_text(stated: Field) -> Resources | None:
-    """Amounts such as `nvidia.com/gpu=4,cpu=8`, in base units; None for no text.
+def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPart]]:
+    """What each member that has not come asks for, or those of each part, as in
+    `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`. None and no part for no text.
 
     Raises `InputError` for anything else.
     """
-    if not stated.text():
-        return None
-    amounts = dict(entry.split("=", 1) for entry in stated.text().split(",") if entry.count("=") == 1)
-    if len(amounts) != stated.text().count(",") + 1:
+    text = stated.text()
+    if ":" not in text:
+        return (resources_in_text(stated, text) if text else None), {}
+    parts: dict[str, StatedPart] = {}
+    for entry in text.split(";"):
+        title, colon, amounts = entry.partition(":")
+        words = title.split()
+        count = words[0] if len(words) == 2 else "1"
+        if not colon or len(words) not in (1, 2) or not count.isdecimal() or words[-1] in parts:
+            raise stated.error(
+                f"{shown(entry.strip())} is no part of a gang; write for example "
+                "4 prefill: nvidia.com/gpu=8,cpu=32; 1 router: cpu=2"
+            )
+        parts[words[-1]] = StatedPart(int(count), resources_in_text(stated, amounts))
+    return None, parts
+
+
+def resources_in_text(stated: Field, text: str) -> Resources:
+    """Amounts such as `nvidia.com/gpu=4,cpu=8`, in base units. Raises `InputError` for anything else."""
+    amounts = dict(entry.split("=", 1) for entry in text.split(",") if entry.count("=") == 1)
+    if len(amounts) != text.count(",") + 1:
         raise stated.error(
-            f"{shown(stated.text())} is no list of amounts; write for example nvidia.com/gpu=4,cpu=8"
+            f"{shown(text.strip())} is no list of amounts; write for example nvidia.com/gpu=4,cpu=8"
         )
     return {
         name.strip(): quantity.amount(name.strip(), value.strip(), stated.where, up=True)

@@ -87,6 +87,25 @@ def names_group(metadata: Field, spec: Field) -> bool:
     return by_key or any(spec.get(*reference).text() for reference in REFERENCES)
 
 
+def groups_named(metadata: Field, spec: Field) -> frozenset[str]:
+    """The names of the PodGroup and Workload objects that pods of a template may be of."""
+    annotations = (metadata.get("annotations", key).text() for key in GROUP_ANNOTATIONS)
+    fields = (spec.get(*reference).text() for reference in REFERENCES)
+    label = metadata.get("labels", GROUP_ANNOTATIONS[1]).text()
+    return frozenset(name for name in (*annotations, label, *fields) if name)
+
+
+def joinable(groups: PodGroups) -> PodGroups:
+    """The groups that somebody wrote for objects to join. One that has an owner was made by a scheduler for
+    the pods of an object that was there before (KAI's podgrouper): its gang is that object's."""
+    return {name: group for name, group in groups.items() if not _owned(group)}
+
+
+def _owned(group: Mapping[str, object]) -> bool:
+    metadata = group.get("metadata")
+    return isinstance(metadata, Mapping) and bool(metadata.get("ownerReferences"))
+
+
 def subgroup(metadata: Field) -> str:
     """The name of a pod's PodSet in a wider gang; "main" where it states none."""
     stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.model.errors import InputError, Where
-from planner.model.podgroup import PodGroup
+from planner.model.podgroup import Constraint, PodGroup
 from planner.model.quantity import amounts
 from planner.model.schedulers import KAI, RUNAI
 from webhook.jsontools.path import Path
@@ -47,6 +47,10 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """The label of objects that Kueue admits: it suspends them when they are made."""
 
 
+KAI_QUEUE = "kai.scheduler/queue"
+"""The label that names a queue of KAI's."""
+
+
 KUEUE_ADMITS = "kueue.x-k8s.io/admission"
 """Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
 
@@ -58,7 +62,7 @@ KUEUE_PLACES = "kueue.x-k8s.io/topology"
 
 _FOLLOWS = (
     (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
-    ("kai.scheduler/queue", (KAI, RUNAI), "kai.scheduler"),
+    (KAI_QUEUE, (KAI, RUNAI), "kai.scheduler"),
 )
 """The queue label and the schedulerNames of a system, and the API group of the Topologies that it reads."""
 
@@ -192,6 +196,7 @@ class _Reader:
             asks=chosen.stated or top.stated or any(part.request.stated for part in sets.values()),
             claims=any(part.claims for part in sets.values()),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
+            kai_queue=self._kai_queue(layout),
         )
         return workload if wider is None else _with_share(workload, wider, chosen)
 
@@ -202,6 +207,11 @@ class _Reader:
             or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
             or any(map(_is_placed_by_kueue, layout.members))
         )
+
+    def _kai_queue(self, layout: WorkloadLayout) -> str:
+        """The queue that the object names to KAI, or else its templates; "" for none."""
+        labelled = (self.metadata, *(member.metadata for member in layout.members))
+        return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
         """The gangs with the Topology objects that their scheduler reads, by its queue or its name."""
@@ -343,13 +353,16 @@ def _with_share(workload: Workload, wider: Membership, chosen: Options) -> Workl
     if not workload.gangs:
         return workload
     total = wider.group.get("spec", "minResources") if wider.group is not None else Field(None)
+    stated = {name: GangPart(part.count, Constraint()) for name, part in chosen.gang_parts.items()}
+    of_group = wider.subgroups.parts.items()
     share = GangShare(
         wider.size,
         workload.gangs[0].pod_sets,
         (),
-        {name: GangPart(part.count, part.request.constraint) for name, part in wider.subgroups.parts.items()},
+        {**stated, **{name: GangPart(part.count, part.request.constraint) for name, part in of_group}},
         wider.subgroups.within,
         chosen.gang_resources,
+        {name: part.requests for name, part in chosen.gang_parts.items()},
         amounts(total.map(), total.where, up=True) or None,
         workload.gangs[0].warnings,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.jsontools.path import Path
+from webhook.jsontools.path import Path, dotted
 from webhook.workloads.kinds import row_of
 
 _LISTS = ("containers", "initContainers", "steps")
@@ -17,15 +17,15 @@ _SINGLE = ("container", "script")
 """A container for itself, as Argo Workflows have it."""
 
 
-def unread_pods(obj: Mapping[str, Any]) -> Path | None:
-    """Where an object of a kind that is not read first says what its pods run; None where it does not, or
-    where its kind is read."""
+def unread_pods(obj: Mapping[str, Any]) -> str | None:
+    """The field in which an object of a kind that is not read first says what its pods run; None where it
+    does not, or where its kind is read."""
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or row_of(api_version, kind):
         return None
-    return next(
-        _containers(obj.get("spec", obj.get("template")), ("spec" if "spec" in obj else "template",)), None
-    )
+    root = "spec" if "spec" in obj else "template"
+    path = next(_containers(obj.get(root), (root,)), None)
+    return dotted(path) if path else None
 
 
 def _containers(value: Any, path: Path) -> Iterator[Path]:

@@ -45,7 +45,8 @@ class GangShare:
 
     `known_sets`: the PodSets of the gang as it is put together, less the pods that are known by number alone.
     `parts`: the gang's subgroups by name, with `within` as of `PodGroup`. `seat`: what each pod that is not
-    known asks for, `total`: what all pods of the gang do together (base units); None where nobody says so.
+    known asks for, `seats`: what those of a part do, `total`: what all pods of the gang do together (base
+    units); None, or no such part, where nobody says so.
     `warnings`: from reading the object. `beside`: the gang holds its place already, and these pods are
     planned beside those seats.
     """
@@ -56,6 +57,7 @@ class GangShare:
     parts: Mapping[str, GangPart] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
     seat: Resources | None = None
+    seats: Mapping[str, Resources] = field(default_factory=dict)
     total: Resources | None = None
     warnings: tuple[str, ...] = ()
     beside: bool = False
@@ -102,3 +104,5 @@ class Workload:
     kueue_places: bool = False
     """Whether Kueue assigns its pods their nodes: no plan is made."""
     share: GangShare | None = None
+    kai_queue: str = ""
+    """The queue that it names to KAI, "" for none."""

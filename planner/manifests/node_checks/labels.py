@@ -8,27 +8,24 @@ from statistics import median
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from planner.devices.pools import DRIVER
 from planner.manifests.node_checks.finding import NodeFinding
 from planner.model.natural_order import natural
 from planner.model.node import Node, divided
 from planner.model.resources import CLIQUE_LABEL, COUNT_LABEL, GPU, MIG_PREFIX, PRODUCT_LABEL
 from planner.model.topology import HOSTNAME, Domain, Topology, short
+from planner.model.words import counted
 
 NODE_OF_FEATURES = "nfd.node.kubernetes.io/node-name"
 """The label of a NodeFeature that names its node; without it the object has the node's name."""
-
-GPU_DRIVER = "gpu.nvidia.com"
 
 _USUAL = 3
 """From so many nodes a domain on, by the median of its level, a domain of one node is odd."""
 
 
 def check_labels(snapshot: Snapshot, objects: Iterable[Mapping[str, Any]]) -> list[NodeFinding]:
-    """Everything that is odd, by node in natural order. `objects`: NodeFeatures and ResourceSlices among
-    them are read."""
-    objects = list(objects)
-    of_objects = (*_features(snapshot, objects), *_slices(snapshot, objects))
-    result = [*_gpus(snapshot), *_levels(snapshot), *of_objects]
+    """Everything that is odd, by node in natural order. `objects`: the NodeFeatures among them are read."""
+    result = [*_gpus(snapshot), *_levels(snapshot), *_features(snapshot, objects), *_slices(snapshot)]
     return sorted(dict.fromkeys(result), key=lambda finding: (natural(finding.node), finding.reason))
 
 
@@ -45,10 +42,10 @@ def _gpus(snapshot: Snapshot) -> Iterator[NodeFinding]:
             continue
         if offered:
             yield NodeFinding(
-                node.name, "GpuCountDiffers", f"has {stated} GPUs by {COUNT_LABEL} and offers {offered} {GPU}"
+                node.name, "GpuCountDiffers", f"{_labelled(stated)}, and it offers {offered} {GPU}"
             )
         elif not _claimed(snapshot, node):
-            words = f"has {stated} GPUs by {COUNT_LABEL} and offers none: the device plugin is absent"
+            words = f"{_labelled(stated)}, and it offers none: the device plugin is absent"
             yield NodeFinding(node.name, "DevicePluginAbsent", words)
 
 
@@ -144,7 +141,7 @@ def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
             yield NodeFinding(names[0], "AloneInDomain", words)
 
 
-def _features(snapshot: Snapshot, objects: list[Mapping[str, Any]]) -> Iterator[NodeFinding]:
+def _features(snapshot: Snapshot, objects: Iterable[Mapping[str, Any]]) -> Iterator[NodeFinding]:
     """Labels that a NodeFeature wants and its node does not carry: node-feature-discovery's master writes
     them, and one with a prefix that it may not write stays away."""
     for obj in objects:
@@ -159,31 +156,17 @@ def _features(snapshot: Snapshot, objects: list[Mapping[str, Any]]) -> Iterator[
                 yield NodeFinding(node.name, "NodeFeatureNotApplied", words, (key, str(value)))
 
 
-def _slices(snapshot: Snapshot, objects: list[Mapping[str, Any]]) -> Iterator[NodeFinding]:
+def _labelled(stated: str) -> str:
+    return f"the label {COUNT_LABEL} says {counted(int(stated), 'GPU')}"
+
+
+def _slices(snapshot: Snapshot) -> Iterator[NodeFinding]:
     """GPUs of a node by its ResourceSlices and by its labels."""
-    newest: dict[tuple[str, str], int] = defaultdict(int)
-    gpus: Counter[tuple[str, str, int]] = Counter()
-    for obj in objects:
-        spec = obj.get("spec") or {}
-        if obj.get("kind") != "ResourceSlice" or spec.get("driver") != GPU_DRIVER or not spec.get("nodeName"):
-            continue
-        pool = spec.get("pool") or {}
-        key = (str(spec["nodeName"]), str(pool.get("name", "")))
-        generation = int(pool.get("generation", 0))
-        newest[key] = max(newest[key], generation)
-        gpus[(*key, generation)] += sum(map(_is_gpu, spec.get("devices") or []))
-    counts: Counter[str] = Counter()
-    for (name, pool_name), generation in newest.items():
-        counts[name] += gpus[name, pool_name, generation]
-    for name, count in counts.items():
+    for name, slices in snapshot.base.claims.slices.by_node.items():
+        devices = [offer.device for offer in slices.offers().values()]
+        count = sum(device.driver == DRIVER and device.attribute("type") == "gpu" for device in devices)
         node = snapshot.nodes.get(name)
         stated = node.labels.get(COUNT_LABEL, "") if node is not None else ""
         if stated.isdecimal() and int(stated) != count:
-            words = f"has {stated} GPUs by {COUNT_LABEL} and {count} by its ResourceSlices"
+            words = f"{_labelled(stated)}, and its ResourceSlices have {count}"
             yield NodeFinding(name, "SlicesDiffer", words)
-
-
-def _is_gpu(device: Mapping[str, Any]) -> bool:
-    """A whole GPU; v1beta1 has its attributes one level deeper."""
-    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-    return bool((attributes.get("type") or {}).get("string") == "gpu")

@@ -16,6 +16,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.podgroup import PodGroup
 from planner.model.resources import COUNT_LABEL, GPU, PRODUCT_LABEL
+from planner.model.words import counted
 from planner.node.mig import Board, board_of, geometry, gpus_needed
 
 
@@ -108,5 +109,5 @@ def _workload(group: PodGroup) -> str:
 
 def _words(key: tuple[str, str], count: int) -> str:
     name, slices = key
-    pods = f"{count} pod{'' if count == 1 else 's'}"
+    pods = counted(count, "pod")
     return f"{name}: no idle node can be cut for {pods} of {slices}"

@@ -28,12 +28,17 @@ API_VERSIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A topology, the source of its labels, the number of nodes it covers, and notes for its reader."""
+    """A topology, the source of its labels, the nodes that it covers, and notes for its reader."""
 
     topology: Topology
     source: str
-    nodes: int
+    members: tuple[Node, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes it covers."""
+        return len(self.members)
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
@@ -80,7 +85,7 @@ def _proposal(
     if outsiders:
         covered = len(members)
         notes.append(f"{covered} of {covered + len(outsiders)} nodes carry these labels")
-    return Proposal(topology, source, len(members), tuple(notes))
+    return Proposal(topology, source, tuple(members), tuple(notes))
 
 
 def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:

@@ -12,6 +12,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from planner.planning.defragmentation.movable import NO_COST, Cost, Movable, cost_of
 
@@ -31,13 +32,17 @@ class CheapestFirst:
     """One search over bundles, which stand from the cheapest on.
 
     `lacking`: how many bundles must at least be added to the chosen ones; 0 for a set that may do. `further`:
-    sets that contain one that may do are looked at too. `spent`: the search ended because of `STATES`.
+    sets that contain one that may do are looked at too. `max_lost`: GPU seconds of work that a set may lose;
+    `over`: the least of those that were left out for it, inf for none. `spent`: the search ended because of
+    `STATES`.
     """
 
     bundles: Sequence[Bundle]
     movables: dict[str, Movable]
     lacking: Callable[[Chosen], int]
     further: bool = False
+    max_lost: float = inf
+    over: float = inf
     spent: bool = False
     _rests: list[list[Cost]] = field(default_factory=list)
 
@@ -60,6 +65,9 @@ class CheapestFirst:
     def _push(self, heap: list[tuple[Cost, Chosen, int]], chosen: Chosen, index: int) -> None:
         """Queue what can become of the chosen bundles: themselves, just chosen, and more of them."""
         cost = cost_of(self.movables[name] for name in self.names(chosen))
+        if cost.lost > self.max_lost:  # it is a sum: whatever contains these loses as much at least
+            self.over = min(self.over, cost.lost)
+            return
         lacking = self.lacking(chosen)
         just_chosen = not index or (bool(chosen) and chosen[-1] == index - 1)
         if not lacking and just_chosen:

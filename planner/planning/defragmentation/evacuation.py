@@ -49,7 +49,7 @@ def evacuate(
     them are planned as if they were one gang, which tries every way.
     """
     around = shut(snapshot, closed)
-    ordered = sorted(movables, key=lambda movable: (*_size(movable), movable.name))
+    ordered = largest_first(movables)
     moves = _in_turn(around, ordered)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
         answers = together(around, ordered)
@@ -115,6 +115,11 @@ def _seats(move: Relocation) -> Iterator[str]:
     for assignment in move.to:
         for _ in range(assignment.count):
             yield assignment.node
+
+
+def largest_first(movables: Iterable[Movable]) -> list[Movable]:
+    """By GPUs, then by those of the largest pod, then by pods; the same order whatever came in."""
+    return sorted(movables, key=lambda movable: (*_size(movable), movable.name))
 
 
 def _size(movable: Movable) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.tree import Subtree
 from planner.model.topology import Domain, Topology, short
+from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import CheapestFirst
 from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, moved
 from planner.planning.defragmentation.movable import Movable, cost_of
@@ -94,8 +95,10 @@ def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[st
 
 def _too_few(free: int, all_domains: int, word: str, count: int, kept: dict[Domain, str]) -> NoMoves:
     if all_domains < count:
-        return NoMoves("TooFewDomains", f"there are only {all_domains} {word} domains", kept)
-    message = f"only {free} of {all_domains} {word} domains can be freed: the others are kept"
+        return NoMoves(
+            "TooFewDomains", f"the cluster has {counted(all_domains, f'{word} domain')} and no more", kept
+        )
+    message = f"only {free} of {counted(all_domains, f'{word} domain')} can be freed: the others are kept"
     return NoMoves("DomainsKept", message, kept)
 
 
@@ -106,5 +109,6 @@ def _no_other_place(
         f"; of the cheapest {count}, {stuck.movable.name} has none: {stuck.answer.message}" if stuck else ""
     )
     tried = "" if exact else ", as far as was searched"
-    message = f"no {count} {word} domains can be emptied{tried}: their pods have no other place{cheapest}"
+    wanted = counted(count, f"{word} domain")
+    message = f"{wanted} cannot be emptied{tried}: the pods have no other place{cheapest}"
     return NoMoves("NoOtherPlace", message, kept, exact)

@@ -9,8 +9,10 @@ those that leave, then these around the gang.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from planner.cluster.census import gpus_of
 from planner.cluster.snapshot import Snapshot
@@ -18,6 +20,7 @@ from planner.cluster.tree import Subtree, TopologyTree
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology
+from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
 from planner.planning.defragmentation.evacuation import Relocation, WithoutPlace, evacuate, left_behind, moved
 from planner.planning.defragmentation.movable import Cost, Movable, cost_of
@@ -32,18 +35,31 @@ ALONE = 12
 
 
 def gang_place(
-    snapshot: Snapshot, movables: Iterable[Movable], group: PodGroup, attempts: int = ATTEMPTS
+    snapshot: Snapshot,
+    movables: Iterable[Movable],
+    group: PodGroup,
+    attempts: int = ATTEMPTS,
+    max_lost: float = inf,
+    *,
+    whole_nodes: bool = False,
 ) -> Defragmentation | NoMoves:
-    """The moves, or why there are none. No moves at all where the gang has a place now."""
+    """The moves, or why there are none. No moves at all where the gang has a place now.
+
+    `max_lost`: GPU seconds of work that all moves together may lose. `whole_nodes`: nobody stays beside the
+    gang on its nodes, as it is where moves are carried out: they are cordoned, and whoever is there moves.
+    """
     answer = plan(snapshot, group)
     if answer.decision == "admitted":
         return _place(snapshot, group, answer, (), exact=True)
     if answer.decision == "rejected":
         return NoMoves(answer.reason, answer.message)
+    domains = _domains(snapshot, group)
+    offered, free = _gpus(snapshot, {tree.topology.name: tree for tree, _ in domains}.values())
+    if free < group.gpus <= offered:  # each move takes as many free GPUs as it frees
+        asked = f"it asks for {counted(group.gpus, 'GPU')}, and {free} are free in all"
+        return NoMoves("TooFewGpus", f"moves make no GPUs free, they gather those that are: {asked}")
     occupants = Occupants.of(snapshot, movables)
-    searches = [
-        _DomainSearch.of(occupants, tree, branch, group) for tree, branch in _domains(snapshot, group)
-    ]
+    searches = [_DomainSearch.of(occupants, tree, branch, group, max_lost) for tree, branch in domains]
     stuck: WithoutPlace | None = None
     planned = 0
     for _, search, chosen in heapq.merge(
@@ -52,7 +68,7 @@ def gang_place(
         if planned == attempts:
             break
         planned += 1
-        outcome = _attempt(occupants, group, search.names(chosen))
+        outcome = _attempt(occupants, group, search.names(chosen), whole_nodes=whole_nodes)
         if isinstance(outcome, WithoutPlace):
             stuck = stuck or outcome
         elif outcome is not None:
@@ -60,7 +76,8 @@ def gang_place(
             exact = all(search.exact for search in searches)
             return _place(snapshot, group, answer, moves, exact=exact)
     exact = planned < attempts and all(search.exact for search in searches)
-    return _none(stuck, exact=exact)
+    over = min((search.search.over for search in searches), default=inf)
+    return _none(stuck, over, _kept(occupants), exact=exact)
 
 
 @dataclass(slots=True)
@@ -80,7 +97,9 @@ class _DomainSearch:
         return self.search.names(chosen)
 
     @staticmethod
-    def of(occupants: Occupants, tree: TopologyTree, branch: Subtree, group: PodGroup) -> _DomainSearch:
+    def of(
+        occupants: Occupants, tree: TopologyTree, branch: Subtree, group: PodGroup, max_lost: float
+    ) -> _DomainSearch:
         """The bundles in one domain, the cheapest first."""
         nodes = tree.names(branch)
         by_node = [occupants.on([node])[0] for node in nodes]
@@ -104,7 +123,8 @@ class _DomainSearch:
                 return int(not chosen)
             return -(-missing // best_gain) if best_gain else len(bundles) + 1
 
-        return _DomainSearch(CheapestFirst(bundles, dict(occupants.movables), lacking, further=True), alone)
+        search = CheapestFirst(bundles, dict(occupants.movables), lacking, further=True, max_lost=max_lost)
+        return _DomainSearch(search, alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,14 +171,30 @@ class _Seats:
 
 
 def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
-    """GPUs of a movable on each node that it uses or holds; of one that it holds all."""
-    held = snapshot.holding(movable.name)
-    if held is not None:
-        return {node: gpus_of(snapshot.nodes[node].allocatable) for node in snapshot.held_nodes(held)}
-    result = dict.fromkeys(movable.nodes, 0)
+    """At most so many GPUs of a movable on each node that it uses or holds; of a held domain's nodes all."""
+    used = dict.fromkeys(movable.nodes, 0)
     for pod in movable.pods:
-        result[pod.node] += gpus_of(pod.requests)
-    return result
+        used[pod.node] += gpus_of(pod.requests)
+    held = snapshot.holding(movable.name)
+    if held is None:
+        return used
+    if held.mode == "domain":
+        return {node: gpus_of(snapshot.nodes[node].allocatable) for node in snapshot.held_nodes(held)}
+    per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in held.requests}
+    promised: Counter[str] = Counter()
+    for seat in held.assignments:
+        promised[seat.node] += per_pod[seat.pod_set] * seat.count
+    return {node: max(used.get(node, 0), promised[node]) for node in (*used, *promised)}
+
+
+def _gpus(snapshot: Snapshot, trees: Iterable[TopologyTree]) -> tuple[int, int]:
+    """GPUs of the nodes in these topologies that pods may come to now, and how many of them are free. Those
+    that nodes offer as devices of claims are not among them."""
+    names = {name for tree in trees for name in tree.names(tree.root)}
+    nodes = [node for node in (snapshot.nodes[name] for name in names) if node.ready and not node.cordoned]
+    offered = {node.name: gpus_of(node.allocatable) for node in nodes}
+    free = (max(0, count - gpus_of(snapshot.taken_on(name))) for name, count in offered.items())
+    return sum(offered.values()), sum(free)
 
 
 def _numbered(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chosen]]:
@@ -179,16 +215,20 @@ def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Su
 
 
 def _attempt(
-    occupants: Occupants, group: PodGroup, names: Sequence[str]
+    occupants: Occupants, group: PodGroup, names: Sequence[str], *, whole_nodes: bool
 ) -> tuple[Answer, tuple[Relocation, ...]] | WithoutPlace | None:
     """The gang's answer once these have left and their moves; who has no other place; None where the gang
-    has none either."""
+    has none either, or others stay on its `whole_nodes`."""
     snapshot = occupants.snapshot
     leavers = [occupants.movables[name] for name in names]
     answer = plan(left_behind(snapshot, leavers), group)
     if answer.decision != "admitted":
         return None
-    moves = evacuate(snapshot, leavers, _nodes_of(snapshot, answer))
+    nodes = _nodes_of(snapshot, answer)
+    staying, why = occupants.on(sorted(nodes))
+    if whole_nodes and (why or staying - set(names)):
+        return None
+    moves = evacuate(snapshot, leavers, nodes)
     return moves if isinstance(moves, WithoutPlace) else (answer, tuple(moves))
 
 
@@ -225,9 +265,25 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
     return next(topology for topology in snapshot.topologies if topology.name == answer.topology)
 
 
-def _none(stuck: WithoutPlace | None, *, exact: bool) -> NoMoves:
+def _kept(occupants: Occupants) -> str:
+    """Who may not be moved, as an example; whoever may later goes before others."""
+    kept = [movable for movable in occupants.movables.values() if movable.keeps and movable.group.gpus]
+    if not kept:
+        return ""
+    first = min(kept, key=lambda movable: (not movable.for_now, movable.name))
+    others = f", and {counted(len(kept) - 1, 'other')} may not be moved either" if len(kept) > 1 else ""
+    return f": {first.name} {first.keeps}{others}"
+
+
+def _none(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:
+    """`over`: the least GPU seconds of a set that was left out because it would lose too much work.
+    `kept`: who may not be moved."""
     tried = "" if exact else ", as far as was searched"
+    if over < inf:
+        message = f"no moves make room for it that lose little enough work{tried}; those that were left out"
+        return NoMoves("TooMuchWork", f"{message} lose {over / 3600:.1f} GPU-hours or more", exact=exact)
     if stuck is None:
-        return NoMoves("NoRoom", f"no moves of those who may be moved make room for it{tried}", exact=exact)
+        message = f"no moves of those who may be moved make room for it{tried}{kept}"
+        return NoMoves("NoRoom", message, exact=exact)
     cheapest = f"{stuck.movable.name} would have to leave and has no other place: {stuck.answer.message}"
     return NoMoves("NoOtherPlace", f"no moves make room for it{tried}; {cheapest}", exact=exact)

@@ -41,7 +41,9 @@ class Movable:
 
     `pods`: all of its pods on nodes. `priority`: the highest of theirs. `age`: seconds since the oldest
     started. `keeps`: why it may not be moved, as the end of a sentence that begins with its name; "" where it
-    may. `opted_in`: its owner has said that it may be restarted.
+    may. `opted_in`: its owner has said that it may be restarted. `maker`: of a pod by itself the UID of what
+    makes it again, under another name mostly; "" for a gang. `for_now`: what keeps it is a
+    PodDisruptionBudget that may allow it later.
     """
 
     group: PodGroup
@@ -50,6 +52,8 @@ class Movable:
     age: float = 0.0
     keeps: str = ""
     opted_in: bool = False
+    maker: str = ""
+    for_now: bool = False
 
     @property
     def name(self) -> str:

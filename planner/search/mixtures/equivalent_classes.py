@@ -1,5 +1,9 @@
 """Classes of pods that no node can tell apart, though they ask for different amounts: planned as one.
 
+    A: 8 GPUs, 32 cores     B: 8 GPUs, 64 cores
+    every node has 8 GPUs and 96 free cores:   one A or one B fits; planned as one class of 64 cores
+    one node has 8 GPUs and 48 free cores:     one A fits and no B; planned as two classes
+
 Three PodSets of whole nodes that differ only in their cores come to the same on nodes with cores enough. So
 it is where a node holds as many pods of a shape that asks for the most of each resource that any of them asks
 for as of one that asks for the least: then every mixture of them, too, fits in that number and in no larger

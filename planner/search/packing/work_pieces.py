@@ -2,7 +2,7 @@
 
     piece (cost, class 7)    ends after 3,000,000 sums: asked for again, it ends at once
     piece (cost, class 8)    has 3,000,000 of its own
-    trial of 60              of a shared budget of 100: it takes 40 and leaves 60, not 40
+    trial of 60              of a shared budget of 100: it takes 40, so 60 are left afterwards
 
 A packing that is kept for later plans has a budget for each piece of work, so that no answer depends on what
 an earlier plan left behind; one that serves a single search shares that search's budget.
@@ -22,7 +22,7 @@ class WorkPieces:
     def __init__(self, budget: WorkBudget | None) -> None:
         self.own_budgets = budget is None
         self.budget = budget or WorkBudget()
-        self._hard: set[object] = set()
+        self._exhausted: set[object] = set()
         self._in_trial = False
 
     @contextmanager
@@ -33,20 +33,21 @@ class WorkPieces:
         if not self.own_budgets or self._in_trial:
             yield
             return
-        if work in self._hard:
+        if work in self._exhausted:
             raise BudgetEnded
         outer, self.budget.left = self.budget.left, BUDGET
         try:
             yield
         except BudgetEnded:
-            self._hard.add(work)
+            self._exhausted.add(work)
             raise
         finally:
             self.budget.left = outer
 
     @contextmanager
     def trial(self, work: int) -> Iterator[None]:
-        """Work that may take so much of the budget at the most. What it does not use is given back."""
+        """Work that may take so much of the budget at the most. Of a shared budget only what it
+        used is gone afterwards; of a piece's own budget nothing."""
         left, own_budget = self.budget.left, self.own_budgets
         part = self.budget.left = work if own_budget else min(left, work)
         self._in_trial = True

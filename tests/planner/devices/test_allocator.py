@@ -14,7 +14,7 @@ from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.planner.devices.test_catalog import Json, asking, claiming, cluster, node, pod, slice_of, template
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 PCIE = "resource.kubernetes.io/pcieRoot"
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"

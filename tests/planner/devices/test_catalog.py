@@ -17,7 +17,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import GPU
 from tests.effort import cpu_seconds
-from webhook.functions.device_selectors import DEVICE_SELECTORS, read_cluster
+from webhook.policy.engine.device_selectors import DEVICE_SELECTORS, read_cluster
 
 Json = dict[str, Any]
 H100 = "NVIDIA-H100-80GB-HBM3"

@@ -153,6 +153,14 @@ def test_contradictions_are_rejected_with_their_own_token(group, reason):
     assert answer.message.endswith(".")
 
 
+@pytest.mark.parametrize("amount", [-1, 2**63])
+def test_an_amount_beyond_what_the_api_server_holds_is_told_both_bounds(amount):
+    """Below zero and above the largest integer: the same words say what would do."""
+    answer = plan(racks(1, 2), gang(pod_set(1, shape(gpu=amount))))
+    assert answer.reason == "AbsurdQuantity"
+    assert f"asks for {amount} of nvidia.com/gpu; use 0 to 9223372036854775807." in answer.message
+
+
 def test_asking_for_none_of_a_resource_asks_for_nothing():
     """Zero GPUs fit a node that has none."""
     nothing = PodShape({"nvidia.com/gpu": 0, "cpu": 1000, "pods": 1})
@@ -314,6 +322,13 @@ def test_causes_are_said_as_a_person_says_them():
         "1 carries the taint node.kubernetes.io/disk-pressure:NoSchedule",
     ):
         assert words in message
+
+
+def test_what_is_used_beyond_what_there_is_counts_as_none_free():
+    """A scheduler has bound a pod beside one that is on its way out: never "-8 of 8 free"."""
+    message = plan(cluster("r1: a gpu=8 used=16"), gang(1, name="ns/Job/next")).message
+    assert "has no nvidia.com/gpu free" in message
+    assert "-8" not in message
 
 
 @pytest.mark.parametrize(

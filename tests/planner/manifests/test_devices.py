@@ -6,7 +6,7 @@ import pytest
 
 from planner.devices.claims import ClaimRequest, ResourceClaim
 from planner.model.errors import InputError
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 from webhook.variables.cluster import cluster_variable
 
 

@@ -12,7 +12,7 @@ from planner.model.pod import ClaimUse, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.planning.plan import plan
 from tests.builders import GPU
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 CLIQUE = "nvidia.com/gpu.clique"
 DOMAIN: dict[str, Any] = {

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.simulation.figures import figures
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job, jobs, quantile
-from planner.simulation.results import outcome
 from planner.simulation.simulate import GIVE_UP, simulate
 from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
 
@@ -99,7 +99,7 @@ def test_pod_by_pod_holds_a_part_until_it_gives_up():
     """Three of four nodes of the chosen rack have room: the gang holds them an hour, and runs nothing."""
     floor = filled(*((rack * 4, 1) for rack in range(4)))
     run = simulate([job(0, 4)], floor, PodByPod(), days=0.5)
-    assert run.never == {0}
+    assert [wait.never for wait in run.waits] == [True]
     others = 4 / 64
     assert run.mean.held == pytest.approx(others + 12 / 64 * 0.5, abs=0.01)
     assert GIVE_UP == 3600
@@ -135,7 +135,7 @@ def test_a_gang_that_fits_a_rack_is_in_one(way):
 def test_the_same_jobs_give_the_same_days(way):
     """Two runs agree in every number."""
     drawn = jobs(Random(5), gpus=64, per_node=4, days=2, load=0.7)
-    one, other = (outcome([simulate(drawn, small(), WAYS[way](small()), days=2)]) for _ in range(2))
+    one, other = (figures([simulate(drawn, small(), WAYS[way](small()), days=2)]) for _ in range(2))
     assert one == other
 
 
@@ -145,10 +145,10 @@ def test_every_job_is_counted_once_and_shares_are_shares(way):
     drawn = jobs(Random(7), gpus=64, per_node=4, days=2, load=0.9)
     seen = []
     run = simulate(drawn, small(), WAYS[way](small()), 2, seen.append)
-    assert set(run.waits) == {one.number for one in drawn}
-    assert min(run.waits.values()) >= 0
+    assert [wait.gpus for wait in run.waits] == [one.total for one in drawn]
+    assert min(wait.seconds for wait in run.waits) >= 0
     assert all(0 <= s.running + s.held <= 1.000001 and 0 <= s.pristine <= 1 for s in run.samples)
-    assert min(run.slowdown.values(), default=1.0) >= 0.999
+    assert min(run.slowdown, default=1.0) >= 0.999
     assert seen == sorted(seen)
 
 
@@ -158,7 +158,7 @@ def test_an_old_gang_is_not_overtaken_for_ever():
     old = job(16, 15, 4, 1.0)
     younger = [job(17 + n, 2, 4, 2.0 + n * 3600, 3 * 3600.0) for n in range(60)]
     run = simulate([*running, old, *younger], small(), FirstFit(), days=4)
-    assert 16 not in run.never
+    assert not run.waits[16].never
 
 
 def test_a_gang_of_whole_racks_could_start_while_so_many_are_pristine():
@@ -171,7 +171,7 @@ def test_the_outcome_of_several_seeds_is_their_mean():
     """Shares are averaged; waits of all gangs count alike."""
     idle = simulate([], small(), FirstFit(), days=1)
     full = simulate([job(n, 4) for n in range(5)], small(), FirstFit(), days=1)
-    both = outcome([idle, full])
+    both = figures([idle, full])
     assert both.running == pytest.approx(0.5)
     assert both.by_seed == pytest.approx((0.0, 1.0))
     assert (both.waits[1].gangs, both.waits[1].never) == (5, 1)

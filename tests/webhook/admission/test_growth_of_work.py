@@ -14,6 +14,7 @@ from webhook.admission.context import RequestContext
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
+from webhook.policy.engine.model import Expression
 from webhook.policy.engine.mutate import run_mutating
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object
@@ -114,3 +115,34 @@ def place(operation: Any) -> str:
     """The replicated job that an operation is about; the object itself for any other."""
     steps = str(operation["path"]).split("/")
     return "/".join(steps[:4]) if steps[1:3] == ["spec", "replicatedJobs"] else ""
+
+
+def alike_job_set(pod_sets: int) -> dict[str, Any]:
+    """The same, with templates that are all alike."""
+    obj = job_set(pod_sets)
+    for job in obj["spec"]["replicatedJobs"]:
+        job["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "trainer:1"
+    return obj
+
+
+def test_templates_that_are_alike_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition that reads nothing of a PodSet's own comes to the same on all of them: however many there
+    are, it is evaluated as often. Without a cluster, for a plan gives each PodSet its own nodes."""
+    evaluations: list[str] = []
+    conditions = {id(row.expression) for policy in POLICIES.policies for row in policy.conditions}
+    evaluate = Expression.evaluate
+
+    def counted(self: Expression, bindings: Any, budget: Any) -> Any:
+        if id(self) in conditions and not self.reads.pod_set:
+            evaluations.append(self.label)
+        return evaluate(self, bindings, budget)
+
+    monkeypatch.setattr(Expression, "evaluate", counted)
+
+    def judged(pod_sets: int) -> int:
+        evaluations.clear()
+        decision = decide(from_object(alike_job_set(pod_sets)), POLICIES, None, "mutate", ENVIRONMENT)
+        assert decision.effects
+        return len(evaluations)
+
+    assert judged(5) == judged(10) > 0

@@ -14,7 +14,7 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from tests.policies.helpers import mutate
 from tests.webhook.admission.test_refusal_words import deployment, job, pod, pod_of
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 Json = dict[str, Any]
 GPU, PRODUCT = "nvidia.com/gpu", "nvidia.com/gpu.product"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.schedulers import SchedulersSeen
 from tests.builders import gang
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, asked, holding
@@ -53,6 +55,57 @@ def test_a_level_that_is_taken_out_names_those_that_use_it() -> None:
     (said,) = warned(topology(BLOCK, RACK, HOST), topology(BLOCK, HOST), HALL, WAITING)
     assert said.startswith(f"level {RACK} of topology superpod is still used by 1 gang waiting for one")
     assert warned(topology(BLOCK, RACK, HOST), topology(RACK, HOST), HALL, WAITING) == ()
+
+
+LED = replace(
+    HALL,
+    base=replace(
+        HALL.base,
+        schedulers=SchedulersSeen(
+            {"kueue": "a kind"},
+            queue_topologies={"team/train": frozenset({"superpod"}), "team/any": frozenset()},
+        ),
+    ),
+)
+
+
+def flavor(topology_name: str) -> dict[str, Any]:
+    """A ResourceFlavor of Kueue's that attaches a Topology."""
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "h100"},
+        "spec": {
+            "nodeLabels": {"pool": "h100"},
+            **({"topologyName": topology_name} if topology_name else {}),
+        },
+    }
+
+
+@pytest.mark.parametrize("new", [None, flavor(""), flavor("other")], ids=["deleted", "emptied", "exchanged"])
+def test_a_topology_that_a_flavor_no_longer_names_is_told_with_the_queues_that_lead_to_it(
+    new: dict[str, Any] | None,
+) -> None:
+    """What waits there for a level is never admitted: Kueue's flavor would not support it."""
+    (said,) = warned(flavor("superpod"), new, LED, WAITING)
+    assert said.startswith(
+        "topology superpod, which ResourceFlavor h100 no longer names, is still used by 1 gang waiting for "
+        "one (team/Job/next) and 1 LocalQueue that leads to it (team/train)."
+    )
+
+
+def test_a_flavor_that_keeps_its_topology_is_no_loss() -> None:
+    """Whatever else of it changes, and where it had none."""
+    other = {**flavor("superpod"), "spec": {"nodeLabels": {}, "topologyName": "superpod"}}
+    assert warned(flavor("superpod"), other, LED, WAITING) == ()
+    assert warned(flavor(""), None, LED, WAITING) == ()
+
+
+def test_a_topology_of_kueues_names_the_queues_that_lead_to_it() -> None:
+    """Of KAI's nobody leads there by a queue."""
+    (said,) = warned(topology(RACK, HOST, group="kueue.x-k8s.io/v1beta1"), None, LED)
+    assert "is still used by 1 LocalQueue that leads to it (team/train)" in said
+    assert warned(topology(RACK, HOST), None, LED) == ()
 
 
 def test_the_queue_is_worked_out_for_such_requests_alone() -> None:

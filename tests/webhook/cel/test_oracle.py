@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from typing import Any
 
+import pytest
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_math, ext_optional, ext_strings
 from hypothesis import example, given, settings
@@ -17,6 +18,7 @@ from webhook.cel import CelError, Declarations, Duration, compile
 ERROR = "error"
 _EXTENSIONS = [ext_strings.ExtStrings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
 _ENV = cel.NewEnv(variables=dict.fromkeys(BINDINGS, cel.Type.DYN), extensions=_EXTENSIONS)
+_ENV_OF_ONE = cel.NewEnv(variables={"m": cel.Type.DYN}, extensions=_EXTENSIONS)
 _LIBRARIES = frozenset({"math", "strings"})
 _DECLARED = Declarations(variables=dict.fromkeys(BINDINGS), strict=False, libraries=_LIBRARIES)
 
@@ -52,6 +54,47 @@ def _ours(text: str) -> Any:
         return _plain(compile(text, _DECLARED).evaluate(BINDINGS))
     except CelError:
         return ERROR
+
+
+_CHECKED = Declarations(variables={"m": None}, libraries=_LIBRARIES)
+_RECEIVER = {"b": {"c": {"k": 1}}, "l": [1, 2], "x": {"y": [{"z": 3}]}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m.?b.?c[?'k'].orValue(7)",
+        "m.?b.?c[?'q'].orValue(7)",
+        "m.?b.?q[?'k'].orValue(7)",
+        "m.?b.?q.?z[?'k'].hasValue()",
+        "m.?b.?c['k'].orValue(7)",
+        "m.?b[?'c'].?k.orValue(7)",
+        "m[?'b'].?c[?'k'].optMap(x, x + 1).orValue(9)",
+        "m[?'b'][?'c'][?'k'].orValue(7)",
+        "m.?b.?c.k.orValue(7)",
+        "m.?l[?1].orValue(7)",
+        "m.?l[?2].orValue(7)",
+        "m.?x.?y[?0].?z.orValue(7)",
+        "m.?x.?y[?1].?z.hasValue()",
+        "optional.of({'k': [1]}).?k[?0].orValue(7)",
+        "optional.none().?k[?'z'].hasValue()",
+        "{'a': {'b': {'c': 4}}}.?a.?b[?'c'].orValue(7)",
+    ],
+)
+def test_a_chain_of_optional_steps_is_one_optional(text: str) -> None:
+    """Checked, as policies are: each `.?` and `[?…]` on an optional gives an optional of what it holds."""
+    expected = _ENV_OF_ONE.compile(text).eval(data={"m": _RECEIVER})
+    assert compile(text, _CHECKED).evaluate({"m": _RECEIVER}) == expected.plain_value()
+
+
+def test_an_optional_number_has_no_elements() -> None:
+    """The type behind an optional is checked: `[?…]` after the last map is refused by both."""
+    text = "{'a': {'b': 1}}.?a.?b[?'c'].orValue(7)"
+    with pytest.raises(CelError) as caught:
+        compile(text, _CHECKED)
+    assert (caught.value.kind, caught.value.message) == ("type", "int has no elements")
+    with pytest.raises(Exception, match="no matching overload"):
+        _ENV_OF_ONE.compile(text)
 
 
 @given(expressions())

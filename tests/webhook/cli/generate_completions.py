@@ -7,11 +7,8 @@ from collections.abc import Iterator
 
 import shtab
 
-from webhook.cli.completion import SCRIPTS, SHELLS
+from webhook.cli.completion import FILES, FOLDER, SCRIPTS, SHELLS
 from webhook.cli.main import COMMANDS, parser
-
-FILES = ("CLUSTER", "MANIFEST", "POLICIES", "PATH", "FILE", "FILE.svg")
-"""What options call a file or a folder of files."""
 
 
 def options(of: argparse.ArgumentParser) -> Iterator[argparse.Action]:
@@ -27,8 +24,8 @@ def scripts() -> dict[str, str]:
     """The script of each shell, by the name of its file."""
     top = parser(*COMMANDS)
     for action in options(top):
-        if action.metavar in FILES or action.metavar == "DIR":
-            action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]
+        if action.metavar in (*FILES, FOLDER):
+            action.complete = shtab.DIRECTORY if action.metavar == FOLDER else shtab.FILE  # type: ignore[attr-defined]
     return {f"bayplan.{shell}": shtab.complete(top, shell=shell) + "\n" for shell in SHELLS}
 
 

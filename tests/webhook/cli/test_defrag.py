@@ -60,3 +60,20 @@ def test_an_unknown_name_is_told(capsys, words: list[str], told: str):
     """Exit status 2, and what there is."""
     assert main(["defrag", *words, "-c", CLUSTER]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--free", "1", "-c", CLUSTER, "--apply"], "-c: files can only be looked at"),
+        (["--undo", "-c", CLUSTER], "-c: files can only be looked at: leave it away with --undo"),
+        (["--resume", "--apply"], "--apply: is there already in --resume"),
+        (["-f", GANG, "-c", CLUSTER, "--level", "rack"], "--level: is for --free"),
+        (["--for", "team/Job/x", "-c", CLUSTER, "-t", "hall"], "--topology: is for --free"),
+        (["--undo", "--level", "rack"], "--level: is for --free"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(capsys, words: list[str], told: str):
+    """Exit status 2, before any cluster is looked at."""
+    assert main(["defrag", *words]) == 2
+    assert told in capsys.readouterr().err

@@ -82,3 +82,12 @@ def test_slices_that_no_idle_node_has_are_told(capsys):
         "research/Deployment/chat: no idle node can be cut for 9 pods of 1 × 1g.10gb"
         in capsys.readouterr().err
     )
+
+
+def test_another_object_is_no_kubelets_configuration(capsys, tmp_path):
+    """A Job is told to be one; nothing is advised for it."""
+    job = tmp_path / "job.yaml"
+    job.write_text("apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\n")
+    pair = f"gpu-11={job}"
+    assert main(["nodes", "check", "-c", "docs/node-side/cluster.yaml", "--kubelet-config", pair]) == 2
+    assert "is of kind Job, which is neither a KubeletConfiguration nor" in capsys.readouterr().err

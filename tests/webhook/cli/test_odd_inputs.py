@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.webhook.calls import EXAMPLES
-from webhook.cli.main import main
+from tests.webhook.cli.generate_completions import options
+from webhook.cli.common.parsers import is_loopback
+from webhook.cli.main import COMMANDS, main, parser
 
 CLUSTER = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 ROOT = Path(__file__).parents[3]
@@ -43,13 +45,27 @@ def test_an_empty_path_is_not_the_folder_where_one_stands(
     assert said((*command, ""), capsys).startswith("bayplan: an empty path")
 
 
-@pytest.mark.parametrize("command", READERS, ids=lambda words: words[0])
+@pytest.mark.parametrize("command", [c for c in READERS if c[0] != "report"], ids=lambda words: words[0])
 def test_a_path_that_no_file_can_have_is_told(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Longer than names may be."""
     line = said((*command, "x" * 300), capsys)
     assert "File name too long" in line or "no such file or folder" in line
+
+
+@pytest.mark.parametrize(
+    ("path", "words"), [("x" * 300, "File name too long"), ("none.yaml", "No such file or directory")]
+)
+def test_a_path_that_cannot_be_read_is_a_finding_of_a_report(
+    path: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the objects in the other paths are reported."""
+    status = main(["report", "-f", path, str(JOB)])
+    out = capsys.readouterr().out
+    assert status == 2
+    assert words in out.replace("\n        ", " ")
+    assert "research/Job" in out
 
 
 def test_a_folder_that_cannot_be_read_is_not_passed_over(
@@ -64,7 +80,8 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(
         os.close(place)
         place = below
     os.close(place)
-    assert "cannot be read: File name too long" in said(("report", "-f", str(tmp_path)), capsys)
+    assert main(["report", "-f", str(tmp_path)]) == 2
+    assert "cannot be read: File name too long" in capsys.readouterr().out.replace("\n        ", " ")
 
 
 @pytest.mark.parametrize(
@@ -221,7 +238,7 @@ def test_a_tag_that_json_does_not_have_is_told(tmp_path: Path, capsys: pytest.Ca
     ("words", "why"),
     [
         ((), "report on what?"),
-        (("-f", str(JOB), "--kubeconfig", "admin.conf"), "report on what?"),
+        (("-f", str(JOB), "--kubeconfig", "admin.conf"), "leave one out"),
         (("-c", CLUSTER, "--kubeconfig", "admin.conf"), "leave one out"),
         (("-f", str(JOB), "-n", "research"), "-n is for --kubeconfig"),
         (("--kubeconfig", "nowhere.conf"), "nowhere.conf: no such file"),
@@ -265,3 +282,42 @@ def test_a_name_with_a_line_break_begins_no_line_of_its_own(
     printed = capsys.readouterr()
     assert "a\ufffdforged" in printed.out
     assert not any(line.startswith("forged") for line in (printed.out + printed.err).splitlines())
+
+
+WORKFLOW = "apiVersion: argoproj.io/v1alpha1, kind: Workflow, spec: {templates: [{container: {image: x}}]}"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name"),
+    [
+        ("{name: wf}", "wf"),
+        ("{generateName: wf-}", "wf-"),
+        ('{name: "wf\\nforged\\u202e"}', "wf\ufffdforged\ufffd"),
+    ],
+)
+def test_pods_of_a_kind_that_is_not_read_are_told_by_plan(metadata, name, capsys, tmp_path):
+    """Each such object in one line, with what becomes of it; a Service, which makes none, is not."""
+    file = tmp_path / "objects.yaml"
+    file.write_text(
+        f"{{{WORKFLOW}, metadata: {metadata}}}\n"
+        "---\n{apiVersion: v1, kind: Service, metadata: {name: svc}, spec: {}}\n"
+    )
+    assert main(["plan", "-c", "docs/defragmentation/cluster.yaml", "-f", str(file)]) == 0
+    told = capsys.readouterr().err
+    assert f": {name}: Workflow of argoproj.io/v1alpha1 is no kind whose pods are read" in told
+    assert "svc" not in told
+    assert len(told.splitlines()) == 1
+
+
+def test_no_option_tells_numbers_in_words_of_python():
+    """`invalid float value` is none of ours: each option has a type that says what would do."""
+    plain = [option.dest for option in options(parser(*COMMANDS)) if option.type in (int, float)]
+    assert plain == []
+
+
+@pytest.mark.parametrize(
+    ("host", "warned"), [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True)]
+)
+def test_plain_http_that_others_reach_is_warned_of(host: str, warned: bool) -> None:
+    """An address of this machine alone is not; a name is looked up by nobody."""
+    assert is_loopback(host) is not warned

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.webhook.admission.test_parameters import SYSTEM, Json, config_map, pod
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.cli.main import main
 
 MANIFEST = str(shipped("manifests") / "38-parameters.yaml")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.webhook.calls import EXAMPLES
-from tests.webhook.journal.traffic import EVERY, IMAGES, Traffic, pod
+from tests.webhook.journal.traffic import ENFORCED, EVERY, IMAGES, NOTHING, Traffic, job, pod
 from tests.webhook.policy.helpers import check, validating
 from webhook.report.formats import FORMATS
+from webhook.server.cluster_files import read_cluster_files
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 
@@ -84,10 +88,62 @@ def test_parameters_of_a_file_are_those_in_force(journal, tmp_path, run):  # typ
     assert (status, "holds no ConfigMap bayplan-parameters" in err) == (2, True)
 
 
+@pytest.fixture
+def gangs(tmp_path: Path) -> str:
+    """Two gangs of twelve nodes where twenty are free: the second waits for the first."""
+    snapshot, around = read_cluster_files([SUPERPOD])
+    traffic = Traffic(NOTHING, snapshot, replace(around, settings=ENFORCED.settings))
+    for name, second in (("first", 0), ("second", 600)):
+        traffic.stored(job(name, 12), 1_772_366_400 + second)
+    traffic.call(job("first", 12), 1_772_370_000, "validate", "DELETE")
+    traffic.call(pod("tick"), 1_772_370_000)
+    traffic.call(pod("tock"), 1_772_373_600)
+    return str(traffic.file(tmp_path / "gangs.jsonl"))
+
+
+def test_utilisation_and_queue_are_told_as_they_were_and_as_they_would_be(gangs, tmp_path, run):  # type: ignore[no-untyped-def]
+    """In the formats for people, in JSON, and drawn, as `simulate` draws its strategies."""
+    words = ("replay", gangs, "-c", SUPERPOD)
+    table, markdown, html = (run(*words, "-o", form)[1] for form in ("table", "markdown", "html"))
+    for text in (table, markdown, html):
+        for word in ("recorded", "replayed", "GPUs running", "gangs waiting", "held idle"):
+            assert word in text
+    document = json.loads(run(*words, "-o", "json")[1])
+    recorded, replayed = document["figures"]["recorded"], document["figures"]["replayed"]
+    assert recorded["running"] == replayed["running"] == pytest.approx((87 + 96) / 256, abs=1e-4)
+    assert recorded["waits"][3]["gangs"] == replayed["waits"][3]["gangs"] == 2
+    assert replayed["waits"][3]["meanSeconds"] == 1500
+    for file in (tmp_path / "week.svg", tmp_path / "week.html"):
+        _, _, err = run(*words, "--plot", str(file))
+        assert f"plot: {file}" in err
+        assert file.read_text().count("<polyline") == 8
+        assert "replayed" in file.read_text()
+
+
+def test_a_pipe_is_read_once_and_that_is_told(gangs, tmp_path, run):  # type: ignore[no-untyped-def]
+    """All of it is decided again, as from a file; only runs that begin earlier end as they did."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=lambda: pipe.write_bytes(Path(gangs).read_bytes()), daemon=True).start()
+    status, out, err = run("replay", str(pipe), "-c", SUPERPOD)
+    assert (status, "a pipe is read once" in err) == (0, True)
+    assert out == run("replay", gangs, "-c", SUPERPOD)[1]
+
+
+def test_a_plot_without_a_cluster_is_refused_and_without_gangs_not_written(journal, tmp_path, run):  # type: ignore[no-untyped-def]
+    """There is nothing to draw, and that is said."""
+    status, _, err = run("replay", journal, "--plot", str(tmp_path / "p.svg"))
+    assert (status, "give a cluster with -c" in err) == (2, True)
+    _, out, err = run("replay", journal, "-c", SUPERPOD, "--plot", str(tmp_path / "p.svg"))
+    assert "not written, for no gang has or wants GPUs" in err
+    assert "GPUs running" not in out
+    assert not (tmp_path / "p.svg").exists()
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"bayplanJournal":9}\n'])
 def test_a_file_of_which_nothing_can_be_read_is_bad_input(content, tmp_path, run):  # type: ignore[no-untyped-def]
-    """And it says why; an empty one has nothing in it."""
+    """And it says why: a comparison of nothing is no good news."""
     (tmp_path / "j.jsonl").write_text(content)
     status, _, err = run("replay", str(tmp_path / "j.jsonl"))
-    assert status == (2 if content else 0)
+    assert status == 2
     assert "no admission was decided again" in err

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES
-from webhook.cli import inputs
-from webhook.cli.mutate import decide_all
-from webhook.cli.plan import plan_each
+from webhook.cli.common import inputs
+from webhook.cli.decisions.mutate import decide_all
+from webhook.cli.decisions.plan import plan_each
 from webhook.files.reader import Document
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")

@@ -12,6 +12,7 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import Where
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
+from webhook.cli.clusters import reservations
 from webhook.cli.main import main
 
 NOW = float(int(time.time()))
@@ -172,3 +173,34 @@ def test_a_file_that_is_no_ledger_is_told_without_a_traceback(tmp_path, capsys):
     path.write_text("not a ledger " * 100)
     assert main(["reservations", "list", "--ledger", str(path)]) == 1
     assert "notes.txt: it is no SQLite database" in capsys.readouterr().err
+
+
+def test_wide_names_the_nodes_and_name_is_only_the_gang(ledger, capsys):
+    """As kubectl's outputs of these names."""
+    assert main(["reservations", "list", "-o", "wide"]) == 0
+    wide = capsys.readouterr().out
+    assert main(["reservations", "list", "-o", "name"]) == 0
+    names = capsys.readouterr().out.split()
+    assert wide.splitlines()[0].split()[-1] == "on"
+    assert names
+    assert all(name in wide and name.count("/") >= 2 for name in names)
+
+
+def test_a_watched_list_is_printed_again_when_it_is_another(ledger, capsys, monkeypatch):
+    """Until somebody stops it, as Ctrl-C does: here after the place of the first was given back."""
+    monkeypatch.setattr(reservations, "LOOK_SECONDS", 0.01)
+    looks = iter(range(100))
+
+    async def sleep(seconds):
+        if next(looks) == 0:
+            book = SqliteLedger(ledger)
+            await book.release(TRAIN.id)
+            await book.close()
+        else:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(reservations.asyncio, "sleep", sleep)
+    assert main(["reservations", "list", "--watch", "-o", "name"]) == 130
+    before, after = capsys.readouterr().out.split(TRAIN.gang)
+    assert before.split() == []
+    assert len(after.split()) == 2 * 3

@@ -10,10 +10,11 @@ import pytest
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job
 from planner.simulation.strategies import PlannedStrategy
+from webhook.cli import simulate
 from webhook.cli.main import main
-from webhook.cli.simulate import command
-from webhook.cli.simulate.plot import days_shown, waits_axis
+from webhook.report.figures.plot import queue_axis, time_marks, waits_axis
 
+NO_NUMBERS = ("nan", "inf", "0", "-1", "many")
 SMALL = ("simulate", "--days", "0.5", "--nodes", "16", "--nodes-per-rack", "4")
 
 
@@ -39,7 +40,7 @@ def test_the_plot_is_an_svg_with_every_strategy(capsys, tmp_path):
     file = tmp_path / "days.svg"
     assert main((*SMALL, "--strategy", "first-fit", "best-fit", "--plot", str(file))) == 0
     drawn = ElementTree.fromstring(file.read_text())
-    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}polyline")) == 8
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}polyline")) == 16
 
 
 def test_the_same_seed_gives_the_same_numbers(capsys):
@@ -66,20 +67,28 @@ def test_several_seeds_are_averaged_and_their_spread_is_shown(capsys):
     assert strategy["running"] == pytest.approx((low + high) / 2, abs=1e-4)
 
 
+def test_nodes_that_fill_no_racks_are_refused(capsys):
+    """Exit status 2 and one line, which says what would do."""
+    assert main((*SMALL, "--nodes", "17")) == 2
+    assert capsys.readouterr().err == "bayplan: --nodes: 17 nodes do not fill racks of 4; use a multiple\n"
+
+
 @pytest.mark.parametrize(
-    "words", [("--nodes", "17"), ("--days", "0"), ("--load", "-1"), ("--nodes-per-rack", "0")]
+    ("option", "text", "words"),
+    [
+        *((option, text, "is no number above 0") for option in ("--days", "--load") for text in NO_NUMBERS),
+        ("--nodes-per-rack", "0", "is no count: 1, 2, 3 …"),
+        ("--hold-from", "few", "is no count: 1, 2, 3 …"),
+        ("--seed", "-1", "is no whole number: 0, 1, 2 …"),
+        ("--plot", "days.png", "is neither a .svg nor a .html file"),
+    ],
 )
-def test_numbers_that_make_no_cluster_are_refused(words, capsys):
-    """Exit status 2 and one line."""
-    assert main((*SMALL, *words)) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-@pytest.mark.parametrize("words", [("--days", "nan"), ("--days", "inf"), ("--load", "nan"), ("--load", "-1")])
-def test_times_and_loads_that_are_no_finite_number_are_refused(words, capsys):
-    """Not simulated as nothing, or for ever."""
-    assert main((*SMALL, "--strategy", "nodes", *words)) == 2
-    assert "days and load must be above zero, and finite" in capsys.readouterr().err
+def test_what_is_no_number_of_its_option_is_refused_at_once(option, text, words, capsys):
+    """In words for people: nothing is simulated as nothing, or for ever."""
+    with pytest.raises(SystemExit) as ended:
+        main((*SMALL, option, text))
+    assert ended.value.code == 2
+    assert f"argument {option}: '{text}' {words}" in capsys.readouterr().err
 
 
 def test_what_ships_is_simulated(capsys):
@@ -115,13 +124,28 @@ def test_no_strategy_flattens_the_others():
     assert (axis.share(0), waits_axis(0).share(5)) == (0, 1)
 
 
+def test_a_queue_of_a_few_is_seen_beside_one_of_a_thousand():
+    """The axis of those who wait is even up to one gang, and logarithmic above."""
+    axis = queue_axis(700.0)
+    assert [words for words, _ in axis.marks] == ["0", "1", "10", "100", "1,000"]
+    assert [axis.share(count) for count in (0, 0.5, 1, 10, 1000)] == pytest.approx([0, 0.125, 0.25, 0.5, 1])
+    assert [words for words, _ in queue_axis(0).marks] == ["0", "1", "10"]
+
+
 @pytest.mark.parametrize(
-    ("days", "marks"), [(30, [0, 5, 10, 15, 20, 25, 30]), (0.5, [0, 0.1, 0.2, 0.3, 0.4, 0.5]), (3, 7)]
+    ("seconds", "marks"),
+    [
+        (30 * 86400, ["day 0", "day 5", "day 10", "day 15", "day 20", "day 25", "day 30"]),
+        (43200, ["0 h", "2 h", "4 h", "6 h", "8 h", "10 h", "12 h"]),
+        (3000, ["0 min", "10 min", "20 min", "30 min", "40 min", "50 min"]),
+        (4, ["0 s", "1 s", "2 s", "3 s", "4 s"]),
+    ],
 )
-def test_the_axis_of_time_has_marks_at_whole_steps(days, marks):
-    """About six."""
-    shown = days_shown(days)
-    assert len(shown) == marks if isinstance(marks, int) else shown == pytest.approx(marks)
+def test_the_axis_of_time_has_marks_at_whole_steps(seconds, marks):
+    """About six, in the unit that suits."""
+    shown = time_marks(seconds)
+    assert [words for words, _ in shown] == marks
+    assert max(place for _, place in shown) <= seconds
 
 
 def test_the_page_has_the_figures_and_the_plot(capsys, tmp_path):
@@ -130,7 +154,7 @@ def test_the_page_has_the_figures_and_the_plot(capsys, tmp_path):
     assert main((*SMALL, "--strategy", "first-fit", "auto", "--plot", str(file))) == 0
     text = file.read_text()
     assert text.count("<caption>") == 4
-    assert text.count("<polyline") == 8
+    assert text.count("<polyline") == 16
     assert text.count('<th scope="row">bayplan, auto</th>') == 4
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     assert "<script" not in text
@@ -140,7 +164,7 @@ def test_progress_is_told_where_nobody_looks_at_a_terminal(capsys, monkeypatch):
     """A line now and then; a short run is silent."""
     assert main((*SMALL, "--strategy", "first-fit")) == 0
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(command, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(simulate, "LINE_SECONDS", 0.0)
     assert main((*SMALL, "--strategy", "first-fit", "--seed", "1", "2")) == 0
     lines = capsys.readouterr().err.splitlines()
     assert all(re.fullmatch(r"first-fit: \d+% simulated", line) for line in lines)

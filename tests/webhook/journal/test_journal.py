@@ -15,8 +15,8 @@ from tests.builders import cluster
 from tests.webhook.calls import EXAMPLES, Serve, example, patched
 from tests.webhook.journal.traffic import ENFORCED, NOTHING, Traffic, job, pod, replayed
 from webhook.admission.decision import decide
-from webhook.cli.inputs import policies
-from webhook.cli.journaling import keep_journal
+from webhook.cli.common.inputs import policies
+from webhook.cli.installation.journaling import keep_journal
 from webhook.journal.entries import HEAD, VERSION, answered, entry_of, line_of
 from webhook.journal.reader import LINE_LIMIT, JournalReader
 from webhook.journal.secrets import without_secrets
@@ -47,6 +47,7 @@ def secretive(name: str = "p") -> Any:
         {"kind": "Secret", "metadata": {"name": "s"}, "data": {"a": SECRET}, "stringData": {"b": SECRET}},
         {"kind": "RayJob", "spec": {"runtimeEnvYAML": f"env_vars: {{A: {SECRET}}}"}},
         {"kind": "Job", "spec": {"template": {"spec": {"containers": [{"env": [VARIABLE]}]}}}},
+        {"kind": "SparkApplication", "spec": {"driver": {"envVars": {"TOKEN": SECRET}}}},
         {"kind": "List", "items": [{"kind": "ConfigMap", "data": {"a": SECRET}}]},
     ],
 )
@@ -77,7 +78,7 @@ def test_an_admission_is_read_as_it_was_written(name: str, image: str, moment: f
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert (entry.request.object, entry.request.uid) == (request.object, "u")
-    assert (entry.answer, entry.gone) == (answered(decision), ("bp-1",))
+    assert (entry.answer, entry.gone) == (answered(decision, "Pod"), ("bp-1",))
     assert entry.time == pytest.approx(moment, abs=0.001)
 
 
@@ -147,10 +148,10 @@ async def test_a_server_keeps_a_journal_where_it_is_told_to(serve: Serve, tmp_pa
 
 
 def of_three(path: Path) -> Path:
-    """A journal of three admissions."""
+    """A journal of three admissions, of pods that are named after it."""
     traffic = Traffic()
     for number in range(3):
-        traffic.call(pod(f"p{number}"), number)
+        traffic.call(pod(f"{path.stem}{number}"), number)
     return traffic.file(path)
 
 
@@ -173,13 +174,30 @@ def test_a_journal_that_was_cut_is_read_to_where_it_is_good(tmp_path: Path) -> N
         assert bool(problems) == (not whole[:cut].endswith(b"\n"))
 
 
+def test_a_journal_that_is_given_twice_is_read_once(tmp_path: Path) -> None:
+    """By its path; of a copy each admission is left out, and their number told."""
+    path = of_three(tmp_path / "a.jsonl")
+    assert read(path, path, tmp_path) == (["research/Pod/a0", "research/Pod/a1", "research/Pod/a2"], [])
+    (tmp_path / "copy.jsonl").write_bytes(path.read_bytes())
+    names, problems = read(tmp_path)
+    assert len(names) == 3
+    assert problems == ["3 admissions stand in several files, and were decided once"]
+
+
 def test_a_journal_of_another_version_is_not_read_and_says_so(tmp_path: Path) -> None:
     """It may mean something else."""
     path = of_three(tmp_path / "a.jsonl")
-    path.write_bytes(path.read_bytes().replace(b'"bayplanJournal":1', b'"bayplanJournal":9', 1))
+    path.write_bytes(path.read_bytes().replace(b'"bayplanJournal":%d' % VERSION, b'"bayplanJournal":9', 1))
     names, problems = read(path)
     assert names == []
     assert f"of journal version 9, this is version {VERSION}" in problems[0]
+
+
+AUDITED = b'{"apiVersion":"audit.k8s.io/v1",%s}\n'
+CREATED = (
+    b'"verb":"create","stage":"ResponseComplete","responseStatus":{"code":201},'
+    b'"requestObject":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}'
+)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +206,22 @@ def test_a_journal_of_another_version_is_not_read_and_says_so(tmp_path: Path) ->
         (b"hello\n", "is no JSON"),
         (b"[1]\n", "is no JSON object"),
         (b'{"kind":"Pod"}\n', "neither a journal nor an audit log"),
-        (b'{"bayplanJournal":1}\n{"time":1}\n', "is no admission"),
-        (b'{"bayplanJournal":1}\n{"time":1e12,"phase":"mutate","answer":{},"request":{}}\n', "time is 1"),
-        (b'{"bayplanJournal":1}\n{"time":1,"phase":"x","answer":{},"request":{}}\n', "no phase"),
-        (b'{"bayplanJournal":1}\n' + b"x" * (LINE_LIMIT + 2), "a line of more than"),
+        (b'{"bayplanJournal":2}\n{"time":1}\n', "is no admission"),
+        (b'{"bayplanJournal":2}\n{"time":1e12,"phase":"mutate","answer":{},"request":{}}\n', "time is 1"),
+        (b'{"bayplanJournal":2}\n{"time":1,"phase":"x","answer":{},"request":{}}\n', "no phase"),
+        (b'{"bayplanJournal":2}\n' + b"x" * (LINE_LIMIT + 2), "a line of more than"),
+        (b'{"bayplanJournal":null}\n', "of journal version null"),
+        (b'{"bayplanJournal":2}\n{"phase":"mutate","answer":{}}\n', "a journal's line without `request`"),
+        (b'{"bayplanJournal":2}\n{"time":null,"phase":"mutate","answer":{},"request":1}\n', "time is null"),
+        (AUDITED % b'"responseStatus":5', "a value in it is not of the kind that an audit event has there"),
+        (AUDITED % b'"responseStatus":{"code":"x"}', "a value in it is not of the kind"),
+        (AUDITED % (CREATED + b',"stageTimestamp":"noon"'), "a value in it is not of the kind"),
+        (AUDITED % CREATED, "an audit event without `stageTimestamp`"),
+        (b"\xff\xfe\n", "is no JSON: bytes that are no UTF-8"),
     ],
 )
 def test_a_file_that_is_no_journal_is_told_with_its_line(text: bytes, words: str, tmp_path: Path) -> None:
-    """And is no traceback."""
+    """In words for people: no traceback, no word of Python's."""
     (tmp_path / "a.jsonl").write_bytes(text)
     names, problems = read(tmp_path / "a.jsonl")
     assert names == []

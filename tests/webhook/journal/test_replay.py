@@ -9,10 +9,24 @@ import orjson
 import pytest
 
 from tests.builders import cluster
-from tests.webhook.journal.traffic import LABELLED, NOTHING, TAGGED, Traffic, job, pod, replayed, rules
+from tests.webhook.journal.traffic import (
+    ENFORCED,
+    EVERY,
+    LABELLED,
+    NOTHING,
+    TAGGED,
+    Traffic,
+    job,
+    pod,
+    replayed,
+    rules,
+)
+from tests.webhook.policy.helpers import loaded, mutating, patch
+from webhook.admission.settings import Settings, everywhere
 from webhook.journal import differences as compared
 from webhook.journal.entries import HEAD, VERSION, Answered, entry_of
 from webhook.placement.hold import HOLD_SECONDS
+from webhook.placement.hold_limits import HoldLimits
 
 TWO = cluster("r1: a b")
 FOUR = cluster("r1: a b\nr2: c d")
@@ -63,8 +77,8 @@ def test_what_would_be_newly_admitted_is_told_with_what_it_was_refused_for(tmp_p
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        (NOTHING, LABELLED, "also does add /metadata/labels"),
-        (LABELLED, NOTHING, "no longer does add /metadata/labels"),
+        (NOTHING, LABELLED, 'also sets metadata.labels.team to "a"'),
+        (LABELLED, NOTHING, 'no longer sets metadata.labels.team to "a"'),
     ],
 )
 def test_fields_that_a_policy_newly_changes_are_told(before, after, words, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -74,6 +88,19 @@ def test_fields_that_a_policy_newly_changes_are_told(before, after, words, tmp_p
     differences, _, _ = replayed(traffic.file(tmp_path / "j.jsonl"), after)
     assert rules(differences) == [("warn", "ChangedFields", "team", "research/Pod/p")]
     assert differences.report("r").results[0].message == words
+
+
+def test_another_value_of_the_same_field_is_told_once_for_all(tmp_path: Path) -> None:
+    """With both values, of the first admission; those of the others may be others."""
+    traffic = Traffic(LABELLED)
+    for number in range(3):
+        traffic.call(pod(f"p{number}"), number)
+    named = '[JSONPatch{op: "add", path: "/metadata/labels", value: {"team": object.metadata.name}}]'
+    other = loaded(mutating(patch(named), name="team", rule=EVERY))
+    differences, _, _ = replayed(traffic.file(tmp_path / "j.jsonl"), other)
+    (result,) = differences.report("r").results
+    assert result.message.startswith('now sets metadata.labels.team to "p0" (was "a") (3 admissions')
+    assert result.field == "metadata.labels.team"
 
 
 def test_a_gang_that_would_be_placed_elsewhere_is_told(tmp_path: Path) -> None:
@@ -135,6 +162,22 @@ def test_a_gang_that_waits_is_let_in_when_a_place_is_given_back(tmp_path: Path) 
     assert [held.gang for held in again.snapshot.reservations if again.snapshot] == ["research/Job/third"]
 
 
+def test_who_waits_is_let_in_only_as_far_as_their_namespace_may_hold(tmp_path: Path) -> None:
+    """As in a cluster: room that another namespace gives back is not for who waits for their own."""
+    limited = replace(ENFORCED, settings=everywhere(Settings(mode="enforce", holds=HoldLimits(gpus=16))))
+    traffic = Traffic(NOTHING, FOUR, limited)
+    traffic.stored(job("first", 2), 0)
+    traffic.stored(job("other", 2, "shop"), 1)
+    traffic.call(job("second", 2), 10)
+    traffic.call(job("other", 2, "shop"), 20, "validate", "DELETE")
+    path = traffic.file(tmp_path / "j.jsonl")
+    _, again, _ = replayed(path, NOTHING, FOUR, limited)
+    assert list(again.waiting) == ["research/Job/second"]
+    traffic.call(job("first", 2), 30, "validate", "DELETE")
+    _, again, _ = replayed(traffic.file(path), NOTHING, FOUR, limited)
+    assert again.let_in == {"research/Job/second": 20}
+
+
 def test_a_gang_that_is_deleted_while_it_waits_waits_no_more(tmp_path: Path) -> None:
     """It never gets a place."""
     traffic = Traffic(NOTHING, TWO)
@@ -190,7 +233,7 @@ def test_of_an_admission_without_whole_answer_only_the_verdict_is_compared(tmp_p
     assert line["answer"]["changes"] == {}
     entry = entry_of(line)
     entry = replace(entry, answer=replace(entry.answer, whole=False))
-    assert list(compared.differences(entry, Answered(True, changes={"team": ("add /x",)}))) == []
+    assert list(compared.differences(entry, Answered(True, changes={"team": {"x": "1"}}))) == []
     assert [row.rule for row in compared.differences(entry, Answered(False, "refused", "no", "tags"))] == [
         "NewlyRefused"
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
 from webhook.admission.decision import Phase, decide
 from webhook.admission.environment import Environment
@@ -85,6 +86,8 @@ class Traffic:
     mutated: Json = field(default_factory=dict)
     """The last object as it left."""
     _world: Replay | None = None
+    _seen: set[str] = field(default_factory=set)
+    """Reservations that a line told of."""
 
     def call(self, obj: Json, at: float, phase: Phase = "mutate", operation: Any = "CREATE") -> Json:
         """One call at a second; the line that it leaves."""
@@ -94,10 +97,12 @@ class Traffic:
         old = copy.deepcopy(obj) if operation == "UPDATE" else None
         request = from_object(copy.deepcopy(obj), operation, old_object=old, uid=uid)
         self._world.until(at, self.gone)
+        let_in = [held for held in self._book() if held.id not in self._seen]
         decision = decide(request, self.policies, self._world.snapshot, phase, self.environment)
-        line = line_of(at, phase, request, decision, self.gone)
+        line = line_of(at, phase, request, decision, self.gone, let_in)
         self.gone, self.mutated = (), copy.deepcopy(dict(decision.object or {}))
         self._world.answer(entry_of(orjson.loads(line)))
+        self._seen = {held.id for held in self._book()} if operation != "DELETE" else self._seen
         self.lines.append(line)
         return dict(orjson.loads(line))
 
@@ -108,8 +113,11 @@ class Traffic:
 
     def held(self) -> list[str]:
         """Who holds a place now."""
+        return [held.gang for held in self._book()]
+
+    def _book(self) -> tuple[Reservation, ...]:
         assert self._world is not None
-        return [r.gang for r in self._world.snapshot.reservations] if self._world.snapshot else []
+        return self._world.snapshot.reservations if self._world.snapshot else ()
 
     def file(self, path: Path) -> Path:
         """The journal."""

@@ -41,6 +41,7 @@ WELL = {
     "flavors": (named("h100", topologyName="racks"),),
     "cluster_queues": (named("gpus", resourceGroups=FLAVORS),),
     "local_queues": (named("team", clusterQueue="gpus"),),
+    "kai_queues": (named("all"), named("default-queue", parentQueue="all")),
 }
 
 
@@ -86,6 +87,22 @@ def test_a_kai_that_does_not_read_the_gang_size_of_jobs_is_told() -> None:
 def test_a_kai_without_a_topology_is_told() -> None:
     """What the plan knows of levels, KAI does not."""
     assert "KAI has no Topology" in found(SchedulersSeen(SEEN.shown))[1][0]
+
+
+@pytest.mark.parametrize(
+    ("queues", "words"),
+    [
+        ((), "KAI has no Queue"),
+        (
+            (named("team", parentQueue="gone"),),
+            "KAI's Queue team is below the Queue gone, which is not there: KAI leaves it out",
+        ),
+    ],
+)
+def test_queues_that_kai_does_not_have_are_told(queues: Any, words: str) -> None:
+    """Its log alone says so."""
+    (text,) = found(kai_queues=queues)[1]
+    assert words in text
 
 
 @pytest.mark.parametrize(

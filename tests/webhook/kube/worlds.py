@@ -10,7 +10,8 @@ from planner.model.reservation import Book, Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from webhook.kube.controller.reconcile import World
-from webhook.kube.state.gangs import Gang, Ref, Unbound, Work
+from webhook.kube.state.gangs import Ref, Unbound, Work
+from webhook.kube.state.gathering import Gang
 
 NOW = 10_000.0
 

@@ -12,7 +12,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import GPU, amounts, gang, node
 from webhook.admission.decision import decide
-from webhook.cli.inputs import policies
+from webhook.cli.common.inputs import policies
 from webhook.placement.bandwidth_words import bandwidth_warning
 from webhook.placement.workload_plan import GangPlan
 from webhook.wire.request import from_object

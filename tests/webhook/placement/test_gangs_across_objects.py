@@ -21,8 +21,8 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
-from webhook.cli.mutate import decide_all
-from webhook.cli.plan import plan_each
+from webhook.cli.decisions.mutate import decide_all
+from webhook.cli.decisions.plan import plan_each
 from webhook.files.reader import Document
 from webhook.wire.request import from_object
 
@@ -253,6 +253,52 @@ def test_a_gang_of_alike_pods_has_its_places_from_the_first_member_on(
     if answer.decision == "admitted":
         assert {d.plan.decision for d in decisions if d.plan} == {"admitted"}
         assert on_nodes(seats(after)) == on_nodes(places(answer.assignments))
+
+
+def room(listed: list[Member]) -> str:
+    """What the gang states of its parts before they come: how many pods, and what each asks for."""
+    return "; ".join(
+        f"{member.count} {member.role}: {f'{o.GPU}={member.gpus}' if member.gpus else 'cpu=2'}"
+        for member in listed
+    )
+
+
+@settings(max_examples=25)
+@given(
+    members.filter(lambda listed: any(member.gpus for member in listed)),
+    st.sampled_from(["", "rack", "node"]),
+    st.randoms(use_true_random=False),
+)
+@pytest.mark.hypothesis
+def test_a_gang_that_states_its_parts_ends_where_all_files_together_do_in_every_order(
+    listed: list[Member], scope: str, random: Any
+) -> None:
+    """Unlike members, of any kinds: each takes the seats of its part, kept from the first one on."""
+    size = sum(member.count for member in listed)
+    of = group(size, scope, **{"bayplan.dev/gang-resources": room(listed)})
+    objects = [obj for member in listed for obj in member.objects()]
+    here = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
+    (answer,) = planned(here, [of, *objects])
+    random.shuffle(objects)
+    after, decisions = applied(here, [of, *objects])
+    if answer.decision == "admitted":
+        assert {d.plan.decision for d in decisions if d.plan} == {"admitted"}
+        assert seats(after) == places(answer.assignments)
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ("prefill: four GPUs", "is no list of amounts; write for example nvidia.com/gpu=4,cpu=8"),
+        ("many prefill: cpu=1", '"many prefill: cpu=1" is no part of a gang; write for example 4 prefill:'),
+        ("a: cpu=1; a: cpu=2", '"a: cpu=2" is no part of a gang'),
+    ],
+)
+def test_parts_that_do_not_read_are_told_with_an_example(stated: str, words: str) -> None:
+    """The entry is named, and what would be read."""
+    of = group(3, "", **{"bayplan.dev/gang-resources": stated})
+    _, (decision,) = applied(cluster(RACKS), [of, *Member("Pod", "prefill", 1, 8).objects()])
+    assert words in decision.response.message
 
 
 def test_a_job_a_deployment_and_a_pod_of_one_pod_group_are_one_gang_in_one_rack() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.policies.helpers import Json, cluster, policies
 from tests.webhook.workloads.objects import JOB, POD, changed
 from webhook.admission.environment import Environment
-from webhook.cli.mutate import decide_all
+from webhook.cli.decisions.mutate import decide_all
 from webhook.files.reader import Document
 from webhook.placement.group_members import group_of
 

@@ -103,7 +103,7 @@ def test_a_gang_that_holds_its_place_is_not_counted_twice() -> None:
     ("limits", "words"),
     [
         (HoldLimits(gpus=16), "16 GPUs by parameter holds.gpus, holds 16, and would hold 16 more"),
-        (HoldLimits(gpus=0), "0 GPUs by parameter holds.gpus, holds 0, and would hold 16 more"),
+        (HoldLimits(gpus=20), "20 GPUs by parameter holds.gpus, holds 16, and would hold 16 more"),
     ],
 )
 def test_a_parameter_caps_what_a_namespace_holds(limits: HoldLimits, words: str) -> None:
@@ -112,6 +112,40 @@ def test_a_parameter_caps_what_a_namespace_holds(limits: HoldLimits, words: str)
     second = only(planned(first.snapshot, job("second"), limits))
     assert second.answer.decision == "queued"
     assert words in second.answer.message
+
+
+@pytest.mark.parametrize("waiting_for", [0, 1])
+def test_a_gang_beyond_the_whole_quota_is_told_that_no_end_helps(waiting_for: int) -> None:
+    """Not the words of a gang that waits for others of its namespace, whether there are any or not."""
+    snapshot = with_quota(cluster(RACKS), 12)
+    for number in range(waiting_for):
+        snapshot = planned(snapshot, job(f"first-{number}", 1, reserve="nodes")).snapshot
+    answer = only(planned(snapshot, job("larger"))).answer
+    assert (answer.decision, answer.reason) == ("queued", "HoldLimit")
+    assert answer.message == (
+        "namespace team may hold 12 nvidia.com/gpu by ResourceQuota compute, and this would hold 16 by "
+        "itself. It cannot run while that is so, whichever gangs end: ask for fewer GPUs, or have the limit "
+        "raised; it waits for that"
+    )
+
+
+def test_it_is_let_in_when_the_quota_is_raised() -> None:
+    """A limit is a number that somebody changes: it is queued for that, and not refused."""
+    assert planned(with_quota(cluster(RACKS), 12), job("larger")).decision == "queued"
+    assert planned(with_quota(cluster(RACKS), 16), job("larger")).decision == "admitted"
+
+
+def test_who_insists_on_more_than_the_quota_is_told_of_the_smaller_hold() -> None:
+    """Two pods of 5 GPUs want a rack of 16 for themselves; 12 are allowed, and 10 would do."""
+    answer = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5, reserve="domain"))).answer
+    assert "this would hold 16 by itself" in answer.message
+    assert "hold only what it uses (bayplan.dev/reserve: nodes), ask for fewer GPUs" in answer.message
+
+
+def test_a_namespace_that_may_hold_nothing_is_told_so() -> None:
+    """The parameter closes it."""
+    answer = only(planned(cluster(RACKS), job("first"), HoldLimits(gpus=0))).answer
+    assert "may hold 0 GPUs by parameter holds.gpus, and this would hold 16 by itself" in answer.message
 
 
 def test_a_parameter_caps_what_is_held_for_each_gpu_in_use() -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.manifests.node import node_from
 from planner.model.errors import Where
 from planner.model.reservation import reservation_id
+from planner.model.schedulers import SchedulersSeen
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import booked
 from webhook.admission.decision import decide
+from webhook.admission.environment import Environment
 from webhook.placement.stamp import annotate
 from webhook.placement.taints import (
     desired_taints,
@@ -18,6 +22,7 @@ from webhook.placement.taints import (
     reserved_taint_value,
     taint_changes,
     taint_patch,
+    toleration,
     with_tolerations,
 )
 from webhook.placement.workload_plan import plan_workload
@@ -110,6 +115,41 @@ def test_only_a_pod_that_is_pinned_nowhere_is_kept_off(change, kept):
     assert ("NotIn" in str(decided.object)) is kept
 
 
+def test_a_pod_that_its_template_pins_is_not_kept_off_its_own_place():
+    """Its gang's place was released and another gang came there: kept off that one too, the pod could go
+    nowhere, after the other has ended as before (seen beside KAI, which had evicted it)."""
+    place = '{"decision":"admitted","domain":["r1"],"level":"rack","reserves":[["r1"]],"topology":"topo"}'
+    pinned = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}
+    ]}}}  # fmt: skip
+    limits = {"nvidia.com/gpu": 8}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "p-0-abc",
+            "namespace": "ns",
+            "annotations": {
+                "bayplan.dev/placement": place,
+                "bayplan.dev/reservation": reservation_id("ns/Job/p"),
+                "bayplan.dev/pod-set": "main",
+                "batch.kubernetes.io/job-completion-index": "0",
+            },
+            "ownerReferences": [
+                {"apiVersion": "batch/v1", "kind": "Job", "name": "p", "uid": "1", "controller": True}
+            ],
+        },
+        "spec": {
+            "affinity": pinned,
+            "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}],
+        },
+    }
+    snapshot = booked(racks(2, 2), gang(2, name="ns/Job/a", required="rack"))
+    decided = decide(from_object(body), load([]), snapshot, "mutate")
+    assert decided.response.allowed, decided.response.message
+    assert "NotIn" not in str(decided.object)
+
+
 def test_the_planner_does_not_see_our_own_taint():
     """The book says who holds the node; a taint that comes a moment later must not say otherwise."""
     item = {"metadata": {"name": "n"}, "spec": {"taints": [OWN, {"key": KEY, "effect": "NoSchedule"}]}}
@@ -136,6 +176,65 @@ def test_a_pod_gets_its_toleration_when_it_comes_and_a_template_none(fenced):
     stamped = {kind: stamped_with(body, fenced=fenced) for kind, body in (("Pod", pod), ("Job", job))}
     assert "tolerations" not in stamped["Job"]["spec"]["template"]["spec"]
     assert ("tolerations" in stamped["Pod"]["spec"]) is fenced
+
+
+KUEUE = SchedulersSeen(
+    {"kueue": "a kind"},
+    {"kueue": frozenset({"ns/team"})},
+    queue_topologies={"ns/team": frozenset({"racks"})},
+)
+
+
+def admitted(labels, *, fenced, **spec):
+    """A Job as it is stored, in a cluster with a queue of Kueue's whose flavor has a topology."""
+    limits = {"nvidia.com/gpu": 8}
+    container = {"name": "c", "image": "i", "resources": {"limits": limits}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], **spec}}
+    size = {"parallelism": 2, "completions": 2, "completionMode": "Indexed"}
+    body = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "p", "namespace": "ns", "labels": labels},
+        "spec": {**size, "template": template},
+    }
+    snapshot = racks(2, 2)
+    snapshot = replace(snapshot, base=replace(snapshot.base, schedulers=KUEUE))
+    request = from_object(body, uid="uid")
+    decided = decide(request, load([]), snapshot, "mutate", Environment(fenced=fenced))
+    assert decided.response.allowed, decided.response.message
+    return decided
+
+
+@pytest.mark.parametrize(
+    ("labels", "fenced", "own"),
+    [
+        ({"kueue.x-k8s.io/queue-name": "team"}, True, [OWN, toleration("ns/Job/p")]),
+        ({"kueue.x-k8s.io/queue-name": "team"}, False, [OWN]),
+        ({}, True, [OWN]),
+    ],
+    ids=["in Kueue's queue", "without a fence", "in no queue"],
+)
+def test_kueue_finds_the_gangs_toleration_on_the_suspended_template(labels, fenced, own):
+    """Its Topology-Aware Scheduling looks there, and evicts what stands on a node whose taint it does not
+    find tolerated; pods come later. It holds nothing, so nobody's fence waits for Kueue."""
+    decided = admitted(labels, fenced=fenced, tolerations=[OWN])
+    assert decided.object["spec"]["template"]["spec"]["tolerations"] == own
+    held = [step for step in decided.steps if "Reserve" in type(step).__name__]
+    assert bool(held) is not bool(labels)
+
+
+def test_a_template_that_tolerates_its_fence_stays_as_it_is():
+    """Called again for what it has written itself, the webhook writes nothing."""
+    queue = {"kueue.x-k8s.io/queue-name": "team"}
+    once = admitted(queue, fenced=True).object
+    again = decide(
+        from_object(once, uid="uid"),
+        load([]),
+        replace(racks(2, 2), base=replace(racks(2, 2).base, schedulers=KUEUE)),
+        "mutate",
+        Environment(fenced=True),
+    )
+    assert again.object["spec"]["template"]["spec"]["tolerations"] == [toleration("ns/Job/p")]
 
 
 def stamped_with(body, *, fenced):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,6 +96,7 @@ class Inputs:
     params: Params | None = None
     budget: int | None = None
     authorizer: Any = field(default_factory=Authorizer)
+    now: float = math.inf
 
     def variables(self, obj: Mapping[str, Any], pod_set: str) -> Mapping[str, Any]:
         """The test's own."""
@@ -111,6 +113,18 @@ class Inputs:
     def new_budget(self) -> CostBudget:
         """The test's limit, else upstream's."""
         return CostBudget() if self.budget is None else CostBudget(self.budget)
+
+
+def exemption(policy: str, until: str = "2026-11-30", **match: Any) -> Json:
+    """A PolicyException from a policy, for `match`, or for the namespace team-a."""
+    spec = {
+        "policies": [policy],
+        "until": until,
+        "reason": "TICKET-7",
+        "match": match or {"namespaces": ["team-a"]},
+    }
+    head = {"apiVersion": OURS, "kind": "PolicyException", "metadata": {"name": "while-it-moves"}}
+    return {**head, "spec": spec}
 
 
 def pod(**spec: Any) -> Json:

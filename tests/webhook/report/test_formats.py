@@ -272,13 +272,39 @@ def test_a_sarif_finding_is_recognised_after_lines_moved():
     assert fingerprint(REFUSED) != fingerprint(replace(REFUSED, object="default/Job/other"))
 
 
-def test_markdown_shows_findings_and_folds_the_rest():
-    """A reviewer sees what needs them; the passes are one click away; the marker finds the comment again."""
-    lines = written("markdown").splitlines()
+def test_markdown_shows_findings_and_folds_what_would_change():
+    """A reviewer sees what needs them; places and changes are one click away, and what is refused has none;
+    the marker finds the comment again."""
+    place = replace(
+        WARNED, result="pass", source="plan", policy="plan", rule="Placed", message="all in rack-1"
+    )
+    more = (place, replace(REFUSED, rule=MUTATION, result="pass", policy="kai-queue"))
+    lines = written("markdown", replace(REPORT, results=(*REPORT.results, *more))).splitlines()
     assert lines[0] == "<!-- bayplan report -->"
     fold = lines.index("<details>")
     assert sum(line.startswith(("| ❌", "| ❗", "| ⚠️")) for line in lines[:fold]) == 3
-    assert sum(line.startswith(("| ✅", "| ⏭️")) for line in lines[fold:]) == 2
+    changes = lines[lines.index("<summary>1 object placed or changed</summary>") :]
+    assert [line for line in changes if line.startswith("| default/")] == [
+        "| default/Pod/shell | all in rack-1 |  |"
+    ]
+
+
+def test_markdown_counts_what_only_passes_and_lists_it_where_asked_for():
+    """`--all` shows each pass, and the policies that only pass."""
+    assert not [line for line in written("markdown").splitlines() if line.startswith(("| ✅", "| ⏭️"))]
+    every = written("markdown", replace(REPORT, every=True)).splitlines()
+    assert sum(line.startswith(("| ✅", "| ⏭️")) for line in every) == 2
+
+
+def test_markdown_groups_findings_by_object():
+    """Each under its object, which is named once, also where another object is worse."""
+    also = replace(FAILED, object=REFUSED.object, api_version=REFUSED.api_version, file=REFUSED.file)
+    warned = replace(also, result="warn", policy="z")
+    text = written("markdown", Report((warned, replace(FAILED, result="error"), REFUSED)))
+    rows = [line.split(" | ")[:3] for line in text.splitlines() if line.startswith(("| ❌", "| ❗", "| ⚠️"))]
+    assert [(row[0][-5:].strip(), row[1]) for row in rows] == [
+        ("error", FAILED.object), ("fail", REFUSED.object), ("warn", ""),
+    ]  # fmt: skip
 
 
 def test_markdown_cells_cannot_be_broken():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.decision import Decision, decide
 from webhook.admission.settings import Mode, Settings
-from webhook.cli import inputs
+from webhook.cli.common import inputs
 from webhook.report.in_cluster import (
     LARGEST_BYTES,
     LARGEST_COUNT,

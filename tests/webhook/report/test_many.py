@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.webhook.workloads.objects import EVERY, GROVE, annotated
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.cli.main import main
 from webhook.report.formats import FORMATS
 from webhook.report.model import MUTATION, Report, Result

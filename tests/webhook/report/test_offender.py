@@ -5,7 +5,7 @@ import yaml
 
 from planner.model.podgroup import PodGroup
 from webhook.report.lines import line_of
-from webhook.report.offender import fields_named, offending_field, resources_named
+from webhook.report.offender import fields_named, offending_field, resources_named, warned_field
 
 TEXT = """\
 apiVersion: batch/v1
@@ -112,3 +112,14 @@ def test_a_message_finds_what_it_names(message, expected):
         },
     }
     assert next(fields_named(pod, message), "") == expected
+
+
+def test_a_warning_on_an_admitted_gang_points_at_the_level_of_which_it_speaks():
+    """Not at what the plan wrote, which names the level's label too; one that names a field, at that."""
+    preferred = REQUIRED.replace("required", "preferred")
+    origins = ((REQUIRED, "required", "host"), (preferred, "preferred", "rack"))
+    group = PodGroup("team/Job/x", (), origins=origins)
+    text = "the preferred level rack has no effect, for the required level host is finer"
+    assert warned_field(group, [text]) == preferred
+    assert warned_field(group, ["is suspended", f"{REQUIRED} has no effect there"]) == REQUIRED
+    assert warned_field(group, ["is suspended"]) == ""

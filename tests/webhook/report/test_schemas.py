@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES, example
 from webhook.admission.decision import decide
-from webhook.cli.inputs import policies, shipped
+from webhook.cli.common.inputs import policies, shipped
 from webhook.cli.main import main
 from webhook.files.junit import JunitCase, JunitSuite, to_junit
 from webhook.report.formats import FORMATS

@@ -18,7 +18,7 @@ time.time = lambda: real() + jump[0]  # before anything of ours takes hold of it
 import asyncio
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.calls import clusters, example, request_of
-from webhook.cli.inputs import policy_store
+from webhook.cli.common.inputs import policy_store
 from webhook.placement.hold import HOLD_SECONDS
 from webhook.server.service import Service
 

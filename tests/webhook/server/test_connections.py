@@ -18,7 +18,7 @@ from aiohttp import web
 from certs.authority import service_names
 from certs.rotation import Rotation
 from planner.ledger.sqlite import SqliteLedger
-from webhook.cli.inputs import policy_store
+from webhook.cli.common.inputs import policy_store
 from webhook.server import connections, http
 from webhook.server.connections import (
     FIRST_REQUEST_SECONDS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 from tests.webhook.calls import Serve, example, review
 from webhook.placement.fair_order import WaitingGang
+from webhook.policy import PolicySet
 from webhook.server.metrics import metrics
 from webhook.server.standing_metrics import AGES, Standing, age_of
 
@@ -92,7 +94,7 @@ async def test_a_hold_without_pods_is_counted_by_its_age(serve: Serve) -> None:
 
 def shown(standing: Standing) -> str:
     """What a scrape finds."""
-    return metrics().exposition("r", {}, True, standing).decode()
+    return metrics().exposition(PolicySet(), {}, True, standing).decode()
 
 
 def test_the_queue_is_counted_by_age() -> None:
@@ -106,7 +108,7 @@ def test_the_queue_is_counted_by_age() -> None:
 
 
 def test_a_reservation_with_a_pod_on_a_node_is_in_use() -> None:
-    """Only those without one are counted."""
+    """One with devices, where the gang asks for some; only those without one are counted."""
     snapshot = racks(2, 2)
     held: list[Reservation] = []
     for name in ("a/Job/a", "a/Job/b"):
@@ -116,8 +118,10 @@ def test_a_reservation_with_a_pod_on_a_node_is_in_use() -> None:
         held.append(taken)
         snapshot = snapshot.with_reservation(taken)
     assert 'bayplan_unused_reservations{age="older"} 2.0' in shown(Standing(1e9, snapshot))
-    pod = BoundPod("a/p", held[0].assignments[0].node, {}, reservation=held[0].id)
-    snapshot = snapshot.with_pod(pod)
+    empty = BoundPod("a/p", held[0].assignments[0].node, {}, reservation=held[0].id)
+    beside = snapshot.with_pod(empty)
+    assert 'bayplan_unused_reservations{age="older"} 2.0' in shown(Standing(1e9, beside))
+    snapshot = snapshot.with_pod(replace(empty, requests={"nvidia.com/gpu": 8}))
     assert 'bayplan_unused_reservations{age="older"} 1.0' in shown(Standing(1e9, snapshot))
 
 

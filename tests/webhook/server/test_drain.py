@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 
 from planner.ledger.sqlite import SqliteLedger
-from webhook.cli.inputs import policy_store
+from webhook.cli.common.inputs import policy_store
 from webhook.server.http import Webhook
 from webhook.server.listening import start
 from webhook.server.service import Service

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.webhook.calls import example
 from webhook.kube.controller.recovery_metrics import recovery_histogram
+from webhook.policy import PolicySet
 from webhook.server.metrics import metrics
 from webhook.server.standing_metrics import Standing
 
@@ -72,7 +73,7 @@ def test_the_controllers_recoveries_are_shown_where_it_works():
     shown, recoveries = metrics(), recovery_histogram()
     shown.registry.register(recoveries)
     recoveries.observe(0.2)
-    text = shown.exposition("r", {}, True, Standing(0)).decode()
+    text = shown.exposition(PolicySet(), {}, True, Standing(0)).decode()
     assert 'topology_scheduler_recovery_duration_seconds_bucket{le="30.0"} 1.0' in text
 
 

@@ -6,7 +6,7 @@ call: the hall is full in it, and of the gang's place it knows nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from planner.ledger.conflicts import Wish
+from planner.ledger.ledger import Occupied, Taken
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, reservation_id
 from tests.webhook.calls import Serve, ServedWebhook, patched
@@ -105,3 +107,32 @@ async def test_a_dry_run_is_never_refused_for_a_lost_place(hall: Any) -> None:
         before = (await at.ahead.ledger.book(at.ahead.now[0])).reservations
         assert (await at.late.validate(at.stored, dry_run=True))["allowed"]
         assert (await at.ahead.ledger.book(at.ahead.now[0])).reservations == before
+
+
+class Lagging(SqliteLedger):
+    """A ledger that takes a deleted Job for one that is there, so many times."""
+
+    lag = 0
+
+    async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
+        if self.lag:
+            self.lag -= 1
+            raise Occupied("research/Job/again", "rack-1")
+        return await super().reserve_all(wishes, now)
+
+
+@pytest.mark.parametrize(("lag", "is_allowed"), [(0, True), (2, True), (99, False)])
+async def test_a_job_made_again_at_once_gets_its_place(
+    serve: Serve, tmp_path: Path, lag: int, is_allowed: bool
+) -> None:
+    """The watch tells a moment later that the former one is gone; what is really there is refused."""
+    ledger = Lagging(tmp_path / "book.db")
+    async with serve("superpod-32", ledger=ledger) as at:
+        (job,) = jobs(1)
+        ledger.lag = lag
+        answer = await at.mutate(job)
+        assert answer["allowed"] == is_allowed
+        assert bool(await at.holders()) == is_allowed
+        if not is_allowed:
+            assert answer["status"]["code"] == 409
+            assert "is there already, and holds rack-1; delete it first" in answer["status"]["message"]

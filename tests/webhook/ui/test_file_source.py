@@ -13,8 +13,8 @@ import pytest
 from planner.model.errors import InputError
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.settings import Settings
+from webhook.cli.clusters.ui import applying
 from webhook.cli.main import main, parser
-from webhook.cli.ui import applying
 from webhook.ui.document import document
 from webhook.ui.file_source import FileSource
 from webhook.ui.picture import Picture

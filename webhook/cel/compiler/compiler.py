@@ -137,7 +137,9 @@ class Compiler:
             if node.optional:
                 return Code(operators.has_optional(operand.run, node.field, node.pos), types.BOOL)
             return Code(operators.has(operand.run, node.field, node.pos), types.BOOL)
-        return Code(operators.optional_select(operand.run, node.field, node.pos), Type("optional_type", kind))
+        if operand.type.name != "optional_type":  # an optional receiver stays one, never one in another
+            kind = Type("optional_type", kind)
+        return Code(operators.optional_select(operand.run, node.field, node.pos), kind)
 
     def _conflict(self, message: str, pos: int) -> None:
         """Types that cannot go together; in an unchecked expression that shows when it is evaluated."""

@@ -50,8 +50,8 @@ function _shtab_bayplan_using
   test "$_shtab_bayplan_cmdpath" = "$argv"
 end
 
-set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' queue why top nodes 'nodes check' 'nodes mig' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor completion
-set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --reserve --seed --service --strategy --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' generate 'generate kai' 'generate kueue' 'generate compute-domain' queue why top nodes 'nodes check' 'nodes mig' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' 'policies new' 'policies schema' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor unpack completion
+set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --in --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --move-after --move-every --move-gpu-hours --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --queue --reserve --restartable --seed --service --strategy --timeout --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -87,16 +87,31 @@ complete -c bayplan -n '_shtab_bayplan_using report' -l all -d 'show what passes
 complete -c bayplan -n '_shtab_bayplan_using report' -l warn-exit-code -x -d 'exit status where the worst is a warning'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a topology -d 'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
 complete -c bayplan -n '_shtab_bayplan_using topology' -s h -l help -d 'show this help message and exit'
-complete -c bayplan -n '_shtab_bayplan_using topology; and test $_shtab_bayplan_npos -eq 0' -a propose -d 'write a Topology from the labels found'
+complete -c bayplan -n '_shtab_bayplan_using topology; and test $_shtab_bayplan_npos -eq 0' -a propose -d 'Write a Topology from the labels found.'
 complete -c bayplan -n '_shtab_bayplan_using topology propose' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using topology propose' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using topology propose' -l kind -xka "kai kueue bayplan" -d 'whose Topology to write (default: kai)'
-complete -c bayplan -n '_shtab_bayplan_using topology; and test $_shtab_bayplan_npos -eq 0' -a show -d 'draw the racks with their nodes, free GPUs and gangs'
+complete -c bayplan -n '_shtab_bayplan_using topology; and test $_shtab_bayplan_npos -eq 0' -a show -d 'Draw the racks with their nodes, free GPUs and gangs.'
 complete -c bayplan -n '_shtab_bayplan_using topology show' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using topology show' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using topology show' -s t -l topology -x -d 'only this one'
 complete -c bayplan -n '_shtab_bayplan_using topology show' -l nodes -d 'name each node too'
 complete -c bayplan -n '_shtab_bayplan_using topology show' -s o -l output -xka "table json" -d output
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a generate -d 'Write the objects that KAI, Kueue and NVLink domains need, from the nodes there are.'
+complete -c bayplan -n '_shtab_bayplan_using generate' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using generate; and test $_shtab_bayplan_npos -eq 0' -a kai -d 'A Topology for each group of nodes, and Queues.'
+complete -c bayplan -n '_shtab_bayplan_using generate kai' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using generate kai' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using generate kai' -l queue -x -d 'a Queue, with the GPUs that it is promised (default: default-queue, without a limit)'
+complete -c bayplan -n '_shtab_bayplan_using generate; and test $_shtab_bayplan_npos -eq 0' -a kueue -d 'Topology and ResourceFlavor for each group of nodes, and queues.'
+complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
+complete -c bayplan -n '_shtab_bayplan_using generate kueue' -l queue -x -d 'default: main'
+complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s n -l namespace -x -d 'with a LocalQueue here (default: default)'
+complete -c bayplan -n '_shtab_bayplan_using generate; and test $_shtab_bayplan_npos -eq 0' -a compute-domain -d 'A ComputeDomain for a gang in one NVLink domain.'
+complete -c bayplan -n '_shtab_bayplan_using generate compute-domain' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using generate compute-domain' -s n -l namespace -x -d 'default: default'
+complete -c bayplan -n '_shtab_bayplan_using generate compute-domain' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a queue -d 'Show who waits for a place in a cluster, and for what.'
 complete -c bayplan -n '_shtab_bayplan_using queue' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using queue' -s n -l namespace -x -d 'only the gangs of this namespace'
@@ -108,7 +123,7 @@ complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 
 complete -c bayplan -n '_shtab_bayplan_using why' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using why' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
 complete -c bayplan -n '_shtab_bayplan_using why' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
-complete -c bayplan -n '_shtab_bayplan_using why' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using why' -s o -l output -xka "table wide json yaml name" -d output
 complete -c bayplan -n '_shtab_bayplan_using why' -s w -l watch -d 'again after each change, until Ctrl-C'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a top -d 'Show racks with free and used GPUs, and who is in them.'
 complete -c bayplan -n '_shtab_bayplan_using top' -s h -l help -d 'show this help message and exit'
@@ -150,11 +165,16 @@ complete -c bayplan -n '_shtab_bayplan_using defrag' -s h -l help -d 'show this 
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l free -x -d 'so many whole domains of --level'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l for -x -d 'the place of this gang'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s f -l filename -xka "(__fish_complete_path (commandline -ct))" -d 'the place of the gang in this file'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l resume -d 'go on with what was begun by --apply'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l undo -d 'uncordon what --apply has cordoned'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l apply -d 'carry the moves out'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l level -x -d 'the level'"'"'s label, alias or last word (default: what gangs reserve)'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s t -l topology -x -d 'only this one'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'default: $KUBECONFIG, else ~/.kube/config'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l installation -x -d 'where Bayplan runs (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -l restart-all -d 'pods count as having agreed unless their label says no'
+complete -c bayplan -n '_shtab_bayplan_using defrag' -l timeout -x -d 'how long --apply waits for reservations and pods at each step (default: 600)'
 complete -c bayplan -n '_shtab_bayplan_using defrag' -s o -l output -xka "table json yaml" -d output
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a ui -d 'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
 complete -c bayplan -n '_shtab_bayplan_using ui' -s h -l help -d 'show this help message and exit'
@@ -179,6 +199,8 @@ complete -c bayplan -n '_shtab_bayplan_using replay' -l mode -xka "enforce warn 
 complete -c bayplan -n '_shtab_bayplan_using replay' -s o -l output -xka "table json yaml junit sarif markdown html" -d output
 complete -c bayplan -n '_shtab_bayplan_using replay' -l all -d 'show what passes too, in formats for people'
 complete -c bayplan -n '_shtab_bayplan_using replay' -l warn-exit-code -x -d 'exit status where nothing is newly refused, and something else is different'
+complete -c bayplan -n '_shtab_bayplan_using replay' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw utilisation and queue, recorded and replayed: as SVG, or FILE.html as a page'
+complete -c bayplan -n '_shtab_bayplan_using replay; and test $_shtab_bayplan_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'journals or audit logs: files or folders'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a simulate -d 'Simulate a cluster'"'"'s days: Bayplan beside first fit, best fit and pod-by-pod affinity.'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l days -x -d 'days to simulate (default: 30)'
@@ -188,7 +210,11 @@ complete -c bayplan -n '_shtab_bayplan_using simulate' -l gpus-per-node -x -d '(
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l load -x -d 'GPU time wanted (default: 0.6 0.8)'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l seed -x -d 'other seeds, other jobs; several: the mean of all'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l hold-from -x -d 'in `domains`, gangs from this size up hold whole domains (default: 64)'
-complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod auto nodes domains" -d strategy
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l strategy -xka "first-fit best-fit pod-by-pod auto nodes domains auto-moves nodes-moves domains-moves" -d 'of first-fit, best-fit, pod-by-pod, auto, nodes, domains, auto-moves, nodes-moves, domains-moves (default: those without moves)'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l move-after -x -d 'what a gang has waited by then (default: 1800)'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l move-every -x -d 'between one set of moves and the next (default: 3600)'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l move-gpu-hours -x -d 'work that may be lost for one gang (default: 16)'
+complete -c bayplan -n '_shtab_bayplan_using simulate' -l restartable -x -d 'of jobs that may be restarted (default: 1)'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -l plot -xka "(__fish_complete_path (commandline -ct))" -d 'also draw it: as SVG, or FILE.html as a page'
 complete -c bayplan -n '_shtab_bayplan_using simulate' -s o -l output -xka "table json" -d output
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a test -d 'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
@@ -215,6 +241,13 @@ complete -c bayplan -n '_shtab_bayplan_using policies parameters' -s h -l help -
 complete -c bayplan -n '_shtab_bayplan_using policies parameters' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using policies parameters' -s n -l namespace -x -d 'with the keys of this namespace'
 complete -c bayplan -n '_shtab_bayplan_using policies parameters; and test $_shtab_bayplan_npos -ge 0' -ka "(__fish_complete_path (commandline -ct))" -d 'policy files or folders (default: the policies that ship with Bayplan)'
+complete -c bayplan -n '_shtab_bayplan_using policies; and test $_shtab_bayplan_npos -eq 0' -a new -d 'Make a folder with a policy and its test.'
+complete -c bayplan -n '_shtab_bayplan_using policies new' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using policies new' -l in -x -d 'where the folder goes (default: here)'
+complete -c bayplan -n '_shtab_bayplan_using policies new' -l kind -xka "validating mutating" -d 'refuse, or write (default: validating)'
+complete -c bayplan -n '_shtab_bayplan_using policies; and test $_shtab_bayplan_npos -eq 0' -a schema -d 'Print the JSON schema of policy or test files, for editors.'
+complete -c bayplan -n '_shtab_bayplan_using policies schema' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using policies schema; and test $_shtab_bayplan_npos -eq 0' -ka "policy tests" -d 'policy, tests'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a serve -d 'Serve the admission webhook.'
 complete -c bayplan -n '_shtab_bayplan_using serve' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using serve' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
@@ -252,12 +285,13 @@ complete -c bayplan -n '_shtab_bayplan_using reservations; and test $_shtab_bayp
 complete -c bayplan -n '_shtab_bayplan_using reservations list' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using reservations list' -l ledger -xka "(__fish_complete_path (commandline -ct))" -d 'the ledger'"'"'s file (default: see below)'
 complete -c bayplan -n '_shtab_bayplan_using reservations list' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'the ledger of a cluster; without FILE that of $KUBECONFIG, else ~/.kube/config'
-complete -c bayplan -n '_shtab_bayplan_using reservations list' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using reservations list' -s o -l output -xka "table wide json yaml name" -d output
+complete -c bayplan -n '_shtab_bayplan_using reservations list' -s w -l watch -d 'again after each change, until Ctrl-C'
 complete -c bayplan -n '_shtab_bayplan_using reservations; and test $_shtab_bayplan_npos -eq 0' -a show -d 'The reservations of some gangs.'
 complete -c bayplan -n '_shtab_bayplan_using reservations show' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using reservations show' -l ledger -xka "(__fish_complete_path (commandline -ct))" -d 'the ledger'"'"'s file (default: see below)'
 complete -c bayplan -n '_shtab_bayplan_using reservations show' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'the ledger of a cluster; without FILE that of $KUBECONFIG, else ~/.kube/config'
-complete -c bayplan -n '_shtab_bayplan_using reservations show' -s o -l output -xka "table json yaml" -d output
+complete -c bayplan -n '_shtab_bayplan_using reservations show' -s o -l output -xka "table wide json yaml name" -d output
 complete -c bayplan -n '_shtab_bayplan_using reservations; and test $_shtab_bayplan_npos -eq 0' -a release -d 'Give places back; such a gang is planned anew when it is asked for.'
 complete -c bayplan -n '_shtab_bayplan_using reservations release' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using reservations release' -l ledger -xka "(__fish_complete_path (commandline -ct))" -d 'the ledger'"'"'s file (default: see below)'
@@ -287,6 +321,9 @@ complete -c bayplan -n '_shtab_bayplan_using doctor' -l kubeconfig -xka "(__fish
 complete -c bayplan -n '_shtab_bayplan_using doctor' -l namespace -x -d 'of the installation (default: bayplan-system)'
 complete -c bayplan -n '_shtab_bayplan_using doctor' -l name -x -d 'of its objects (default: bayplan)'
 complete -c bayplan -n '_shtab_bayplan_using doctor' -s o -l output -xka "table json" -d output
+complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a unpack -d 'Write the manifests with the chart, the overlays and the policies into a folder: those of this version, for who has installed Bayplan without a checkout.'
+complete -c bayplan -n '_shtab_bayplan_using unpack' -s h -l help -d 'show this help message and exit'
+complete -c bayplan -n '_shtab_bayplan_using unpack; and test $_shtab_bayplan_npos -eq 0' -ka "(__fish_complete_directories)" -d 'where they go; it is made if it is not there'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a completion -d 'Print the script with which a shell completes commands, options and their values.'
 complete -c bayplan -n '_shtab_bayplan_using completion' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using completion; and test $_shtab_bayplan_npos -eq 0' -ka "bash zsh fish" -d 'bash, zsh, fish'

@@ -15,6 +15,7 @@ _shtab_bayplan_commands() {
     defrag:'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
     demo:'Serve the webhook on loopback and send it the example manifests.'
     doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to mend.'
+    generate:'Write the objects that KAI, Kueue and NVLink domains need, from the nodes there are.'
     mutate:'Run the policies and the plan over manifests and print what would be stored.'
     nodes:'Look at the node side that plans rest on.'
     plan:'Plan the gangs in manifests on a cluster, in the order in which they stand.'
@@ -29,6 +30,7 @@ _shtab_bayplan_commands() {
     top:'Show racks with free and used GPUs, and who is in them.'
     topology:'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
     ui:'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
+    unpack:'Write the manifests with the chart, the overlays and the policies into a folder: those of this version, for who has installed Bayplan without a checkout.'
     verify:'Compare a gang'"'"'s place with its plan, and the fabric there with what it should give.'
     why:'Say where a workload'"'"'s gangs are, or what they wait for.'
   )
@@ -45,6 +47,15 @@ _shtab_bayplan_certs_commands() {
   _describe 'bayplan certs commands' _commands
 }
 
+_shtab_bayplan_generate_commands() {
+  local _commands=(
+    compute-domain:'A ComputeDomain for a gang in one NVLink domain.'
+    kai:'A Topology for each group of nodes, and Queues.'
+    kueue:'Topology and ResourceFlavor for each group of nodes, and queues.'
+  )
+  _describe 'bayplan generate commands' _commands
+}
+
 _shtab_bayplan_nodes_commands() {
   local _commands=(
     check:'What is missing or contradicts itself, and what mends it.'
@@ -57,7 +68,9 @@ _shtab_bayplan_policies_commands() {
   local _commands=(
     check:'Load as the webhook would and show every problem.'
     list:'One line a policy, in the order in which they run.'
+    new:'Make a folder with a policy and its test.'
     parameters:'What is in force for a namespace, and from where.'
+    schema:'Print the JSON schema of policy or test files, for editors.'
     show:'A policy with all its expressions.'
   )
   _describe 'bayplan policies commands' _commands
@@ -74,8 +87,8 @@ _shtab_bayplan_reservations_commands() {
 
 _shtab_bayplan_topology_commands() {
   local _commands=(
-    propose:'write a Topology from the labels found'
-    show:'draw the racks with their nodes, free GPUs and gangs'
+    propose:'Write a Topology from the labels found.'
+    show:'Draw the racks with their nodes, free GPUs and gangs.'
   )
   _describe 'bayplan topology commands' _commands
 }
@@ -145,11 +158,16 @@ _shtab_bayplan_defrag_options=(
   "--free[so many whole domains of --level]:N:"
   "--for[the place of this gang]:NAMESPACE/KIND/NAME:"
   {-f,--filename}"[the place of the gang in this file]:MANIFEST:_files"
+  "--resume[go on with what was begun by --apply]"
+  "--undo[uncordon what --apply has cordoned]"
+  "--apply[carry the moves out]"
   "--level[the level\'s label, alias or last word (default\: what gangs reserve)]:level:"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   {-t,--topology}"[only this one]:NAME:"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "--restart-all[pods count as having agreed unless their label says no]"
+  "--timeout[how long --apply waits for reservations and pods at each step (default\: 600)]:SECONDS:"
   {-o,--output}"[output]:output:(table json yaml)"
 )
 
@@ -174,6 +192,42 @@ _shtab_bayplan_doctor_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_doctor_defaults_added=0
+
+_shtab_bayplan_generate_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_generate_defaults_added=0
+
+_shtab_bayplan_generate_compute_domain_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-n,--namespace}"[default\: default]:namespace:"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  ":NAME:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_generate_compute_domain_defaults_added=0
+
+_shtab_bayplan_generate_kai_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*--queue[a Queue, with the GPUs that it is promised (default\: default-queue, without a limit)]:NAME[=GPUS]:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_generate_kai_defaults_added=0
+
+_shtab_bayplan_generate_kueue_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--queue[default\: main]:NAME:"
+  "*"{-n,--namespace}"[with a LocalQueue here (default\: default)]:namespace:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_generate_kueue_defaults_added=0
 
 _shtab_bayplan_mutate_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -254,6 +308,16 @@ _shtab_bayplan_policies_list_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_policies_list_defaults_added=0
 
+_shtab_bayplan_policies_new_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--in[where the folder goes (default\: here)]:FOLDER:"
+  "--kind[refuse, or write (default\: validating)]:kind:(validating mutating)"
+  ":of the policy and its folder:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_policies_new_defaults_added=0
+
 _shtab_bayplan_policies_parameters_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
@@ -263,6 +327,14 @@ _shtab_bayplan_policies_parameters_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_policies_parameters_defaults_added=0
+
+_shtab_bayplan_policies_schema_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":policy, tests:(policy tests)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_policies_schema_defaults_added=0
 
 _shtab_bayplan_policies_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -294,7 +366,8 @@ _shtab_bayplan_replay_options=(
   {-o,--output}"[output]:output:(table json yaml junit sarif markdown html)"
   "--all[show what passes too, in formats for people]"
   "--warn-exit-code[exit status where nothing is newly refused, and something else is different]:N:"
-  "(*):journals or audit logs\: files or folders:"
+  "--plot[also draw utilisation and queue, recorded and replayed\: as SVG, or FILE.html as a page]:FILE:_files"
+  "(*):journals or audit logs\: files or folders:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -328,7 +401,8 @@ _shtab_bayplan_reservations_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--ledger[the ledger\'s file (default\: see below)]:FILE:_files"
   "--kubeconfig[the ledger of a cluster\; without FILE that of \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
-  {-o,--output}"[output]:output:(table json yaml)"
+  {-o,--output}"[output]:output:(table wide json yaml name)"
+  {-w,--watch}"[again after each change, until Ctrl-C]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -348,7 +422,7 @@ _shtab_bayplan_reservations_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--ledger[the ledger\'s file (default\: see below)]:FILE:_files"
   "--kubeconfig[the ledger of a cluster\; without FILE that of \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
-  {-o,--output}"[output]:output:(table json yaml)"
+  {-o,--output}"[output]:output:(table wide json yaml name)"
   "(*):a gang (NAMESPACE\/KIND\/NAME) or an id:"
 )
 
@@ -397,7 +471,11 @@ _shtab_bayplan_simulate_options=(
   "--load[GPU time wanted (default\: 0.6 0.8)]:load:"
   "--seed[other seeds, other jobs\; several\: the mean of all]:seed:"
   "--hold-from[in \`domains\`, gangs from this size up hold whole domains (default\: 64)]:GPUS:"
-  "--strategy[strategy]:strategy:(first-fit best-fit pod-by-pod auto nodes domains)"
+  "--strategy[of first-fit, best-fit, pod-by-pod, auto, nodes, domains, auto-moves, nodes-moves, domains-moves (default\: those without moves)]:NAME:(first-fit best-fit pod-by-pod auto nodes domains auto-moves nodes-moves domains-moves)"
+  "--move-after[what a gang has waited by then (default\: 1800)]:SECONDS:"
+  "--move-every[between one set of moves and the next (default\: 3600)]:SECONDS:"
+  "--move-gpu-hours[work that may be lost for one gang (default\: 16)]:N:"
+  "--restartable[of jobs that may be restarted (default\: 1)]:SHARE:"
   "--plot[also draw it\: as SVG, or FILE.html as a page]:FILE:_files"
   {-o,--output}"[output]:output:(table json)"
 )
@@ -476,6 +554,14 @@ _shtab_bayplan_ui_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_bayplan_ui_defaults_added=0
 
+_shtab_bayplan_unpack_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":where they go\; it is made if it is not there:_files -/"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_bayplan_unpack_defaults_added=0
+
 _shtab_bayplan_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
@@ -497,7 +583,7 @@ _shtab_bayplan_why_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
-  {-o,--output}"[output]:output:(table json yaml)"
+  {-o,--output}"[output]:output:(table wide json yaml name)"
   {-w,--watch}"[again after each change, until Ctrl-C]"
   ":NAMESPACE\/KIND\/NAME:"
 )
@@ -529,6 +615,7 @@ _shtab_bayplan() {
         defrag) _arguments -C -s $_shtab_bayplan_defrag_options ;;
         demo) _arguments -C -s $_shtab_bayplan_demo_options ;;
         doctor) _arguments -C -s $_shtab_bayplan_doctor_options ;;
+        generate) _shtab_bayplan_generate ;;
         mutate) _arguments -C -s $_shtab_bayplan_mutate_options ;;
         nodes) _shtab_bayplan_nodes ;;
         plan) _arguments -C -s $_shtab_bayplan_plan_options ;;
@@ -543,6 +630,7 @@ _shtab_bayplan() {
         top) _arguments -C -s $_shtab_bayplan_top_options ;;
         topology) _shtab_bayplan_topology ;;
         ui) _arguments -C -s $_shtab_bayplan_ui_options ;;
+        unpack) _arguments -C -s $_shtab_bayplan_unpack_options ;;
         verify) _arguments -C -s $_shtab_bayplan_verify_options ;;
         why) _arguments -C -s $_shtab_bayplan_why_options ;;
       esac
@@ -571,6 +659,31 @@ _shtab_bayplan_certs() {
         init) _arguments -C -s $_shtab_bayplan_certs_init_options ;;
         renew) _arguments -C -s $_shtab_bayplan_certs_renew_options ;;
         show) _arguments -C -s $_shtab_bayplan_certs_show_options ;;
+      esac
+  esac
+}
+
+_shtab_bayplan_generate() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->generate'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_bayplan_generate_defaults_added )); then
+    if (( ${_shtab_bayplan_generate_options[(I)${(q)one_or_more}*]} +          ${_shtab_bayplan_generate_options[(I)${(q)remainder}*]} +          ${_shtab_bayplan_generate_options[(I)${(q)default}]} == 0 )); then
+      _shtab_bayplan_generate_options+=(': :_shtab_bayplan_generate_commands' '*::: :->generate')
+    fi
+    _shtab_bayplan_generate_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_bayplan_generate_options
+
+  case $state in
+    generate)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_bayplan_generate-$line[1]:"
+      case $line[1] in
+        compute-domain) _arguments -C -s $_shtab_bayplan_generate_compute_domain_options ;;
+        kai) _arguments -C -s $_shtab_bayplan_generate_kai_options ;;
+        kueue) _arguments -C -s $_shtab_bayplan_generate_kueue_options ;;
       esac
   esac
 }
@@ -619,7 +732,9 @@ _shtab_bayplan_policies() {
       case $line[1] in
         check) _arguments -C -s $_shtab_bayplan_policies_check_options ;;
         list) _arguments -C -s $_shtab_bayplan_policies_list_options ;;
+        new) _arguments -C -s $_shtab_bayplan_policies_new_options ;;
         parameters) _arguments -C -s $_shtab_bayplan_policies_parameters_options ;;
+        schema) _arguments -C -s $_shtab_bayplan_policies_schema_options ;;
         show) _arguments -C -s $_shtab_bayplan_policies_show_options ;;
       esac
   esac

@@ -17,11 +17,12 @@ from rich.rule import Rule
 from certs.authority import service_names
 from certs.rotation import Rotation
 from planner.model.reservation import reservation_id
+from planner.model.words import counted
+from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.demo.apiserver import Reply
 from webhook.cli.demo.scenes import NEXT, SCENES, STORY, STORY_CLUSTER
 from webhook.cli.demo.show import fabric, heading, outcome
 from webhook.cli.demo.stage import Stage, served
-from webhook.cli.parsers import Subparsers, subcommand
 from webhook.files.reader import objects
 from webhook.report import terminal
 
@@ -67,7 +68,8 @@ async def _demo(console: Console, folder: Path, *, every: bool) -> int:
     replies = await (_scenes(console, folder) if every else _story(console, folder))
     alike = sum(reply.same_as_dry_run for reply in replies)
     seconds = time.perf_counter() - started
-    words = f"{len(replies)} manifests, {alike} answered alike by the dry run and for real; {seconds:.1f} s"
+    answered = f"{alike} answered alike by the dry run and for real; {seconds:.1f} s"
+    words = f"{counted(len(replies), 'manifest')}, {answered}"
     console.print("\n" + terminal.folded(words, "", terminal.width(console)))
     if not every:
         console.print("\nTo try next:")

@@ -12,7 +12,7 @@ from pathlib import Path
 from certs.reload import ReloadingContext
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.sqlite import SqliteLedger
-from webhook.cli import inputs
+from webhook.cli.common import inputs
 from webhook.cli.demo.apiserver import ApiServer
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.http import Webhook

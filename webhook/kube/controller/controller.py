@@ -13,30 +13,31 @@ from functools import partial
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM, Wish
 from planner.ledger.ledger import Conflict, LedgerUnavailable
-from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
-from planner.planning.replay import answer_of
+from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.controller import reconcile as rules
+from webhook.kube.controller import steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
-from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import Lasting, PositionPace
+from webhook.kube.controller.place_notes import assigned_words, holds_words, notes_of, opened, place_words
+from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.controller.scheduler_words import TOLD_SECONDS, scheduler_words
 from webhook.kube.controller.world import no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
-from webhook.kube.state.gangs import Gang, Ref, Unbound, gangs_of
+from webhook.kube.state.gangs import Ref, Unbound
+from webhook.kube.state.gathering import Gang, gangs_of
+from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
-from webhook.placement.pod_affinity import host_of
-from webhook.placement.stamp import placement_note
 from webhook.placement.taints import with_tolerations
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+from webhook.workloads.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
@@ -51,10 +52,6 @@ back a moment before the watch tells of it."""
 
 MOST_REST = 3.0
 """Seconds between two looks at most, while things change and each look takes long."""
-
-AT_ONCE = 16
-"""Pods that are let in at the same time."""
-
 
 log = logging.getLogger("bayplan")
 
@@ -74,6 +71,7 @@ class Controller:
         *,
         fence: NodeTaints | None = None,
         observed: Callable[[Iterable[str]], frozenset[str]] = no_namespace,
+        kueue: Callable[[], KueueWatch] | None = None,
     ) -> None:
         self._api = api
         self._watch = watch
@@ -81,6 +79,8 @@ class Controller:
         self._ledger = ledger
         self._fence = fence
         self._observed = observed
+        self._watch_kueue = kueue
+        self._kueue: KueueWatch | None = None
         self._clock = clock or api.now
         self._recorder = Recorder(api)
         self._outcomes = outcomes
@@ -89,7 +89,8 @@ class Controller:
         self._broken: dict[str, float] = {}
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
         self._left: dict[str, frozenset[str]] = {}
-        """By gang the nodes that it was moved off: its pods stand there until they are evicted."""
+        """By gang the nodes that it was moved off: its pods stand there until they are evicted. A node that
+        was cordoned is none of them: who uncordons it wants it used by the pods that still stand there."""
         self._asked: dict[str, float] = {}
         """When the scheduler of each gang was asked why it binds no pods."""
         self._seen: frozenset[str] = frozenset()
@@ -104,9 +105,15 @@ class Controller:
         try:
             if self._fence is not None:
                 await self._fence.start()
+            if self._watch_kueue is not None:
+                self._kueue = self._watch_kueue()
+                await self._kueue.start()
+                await self._kueue.looked()  # else the first round would plan what Kueue has placed
             while True:
                 await self._look()
         finally:
+            if self._kueue is not None:
+                await self._kueue.close()
             if self._fence is not None:
                 await self._fence.close()
 
@@ -133,12 +140,14 @@ class Controller:
             actions = await asyncio.to_thread(rules.reconcile, world)
             self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
             broken = {
-                action.gang.name for action in actions if isinstance(action, (rules.MoveTo, rules.Stuck))
+                action.gang.name for action in actions if isinstance(action, (steps.MoveTo, steps.Stuck))
             }
             self._broken = {name: self._broken.get(name, began) for name in broken}
             for action in actions:
                 await self._do(action, world)
-            waiting = {action.gang.name for action in actions if isinstance(action, rules.WaitAction)}
+            waiting = {
+                action.gang.name for action in actions if isinstance(action, (steps.WaitAction, steps.Beside))
+            }
             self._pace.forget_all_but(waiting)
             await self._tell_held(world)
             await self._outcomes.write(world.snapshot)
@@ -158,7 +167,10 @@ class Controller:
         picture = self._watch.snapshot()
         assert picture is not None, "the watch is synced"
         book = await self._ledger.book(now)
-        world = world_of(picture, book, self._queue, now, observed=self._observed, seen=self._seen)
+        places = self._kueue.places() if self._kueue is not None else None
+        world = world_of(
+            picture, book, self._queue, now, observed=self._observed, seen=self._seen, kueue=places
+        )
         gangs = {held.gang for held in book.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
@@ -171,42 +183,52 @@ class Controller:
             idle=self._unused.beyond(rules.unused(world), now, partial(rules.patience, world)),
         )
 
-    async def _do(self, action: rules.Action, world: rules.World) -> None:
+    async def _do(self, action: steps.Action, world: rules.World) -> None:
         match action:
-            case rules.Release(reservation, why, gang):
+            case steps.Release(reservation, why, gang):
                 if await self._given_back(reservation):
                     log.info("released %s: %s", reservation.gang, why)
                     if gang is not None:
                         if gang.finished:
                             self._outcomes.note(world.snapshot, reservation, well=not gang.failed)
                         await self._recorder.tell(
-                            gang.ref, "Released", f"{_place(reservation)} is free: {why}"
+                            gang.ref, "Released", f"{place_words(reservation)} is free: {why}"
                         )
-            case rules.ClaimFor(reservation, gang):
+            case steps.ClaimFor(reservation, gang):
                 await self._ledger.claim(reservation.id, gang.ref.uid, self._clock())
-            case rules.MoveTo():
+            case steps.MoveTo():
                 await self._move(action, world)
-            case rules.LeftUnbound(gang, pods):
+            case steps.LeftUnbound(gang, pods):
                 await self._tell_unbound(gang, pods)
-            case rules.Follow(gang, reservation):
+            case steps.Follow(gang, reservation):
                 await self._follow(gang, reservation, world)
-            case rules.LetIn(gang, reservation, pods):
-                await self._let_in(world.snapshot, gang, reservation, pods)
-            case rules.TellSize(ref, size):
+            case steps.LetIn(gang, reservation, pods, pins):
+                await self._let_in(world.snapshot, gang, reservation, pods, pins=pins)
+            case steps.Adopt():
+                await self._adopt(action, world)
+            case steps.NotAdopted(_, why, tell):
+                text = f"Kueue has assigned nodes that are not all free: {why}. That is not held for it"
+                await self._recorder.tell(tell, "NotAdopted", text, warning=True)
+            case steps.TellSize(ref, size):
                 await self._annotate(ref, {BATCH_MIN_MEMBER: str(size)})
-            case rules.Ungate(ref, pods):
-                await self._open_gates(pods, lambda _, stored: let_in(stored, (), (), {}))
-                text = f"{len(pods)} pods are let go: namespace {ref.namespace} is not enforced"
+            case steps.Ungate(ref, pods):
+                await patch_pods(self._api, pods, lambda _, stored: let_in(stored, (), (), {}))
+                let_go = counted(len(pods), "pod is", "pods are")
+                text = f"{let_go} let go: namespace {ref.namespace} is not enforced"
                 log.info("let go %s: its namespace is not enforced", ref.key)
                 await self._recorder.tell(ref, "Admitted", text)
-            case rules.Admit():
+            case steps.Admit():
                 await self._admit(action, world)
-            case rules.Restore():
+            case steps.Restore():
                 await self._restore(action, world)
-            case rules.Stuck(gang, why, answer):
+            case steps.Stuck(gang, why, answer):
                 text = f"lost {why}, and has no other place now: {answer.message}"
                 await self._recorder.tell(gang.ref, "Replanned", text, warning=True)
-            case rules.WaitAction(gang, position, of, answer, _):
+            case steps.Beside(gang, member, answer):
+                if self._pace.is_due(gang.name, 1, self._clock()):
+                    text = f"{member} waits for room beside what its gang holds: {answer.message}"
+                    await self._recorder.tell(gang.ref, "Queued", text)
+            case steps.WaitAction(gang, position, of, answer, _):
                 if self._pace.is_due(gang.name, position, self._clock()):
                     waits = f"; waits for: {answer.message}" if answer is not None else ""
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
@@ -224,24 +246,33 @@ class Controller:
             raise Conflict(reservation.gang)
         return False
 
-    async def _move(self, action: rules.MoveTo, world: rules.World) -> None:
+    async def _move(self, action: steps.MoveTo, world: rules.World) -> None:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
-        self._left[gang.name] = self._left.get(gang.name, frozenset()) | frozenset(move.gone)
+        nodes = world.snapshot.nodes
+        gone = (name for name in move.gone if name not in nodes or not nodes[name].cordoned)
+        self._left[gang.name] = self._left.get(gang.name, frozenset()).union(gone)
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
         await self._note(gang, move.reservation, world)
-        text = f"lost {action.why}: {move.moved} of {gang.group.size} pods go to {', '.join(move.to)}"
+        text = (
+            f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
+        )
         log.info("replanned %s: %s", gang.name, text)
-        await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {_place(move.reservation)}")
+        await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
 
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
         """Its scheduler is asked once in a while, not in every round."""
         now = self._clock()
         if now - self._asked.get(gang.name, -TOLD_SECONDS) >= TOLD_SECONDS:
             self._asked[gang.name] = now
-            text = f"{len(pods)} pods are on no node yet; {await scheduler_words(self._api, pods)}"
+            left = counted(len(pods), "pod is", "pods are")
+            text = f"{left} on no node yet; {await self._words(gang, pods)}"
             await self._recorder.tell(gang.ref, "Unbound", text, warning=True)
+
+    async def _words(self, gang: Gang, pods: tuple[Unbound, ...]) -> str:
+        owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
+        return await scheduler_words(self._api, pods, owners - {""})
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
         """What its pods use is counted already: nothing has to be left free for it."""
@@ -249,18 +280,18 @@ class Controller:
         await self._ledger.reserve_all([wish], self._clock())
         await self._note(gang, reservation, world)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
-        text = f"bound elsewhere than planned: it holds {_place(reservation)}, with pods on {nodes}"
+        text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
 
-    async def _restore(self, action: rules.Restore, world: rules.World) -> None:
+    async def _restore(self, action: steps.Restore, world: rules.World) -> None:
         gang, reservation = action.gang, action.reservation
         await self._hold(gang, Wish(reservation, world.snapshot.revision, action.headroom), world)
-        text = f"its reservation was gone: {gang.group.size} pods hold {_place(reservation)} again"
+        text = f"its reservation was gone: {holds_words(gang)} {place_words(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
 
-    async def _admit(self, action: rules.Admit, world: rules.World) -> None:
+    async def _admit(self, action: steps.Admit, world: rules.World) -> None:
         """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
         gang = action.gang
         if action.reservation is not None:
@@ -278,50 +309,61 @@ class Controller:
         self._seen |= {hold.id}  # its Job may be deleted before the next look
         await self._note(gang, hold, world)
 
+    async def _adopt(self, action: steps.Adopt, world: rules.World) -> None:
+        """Hold what Kueue has assigned. Where others have taken it meanwhile the next round tells so."""
+        now, wanted = self._clock(), action.reservation
+        held = wanted if wanted.state == "claimed" else hold_of(wanted, now)
+        try:
+            await self._ledger.reserve_all([Wish(held, world.snapshot.revision, action.headroom)], now)
+        except Conflict as error:
+            log.info("controller: %s is in the way of what Kueue assigned; looking again", error)
+            self._watch.news.set()
+            return
+        if held.state != "claimed" and not await self._ledger.claim(held.id, action.place.ref.uid, now):
+            raise Conflict(held.gang)
+        text = f"Kueue has assigned {assigned_words(wanted)} (Workload {action.place.ref.name})"
+        log.info("adopted %s: %s", wanted.gang, text)
+        await self._recorder.tell(action.tell, "Adopted", text)
+
     async def _let_in(
-        self, snapshot: Snapshot, gang: Gang, reservation: Reservation | None, pods: Iterable[Unbound]
+        self,
+        snapshot: Snapshot,
+        gang: Gang,
+        reservation: Reservation | None,
+        pods: Iterable[Unbound],
+        *,
+        pins: bool = True,
     ) -> None:
         def patch_of(pod: Unbound, stored: Json) -> Json:
-            patch = _opened(stored, snapshot, gang.group, reservation, pod.pod_set)
+            if not pins or is_placed_by_kueue(stored["spec"]):
+                notes = {RESERVATION: reservation.id} if reservation is not None else {}
+                return let_in(stored, (), (), notes)
+            patch = opened(stored, snapshot, gang.group, reservation, pod.pod_set)
             if self._fence is not None and reservation is not None and reservation.mode == "domain":
                 patch["spec"]["tolerations"] = with_tolerations(
                     stored["spec"].get("tolerations"), [reservation]
                 )
             return patch
 
-        await self._open_gates([pod for pod in pods if pod.gated], patch_of)
-        where = f" in {_place(reservation)}" if reservation is not None else ""
-        await self._recorder.tell(gang.ref, "Admitted", f"{gang.group.size} pods have their place{where}")
-
-    async def _open_gates(self, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
-        """Each pod patched as it is stored now, some at a time."""
-        limit = asyncio.Semaphore(AT_ONCE)
-
-        async def opened(pod: Unbound) -> None:
-            path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
-            async with limit:
-                try:
-                    stored = await self._api.get(path)
-                    if stored["metadata"]["uid"] == pod.ref.uid:
-                        await self._api.merge(path, patch_of(pod, stored))
-                except ApiError as error:
-                    if error.status not in (
-                        404,
-                        409,
-                    ):  # gone or changed: the next look sees what became of it
-                        raise
-
-        await asyncio.gather(*map(opened, pods))
+        await patch_pods(self._api, [pod for pod in pods if pod.gated or not pins], patch_of)
+        if not pins:
+            return
+        where = f" in {place_words(reservation)}" if reservation is not None else ""
+        await self._recorder.tell(
+            gang.ref, "Admitted", f"{counted(gang.group.size, 'pod has its', 'pods have their')} place{where}"
+        )
 
     async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
-        """The workload's own annotations say where its gangs are now; templates are left as they are."""
-        row = KINDS.get((gang.ref.api_version.rpartition("/")[0], gang.ref.kind))
-        work = next((work for work in world.works if work.ref.uid == gang.ref.uid), None)
-        if not gang.whole or row is None or work is None:
-            return
+        """The own annotations of its workloads say where their gangs are now; templates are left as they are.
+        Of a gang of several objects that is all of them that have seats there."""
         book = world.snapshot.with_reservation(reservation)
-        held = [(group, own) for group in work.gangs if (own := book.holding(group.name)) is not None]
-        await self._annotate(gang.ref, _annotations(book, held))
+        for ref in gang.refs:
+            work = next((work for work in world.works if work.ref.uid == ref.uid), None)
+            if work is None:
+                continue
+            groups = (gang.group,) if gang.members else work.gangs
+            held = [(group, own) for group in groups if (own := book.holding(group.name)) is not None]
+            await self._annotate(ref, notes_of(book, held))
 
     async def _annotate(self, ref: Ref, notes: Mapping[str, str]) -> None:
         """Annotations of a workload; none where it is gone."""
@@ -338,44 +380,8 @@ class Controller:
         for reservation in world.snapshot.reservations:
             gang = gangs.get(reservation.gang)
             if gang is not None and reservation.expires is None:
-                text = f"{gang.group.size} pods hold {_place(reservation)} ({reservation.mode})"
+                text = f"{holds_words(gang)} {place_words(reservation)} ({reservation.mode})"
                 await self._recorder.tell(gang.ref, "Reserved", text)
-
-
-def _opened(
-    stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
-) -> Json:
-    """The merge patch for one stored pod."""
-    if reservation is None:
-        return let_in(stored, (), (), {})
-    nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
-    hosts = sorted({host_of(snapshot, node) for node in nodes})
-    plan = _plan(snapshot, [(group, reservation)])
-    notes = _annotations(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
-    return let_in(stored, plan.terms(name), hosts, notes)
-
-
-def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
-    return WorkloadPlan(
-        tuple(
-            GangPlan(replace(group, reserve=reservation.mode), answer_of(reservation), reservation)
-            for group, reservation in held
-        ),
-        snapshot,
-    )
-
-
-def _annotations(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
-    """What says where gangs are: the note, and the ids in the order of an object's replicas."""
-    return {
-        PLACEMENT: placement_note(_plan(snapshot, held)),
-        RESERVATION: ",".join(reservation.id for _, reservation in held),
-    }
-
-
-def _place(reservation: Reservation) -> str:
-    nodes = {assignment.node for assignment in reservation.assignments}
-    return "/".join(reservation.domain) or f"{len(nodes)} nodes"
 
 
 def _path(ref: Ref, row: WorkloadKind) -> str:

@@ -15,6 +15,7 @@ from planner.model.labels import Requirement, Term
 from planner.model.topology import HOSTNAME
 from webhook.workloads.annotation_keys import QUEUED_GATE
 from webhook.workloads.node_affinity import REQUIRED
+from webhook.workloads.reader import KUEUE_PLACES
 
 Json = dict[str, Any]
 
@@ -36,6 +37,11 @@ def let_in(
         patch["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": wanted}}}
     version = pod["metadata"]["resourceVersion"]
     return {"metadata": {"resourceVersion": version, "annotations": dict(annotations)}, "spec": patch}
+
+
+def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
+    """Whether Kueue is to write the pod's node: a place of ours might contradict it for ever."""
+    return any(gate.get("name") == KUEUE_PLACES for gate in spec.get("schedulingGates") or [])
 
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:

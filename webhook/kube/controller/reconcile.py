@@ -3,6 +3,8 @@
 The rules, in their order:
 1. A reservation whose gang is finished or gone is released, and so is a claimed place of which no pod is on a
    node for too long; a hold whose gang is there is claimed for it.
+   What Kueue has assigned to a Workload is its gang's place, as long as that stands; none of the rules below
+   but the first is for the gangs that Kueue places.
    In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
    and none of the rules below is for its gangs.
 2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
@@ -22,17 +24,38 @@ from functools import reduce
 from operator import or_
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import NO_HEADROOM, Headroom
+from planner.ledger.conflicts import NO_HEADROOM
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
+from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
+from webhook.kube.controller.kueue_rounds import KueuePlaces, kueue_round, no_longer_assigned
+from webhook.kube.controller.late_members import beside_held, with_seats
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
-from webhook.kube.controller.scheduler_words import left_unbound
-from webhook.kube.state.gangs import Gang, Ref, Unbound, Work, gangs_of
+from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
+from webhook.kube.controller.steps import (
+    Action,
+    Admit,
+    Beside,
+    ClaimFor,
+    Follow,
+    LeftUnbound,
+    LetIn,
+    MoveTo,
+    Release,
+    Restore,
+    Stuck,
+    TellSize,
+    Ungate,
+    WaitAction,
+)
+from webhook.kube.state.gangs import Unbound, Work
+from webhook.kube.state.gathering import Gang, gangs_of, on_seats
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
+from webhook.placement.gang_members import GangMember
 from webhook.placement.hold import is_used, stands
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
@@ -65,6 +88,7 @@ class World:
     `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
     `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
     `limits`: what the gangs of a namespace may hold. `rules`: those of the queue's order.
+    `kueue`: the places that Kueue has assigned; None where that is not known.
     """
 
     snapshot: Snapshot
@@ -80,131 +104,7 @@ class World:
     patience: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = no_limits
     rules: QueueRules = NO_RULES
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Give a reservation back. `gang` is None where nothing is left to tell about it."""
-
-    reservation: Reservation
-    why: str
-    gang: Gang | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimFor:
-    """The hold's gang is there: it no longer expires."""
-
-    reservation: Reservation
-    gang: Gang
-
-
-@dataclass(frozen=True, slots=True)
-class MoveTo:
-    """Replace a gang's reservation; planned on the snapshot's revision, and leaves `headroom`."""
-
-    gang: Gang
-    move: Move
-    why: str
-    headroom: Headroom
-
-
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """Pods of a gang were bound elsewhere than planned: it holds this now."""
-
-    gang: Gang
-    reservation: Reservation
-
-
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """An admitted gang's reservation has vanished: it shall hold this, which leaves `headroom`."""
-
-    gang: Gang
-    reservation: Reservation
-    headroom: Headroom
-
-
-@dataclass(frozen=True, slots=True)
-class Stuck:
-    """A gang lost nodes, or its reservation, and has no other place now."""
-
-    gang: Gang
-    why: str
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class LeftUnbound:
-    """A gang holds a place, and its scheduler has left these pods for a while."""
-
-    gang: Gang
-    pods: tuple[Unbound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LetIn:
-    """Open the gate of pods whose gang holds a place, would rather start without one than wait, or waits for
-    nodes that an autoscaler adds."""
-
-    gang: Gang
-    reservation: Reservation | None
-    pods: tuple[Unbound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Ungate:
-    """Open the gate of pods whose namespace is not enforced any more; `ref` is told."""
-
-    ref: Ref
-    pods: tuple[Unbound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Admit:
-    """A waiting gang has a place: reserve it, say so on the workload, and let its pods in."""
-
-    gang: Gang
-    answer: Answer
-    reservation: Reservation | None
-    headroom: Headroom
-
-
-@dataclass(frozen=True, slots=True)
-class WaitAction:
-    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time.
-    `place`: why it stands there."""
-
-    gang: Gang
-    position: int
-    of: int
-    answer: Answer | None
-    place: QueuePlace
-
-
-@dataclass(frozen=True, slots=True)
-class TellSize:
-    """Tell KAI that a Job's gang is of fewer pods now, some of which have succeeded."""
-
-    ref: Ref
-    size: int
-
-
-Action = (
-    TellSize
-    | Release
-    | ClaimFor
-    | MoveTo
-    | Follow
-    | LeftUnbound
-    | Restore
-    | Stuck
-    | LetIn
-    | Ungate
-    | Admit
-    | WaitAction
-)
+    kueue: KueuePlaces | None = None
 
 
 def reconcile(world: World) -> list[Action]:
@@ -232,13 +132,22 @@ def reconcile(world: World) -> list[Action]:
         if work.size_left and not work.finished and work.ref.namespace not in world.observed
     ]
     gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
+    by_kueue = kueue_round(snapshot, gangs, world.kueue, world.observed)
+    snapshot = by_kueue.snapshot
+    actions += by_kueue.actions
+    actions += _left_by_schedulers(world, (gang for name, gang in gangs.items() if name in by_kueue.gangs))
+    gangs = {name: gang for name, gang in gangs.items() if name not in by_kueue.gangs}
     for reservation in snapshot.reservations:
         gang = gangs.get(reservation.gang)
         if gang is not None:
-            snapshot, actions_due = _kept(snapshot, gang, reservation, world.left.get(gang.name, frozenset()))
+            snapshot, actions_due = _kept(snapshot, gang, reservation, world)
             actions += actions_due
-            if pods := left_unbound(gang.pods, world.now):
-                actions.append(LeftUnbound(gang, pods))
+            actions += _left_by_schedulers(world, [gang])
+    actions += [
+        LeftUnbound(gang, pods)
+        for gang in gangs.values()
+        if gang.held_back and not gang.finished and (pods := held_at_a_gate(gang.pods, world.now))
+    ]
     for gang in gangs.values():
         if gang.name in world.missing and _bereft(gang, snapshot) and gang.name not in world.idle:
             snapshot, action = _restored(snapshot, gang)
@@ -250,7 +159,14 @@ def reconcile(world: World) -> list[Action]:
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
     ]
     waiting = [gang for gang in left if gang.waits]
-    return actions + queue(snapshot, [_freed(snapshot, gang) for gang in waiting], world.limits, world.rules)
+    ready = [_as_known(snapshot, _freed(snapshot, gang)) for gang in waiting]
+    return actions + queue(snapshot, ready, world.limits, world.rules)
+
+
+def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
+    for gang in gangs:
+        if pods := left_unbound(gang.pods, world.now):
+            yield LeftUnbound(gang, pods)
 
 
 def bereft(world: World) -> frozenset[str]:
@@ -344,11 +260,13 @@ def queue(
 def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     """Why a reservation has no more use; "" while it has."""
     kind = kind_of(reservation.gang)
-    if gang is not None and gang.finished:
-        return "finished"
     used = is_used(world.snapshot, reservation)
+    if gang is not None and gang.finished and not (used and gang.members):
+        return "finished"
     if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
+    if ended := no_longer_assigned(reservation, world.kueue):
+        return ended
     if gang is not None or used:
         return ""
     if kind not in POD_GANGS and kind not in world.kinds:
@@ -376,10 +294,14 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 
 
 def _kept(
-    snapshot: Snapshot, gang: Gang, reservation: Reservation, left: frozenset[str]
+    snapshot: Snapshot, gang: Gang, reservation: Reservation, world: World
 ) -> tuple[Snapshot, list[Action]]:
-    """What a gang that holds a place needs: another place, its pods let in, or nothing."""
+    """What a gang that holds a place needs: another place, its pods let in, room for a member that came
+    later, or nothing."""
     actions: list[Action] = []
+    left = world.left.get(gang.name, frozenset())
+    refs = {member.uid: tuple(ref for ref in gang.refs if ref.uid == member.uid) for member in gang.members}
+    gang, late = with_seats(snapshot, gang, reservation)
     lost = lost_nodes(snapshot, reservation)
     if lost:
         why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
@@ -393,10 +315,31 @@ def _kept(
     elif (where := followed(snapshot, gang.group, reservation, left)) is not None:
         snapshot, reservation = snapshot.with_reservation(where), where
         actions.append(Follow(gang, where))
-    gated = tuple(pod for pod in gang.pods if pod.gated)
+    beside = {member.uid for member in late}
+    gated = tuple(pod for pod in gang.pods if pod.gated and pod.brought_by not in beside)
     if gated:
         actions.append(LetIn(gang, reservation, gated))
+    for member in late:
+        joining = replace(gang, refs=(*gang.refs, *refs[member.uid]))
+        snapshot, action = _joins(snapshot, joining, member, world)
+        actions.append(action)
     return snapshot, actions
+
+
+def _joins(snapshot: Snapshot, gang: Gang, member: GangMember, world: World) -> tuple[Snapshot, Action]:
+    """Room for a member that waits beside what its gang holds: what has begun goes before the queue."""
+    held = snapshot.holding(gang.name)
+    assert held is not None, "it holds a place"
+    limits = world.limits(namespace_of(gang.name))
+    planned, seats = beside_held(snapshot, held, _freed(snapshot, gang).group, member, limits)
+    own = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
+    if planned.reservation is None:
+        return snapshot, Beside(gang, member.workload.name, planned.answer)
+    snapshot = snapshot.with_reservation(planned.reservation)
+    joined = replace(gang, group=planned.group, pods=on_seats(own, {member.uid: seats}))
+    return snapshot, Admit(
+        joined, planned.answer, planned.reservation, headroom(snapshot, planned.reservation)
+    )
 
 
 def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
@@ -404,7 +347,16 @@ def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
 
+def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
+    """The gang without members that are known by number alone, where with them it could never run: as
+    admission has it, they keep room, and keep nobody out (`members_known`)."""
+    if gang.smaller is None or plan(snapshot, gang.group).decision != "rejected":
+        return gang
+    return replace(gang, group=gang.smaller, smaller=None)
+
+
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
     """The gang without the places that its templates tell: where it was, or where other replicas are."""
     pins = reduce(or_, (terms_of_annotation(snapshot, note) for note in gang.notes), PlacementTerms())
-    return replace(gang, group=without_placement_affinity(gang.group, pins))
+    smaller = gang.smaller and without_placement_affinity(gang.smaller, pins)
+    return replace(gang, group=without_placement_affinity(gang.group, pins), smaller=smaller)

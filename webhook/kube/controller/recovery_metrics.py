@@ -12,7 +12,7 @@ def recovery_histogram() -> Histogram:
     """Seconds from when a gang's lost node was seen until its new place was reserved; on no registry."""
     return Histogram(
         "topology_scheduler_recovery_duration_seconds",
-        "From a lost node seen to the gang's new place reserved",
+        "How long a gang that lost a node waited for another place (the leader's)",
         buckets=RECOVERY_BUCKETS,
         registry=None,
     )

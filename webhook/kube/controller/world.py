@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Book
 from webhook.admission.settings import queue_rules
+from webhook.kube.controller.kueue_rounds import KueuePlaces
 from webhook.kube.controller.reconcile import World
 from webhook.kube.state.gangs import WATCHED
 from webhook.kube.state.workload_watch import QueueWatch
@@ -26,17 +27,20 @@ def world_of(
     *,
     observed: Callable[[Iterable[str]], frozenset[str]],
     seen: frozenset[str] = frozenset(),
+    kueue: KueuePlaces | None = None,
 ) -> World:
     """The nodes of `picture` under the settings in force, the book, and what the queue's watch has read.
 
     `now`: seconds since the epoch. `observed`: those of some namespaces that are not enforced; it is asked
-    for every namespace in which something waits, runs or holds. `seen`: as in `World`.
+    for every namespace in which something waits, runs, holds or is placed by Kueue. `seen`, `kueue`: as in
+    `World`.
     """
     works, pods = queue.works(), queue.unbound()
     namespaces = (
         *(work.ref.namespace for work in works),
         *(pod.ref.namespace for pod in pods),
         *(namespace_of(held.gang) for held in book.reservations),
+        *(place.ref.namespace for place in (kueue or {}).values()),
     )
     settings = queue.in_force()
     return World(
@@ -50,4 +54,5 @@ def world_of(
         limits=lambda namespace: settings(namespace).holds,
         patience={name: float(settings(name).unbound_seconds) for name in dict.fromkeys(namespaces)},
         rules=queue_rules(settings, now),
+        kueue=kueue,
     )

@@ -21,7 +21,7 @@ from webhook.kube.api.client import Api, ApiError, Unreachable
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
-from webhook.kube.ledger.owners import Owner, nobody
+from webhook.kube.ledger.owners import Owners, no_owners
 from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keeps_none
 from webhook.kube.ledger.view import Again, BookView, lives
 
@@ -31,12 +31,12 @@ UNDO_SECONDS = 2.0
 
 class KubeLedger:
     """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after.
-    `seconds`: for how long a reservation is tried. `owner` is asked before a hold that expired is deleted."""
+    `seconds`: for how long a reservation is tried. `owners` are asked before an expired hold is deleted."""
 
-    def __init__(self, api: Api, seconds: float = COMMIT_SECONDS, owner: Owner = nobody) -> None:
-        self._api = api
+    def __init__(self, api: Api, seconds: float = COMMIT_SECONDS, owners: Owners = no_owners) -> None:
+        self._owners = owners
         self._view = BookView(api)
-        self._proposals = Proposals(self._view, seconds, owner)
+        self._proposals = Proposals(self._view, seconds, owners)
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -170,9 +170,10 @@ class KubeLedger:
         swept: list[Reservation] = []
         async with _reachable():
             self._view.check()
+            owner = self._owners()
             for entry in self._view.expired(now):
                 with suppress(Again):
-                    if await self._proposals.end(entry, now) and not documents.is_next(entry.name):
+                    if await self._proposals.end(entry, now, owner) and not documents.is_next(entry.name):
                         assert entry.reservation is not None, "what expires is a reservation"
                         swept.append(entry.reservation)
         return tuple(swept)

@@ -6,17 +6,22 @@ been away, the replica that answered killed, and the leader's Lease not yet take
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import served_path
-from webhook.workloads import KINDS
-from webhook.workloads.annotation_keys import RESERVATION, kind_of, namespace_of
+from webhook.workloads import KINDS, WorkloadKind
+from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.stored import reservation_ids
 
 Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]
 """Gives the UID of the stored object that a hold is for, "" where there is none."""
+
+
+Owners: TypeAlias = Callable[[], Owner]
+"""Begins a round of looking for owners: for the holds that end at one moment."""
 
 
 async def nobody(held: Reservation) -> str:
@@ -24,32 +29,66 @@ async def nobody(held: Reservation) -> str:
     return ""
 
 
-async def owner_of(api: Api, held: Reservation) -> str:
-    """The UID of the workload that names the reservation, or else of a pod that does; "" for none.
+def no_owners() -> Owner:
+    """Nothing is looked for."""
+    return nobody
 
-    A list of the one name, for which the right to list that watches need is enough. Raises `ApiError`.
+
+class StoredOwners:
+    """The owners of holds, as the API server has them, for one round: no list is read twice.
+
+    After an outage, or forged calls, hundreds of holds of one namespace end together, and each asks for that
+    namespace's pods. A round is over within seconds, and an object that is stored meanwhile reserves its
+    place again in its own validating call.
     """
-    if not kind_of(held.gang):  # written by a hand: no object has such a name
-        return ""
-    namespace, name = namespace_of(held.gang), held.gang.split("/")[2]
-    rows = [row for (_, kind), row in KINDS.items() if kind == kind_of(held.gang) and kind != "Pod"]
-    for row in rows:
-        path = await served_path(api, row.group, row.resource)
-        if path:
-            query = {"fieldSelector": f"metadata.name={name}"}
-            if owner := await _owner_among(api, _inside(path, namespace), held.id, **query):
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._paths: dict[str, str] = {}
+        self._uids: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    async def __call__(self, held: Reservation) -> str:
+        """The UID of the workload that names the reservation, or else of a pod that does; "" for none.
+
+        A list of the one name, or for a gang that objects join of its namespace, for which the right to list
+        that watches need is enough. Raises `ApiError`.
+        """
+        if not kind_of(held.gang):  # written by a hand: no object has such a name
+            return ""
+        namespace, name = namespace_of(held.gang), held.gang.split("/")[2]
+        joined = kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod"  # by objects of any kind
+        selector = "" if joined else f"metadata.name={name}"
+        rows = [
+            row
+            for row in KINDS.values()
+            if row.name != "Pod" and (row.holds if joined else row.name == kind_of(held.gang))
+        ]
+        for row in rows:
+            path = await self._path(row)
+            if path and (owner := (await self._owner_uids(_inside(path, namespace), selector)).get(held.id)):
                 return owner
-    return await _owner_among(api, _inside("/api/v1/pods", namespace), held.id)
+        return (await self._owner_uids(_inside("/api/v1/pods", namespace))).get(held.id, "")
+
+    async def _path(self, row: WorkloadKind) -> str:
+        key = f"{row.group}/{row.resource}"
+        if key not in self._paths:
+            self._paths[key] = await served_path(self._api, row.group, row.resource)
+        return self._paths[key]
+
+    async def _owner_uids(self, path: str, selector: str = "") -> Mapping[str, str]:
+        """The UIDs of the objects at a path by the reservations that they name; of several the first."""
+        key = path, selector
+        if key not in self._uids:
+            query = {"fieldSelector": selector} if selector else {}
+            listed, _ = await self._api.list(path, _reservations, **query)
+            self._uids[key] = {name: uid for uid, names in reversed(listed) for name in names}
+        return self._uids[key]
 
 
-async def _owner_among(api: Api, path: str, reservation: str, **query: str) -> str:
-    def uid(item: Json) -> str:
-        metadata = item["metadata"]
-        names = str((metadata.get("annotations") or {}).get(RESERVATION, "")).split(",")
-        return str(metadata["uid"]) if reservation in names else ""
-
-    uids, _ = await api.list(path, uid, **query)
-    return next(filter(None, uids), "")
+def _reservations(item: Json) -> tuple[str, tuple[str, ...]]:
+    """The object's UID, and the reservations that it names."""
+    metadata = item["metadata"]
+    return str(metadata["uid"]), reservation_ids(metadata.get("annotations") or {})
 
 
 def _inside(path: str, namespace: str) -> str:

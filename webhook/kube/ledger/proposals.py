@@ -20,7 +20,7 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.api.client import ApiError, Json, Unreachable
 from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
-from webhook.kube.ledger.owners import Owner
+from webhook.kube.ledger.owners import Owner, Owners
 from webhook.kube.ledger.view import Again, BookView
 
 log = logging.getLogger("bayplan")
@@ -81,10 +81,10 @@ class _Place:
 class Proposals:
     """Takes places, for any number of calls at once."""
 
-    def __init__(self, view: BookView, seconds: float, owner: Owner) -> None:
+    def __init__(self, view: BookView, seconds: float, owners: Owners) -> None:
         self._view = view
         self._seconds = seconds
-        self._owner = owner
+        self._owners = owners
         self._open: dict[_Call, None] = {}
         """Calls that are about to take something, or to withdraw it, the oldest first. What they are in the
         way of waits for their end: with many calls for one rack, one of each replica is written."""
@@ -130,22 +130,22 @@ class Proposals:
             return False
         return True
 
-    async def end(self, entry: Entry, now: float) -> bool:
+    async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
         """Delete a hold that expired, or claim it for the object that is stored after all; where the object
         cannot be read, prolong it. Whether it was deleted. Raises `Again` where it changed meanwhile. One end
         serves all who wait for it."""
         ending = self._ending.get(entry.name)
         if ending is None:
-            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now))
+            ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
             ending.add_done_callback(lambda _: self._ending.pop(entry.name))
         return await asyncio.shield(ending)
 
-    async def _end(self, entry: Entry, now: float) -> bool:
+    async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
         kept: Json | None = documents.prolonged(entry, now + UNREAD_SECONDS)
         try:
-            owner = "" if documents.is_next(entry.name) else await self._owner(entry.reservation)
-            kept = documents.claimed(entry, owner) if owner else None
+            uid = "" if documents.is_next(entry.name) else await owner(entry.reservation)
+            kept = documents.claimed(entry, uid) if uid else None
         except Unreachable:
             raise
         except ApiError as error:
@@ -158,9 +158,10 @@ class Proposals:
 
     async def _attempt(self, call: _Call) -> Taken:
         self._view.check()
+        owner = self._owners()
         for entry in self._view.expired(call.now):
             if any(_meets(entry, wish.reservation) for wish in call.wishes):
-                await self.end(entry, call.now)
+                await self.end(entry, call.now, owner)
         places = await self._judged(call)
         call.wanted = tuple(place.reservation for place in places if place.entry is None)
         self._open[call] = None

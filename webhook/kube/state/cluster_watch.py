@@ -26,7 +26,6 @@ from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from webhook.admission.environment import Environment, pod_groups
-from webhook.functions.device_selectors import read_cluster
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
@@ -34,6 +33,8 @@ from webhook.kube.api.watches import Watches
 from webhook.kube.state.live_snapshot import LiveSnapshot
 from webhook.kube.state.scheduler_watch import SchedulerWatch
 from webhook.placement.hold import is_used
+from webhook.policy.engine.device_selectors import read_cluster
+from webhook.workloads.pod_groups import PodGroups
 
 log = logging.getLogger("bayplan")
 
@@ -111,7 +112,8 @@ class ClusterWatch(Watches):
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
-        self._gangs = [Store(partial(_typed, gang), gang.kind, self._quiet, self._lock) for gang in GANGS]
+        self._gangs = [Store(partial(_typed, gang), gang.kind, self._regrouped, self._lock) for gang in GANGS]
+        self._groups: PodGroups = {}
         self._extras = [Store(_checked(extra), extra.kind, self._redescribed, self._lock) for extra in EXTRAS]
         self._schedulers = SchedulerWatch()
         self._static = read_cluster(()).base
@@ -161,8 +163,13 @@ class ClusterWatch(Watches):
     def environment(self) -> Environment:
         """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
         with self._lock:
-            groups = pod_groups(item for store in self._gangs for item in store.items.values())
-            return Environment(dict(self._spaces.items), podgroups=groups)
+            return Environment(dict(self._spaces.items), podgroups=self._groups)
+
+    def pod_groups(self) -> PodGroups:
+        """The PodGroup and Workload objects that say of which gang pods are; the same mapping until one of
+        them changes. Safe in any thread."""
+        with self._lock:
+            return self._groups
 
     def knows_namespace(self, name: str) -> bool:
         """Whether the Namespace has been seen; "" is of what lies in none. Safe in any thread."""
@@ -216,8 +223,10 @@ class ClusterWatch(Watches):
         self._picture.redescribe()
         self.news.set()
 
-    def _quiet(self, _: str) -> None:
-        """Nothing of the picture changed."""
+    def _regrouped(self, _: str) -> None:
+        """Nothing of the picture changed, but stored workloads may be of other gangs than before."""
+        self._groups = pod_groups(item for store in self._gangs for item in store.items.values())
+        self.news.set()
 
 
 def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
@@ -245,7 +254,10 @@ _FLEETING = ("resourceVersion", "managedFields", "generation")
 
 
 def _typed(extra: Extra, item: Json, _: Where) -> Json:
-    return {**item, "apiVersion": _version(extra), "kind": extra.kind}
+    """What is stated; what a scheduler says of a group changes often, and of no gang."""
+    metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
+    stated = {key: value for key, value in item.items() if key != "status"}
+    return {**stated, "metadata": metadata, "apiVersion": _version(extra), "kind": extra.kind}
 
 
 def _namespace(item: Json, _: Where) -> Json:

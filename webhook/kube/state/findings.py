@@ -8,6 +8,7 @@ from typing import Literal
 from planner.cluster.snapshot import Snapshot
 from planner.model.schedulers import KAI
 from planner.model.topology import HOSTNAME
+from planner.model.words import counted
 
 Grade = Literal["ok", "warn", "fail"]
 
@@ -58,8 +59,18 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
     ]
     if not gpus:
         mend = "install the device plug-in, or wait for it"
-        return [CheckFinding("GPU nodes", "warn", f"none of {len(snapshot.nodes)} nodes offers GPUs", mend)]
-    results = [CheckFinding("GPU nodes", "ok", f"{len(gpus)} of {len(snapshot.nodes)} nodes offer GPUs")]
+        return [
+            CheckFinding(
+                "GPU nodes", "warn", f"of {counted(len(snapshot.nodes), 'node')} none offers GPUs", mend
+            )
+        ]
+    results = [
+        CheckFinding(
+            "GPU nodes",
+            "ok",
+            f"of {counted(len(snapshot.nodes), 'node')} {counted(len(gpus), 'offers', 'offer')} GPUs",
+        )
+    ]
     trees = snapshot.base.trees.values()
     outside = [node.name for node in gpus if not any(node.name in tree.index for tree in trees)]
     if outside:
@@ -76,9 +87,12 @@ def _labels(snapshot: Snapshot) -> list[CheckFinding]:
             mend = "create a Topology, and label the nodes with where they stand"
             results.append(CheckFinding(subject, "warn", text, mend))
         elif bare:
-            text = f"{len(bare)} of {len(members)} GPU nodes lack a level's label, as {bare[0]} does"
+            lack = f"{counted(len(bare), 'lacks', 'lack')} a level's label, as {bare[0]} does"
+            text = f"of {counted(len(members), 'GPU node')} {lack}"
             results.append(CheckFinding(subject, "warn", text, f"label them with {', '.join(levels)}"))
         else:
-            text = f"{len(members)} GPU nodes in {len(levels)} levels ({topology.source})"
+            text = (
+                f"{counted(len(members), 'GPU node')} in {counted(len(levels), 'level')} ({topology.source})"
+            )
             results.append(CheckFinding(subject, "ok", text))
     return results

@@ -1,27 +1,25 @@
-"""Gangs as the controller sees them: from stored workloads and pods to who waits, runs, is done. Pure.
-
-A pod belongs to the gang of the topmost workload above it that is a gang (a JobSet's pod through its Job), or
-to one that it names itself, or is one by itself.
-"""
+"""Workloads and pods as they are stored: what the controller keeps of each, with their gangs. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
-from webhook.placement.queue import foreign_gates
+from webhook.placement.gang_members import GangMember
+from webhook.placement.gang_seat import stamped_seats
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
 from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
-from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, RESERVATION
-from webhook.workloads.pod_groups import KAI_GROUP
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
+from webhook.workloads.fields import Field
+from webhook.workloads.pod_groups import KAI_GROUP, PodGroups, groups_named
+from webhook.workloads.stored import controller_of, reservation_ids, seconds
 from webhook.workloads.templates import value_at
 
 Json = Mapping[str, Any]
@@ -42,6 +40,9 @@ NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
 """Rows of the kinds that may be a gang themselves, and are told where it is."""
 
 
+NO_GROUPS: PodGroups = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Ref:
     """An object, as an event or a patch points at it. `uid` is the object's own."""
@@ -56,6 +57,14 @@ class Ref:
     def key(self) -> str:
         """NAMESPACE/KIND/NAME."""
         return f"{self.namespace}/{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSource:
+    """A stored object that names PodGroups, for it means something else when they are known."""
+
+    document: Json
+    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ class Work:
     """Whether it is in a queue of Kueue's, which gates its pods instead of suspending it."""
     size_left: int = 0
     """How many pods KAI shall start together from now on, 0 to leave what it was told."""
+    member: GangMember | None = None
+    """Its share in a gang of several objects; None for gangs of its own."""
+    source: GroupSource | None = None
+    """The object, where it names a PodGroup: to be read again when that comes or changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,60 +120,39 @@ class Unbound:
     pod_group: str = ""
     held_back: bool = False
     """It waits at a gate that others open."""
+    member: GangMember | None = None
+    """Its share in a gang of several objects, where no other object brings it; None for a gang of its own."""
+    source: GroupSource | None = None
+    """As of `Work`."""
+    brought_by: str = ""
+    """The UID of the member of a gang of several objects that it comes from, be it itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gang:
-    """One gang with all that waits of it. `ref` is what events are told about."""
-
-    group: PodGroup
-    ref: Ref
-    created: float
-    queued: bool
-    finished: bool = False
-    failed: bool = False
-    whole: bool = True
-    """Whether `ref` is the workload itself (annotated when the gang is let in), and not one of its pods."""
-    notes: tuple[PlacementAnnotation, ...] = ()
-    """What former plans wrote into the templates."""
-    ids: tuple[str, ...] = ()
-    """The reservations that the workload names."""
-    pods: tuple[Unbound, ...] = field(default=())
-    held_back: bool = False
-    """Whether its pods, or before there are any its templates, have gates that others open, or Kueue has
-    still to admit it."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is in Bayplan's queue: one that others hold back keeps nobody waiting."""
-        return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
-
-    @property
-    def name(self) -> str:
-        """The gang's name, which its reservation carries."""
-        return self.group.name
-
-
-def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | None:
+def work_from(
+    item: Json, where: Where, api_version: str, kind: str, groups: PodGroups = NO_GROUPS
+) -> Work | None:
     """A stored workload. Raises `InputError`; None for one that asks for no plan, and does not refuse one.
 
     One whose template calls its pods a gang is kept too: it may have been a gang once, and be none any more.
+    And so is one that names a PodGroup, for which its other members may ask.
     """
     document = {**item, "apiVersion": api_version, "kind": kind}
-    workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where)
+    workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where, podgroups=groups)
+    source = _source(document, workload)
     annotations = item["metadata"].get("annotations") or {}
     ref = _ref(item, api_version, kind)
     note = placement_annotation(annotations)
     own = as_noted(workload.gangs, note.stated) if workload.holds and wants_plan(workload) else ()
-    if not own and not workload.owner and not workload.skip and not _calls_pods_a_gang(item, workload):
+    is_noted = own or workload.owner or workload.skip or source is not None
+    if not is_noted and not _calls_pods_a_gang(item, workload):
         return None
     return Work(
         ref,
         seconds(item["metadata"].get("creationTimestamp", "")),
-        _owner(item),
+        str(controller_of(item).get("uid", "")),
         own,
         note.in_queue,
-        ids_in(annotations),
+        reservation_ids(annotations),
         finished(item),
         _notes(item, workload),
         bool(item["metadata"].get("deletionTimestamp")),
@@ -169,16 +161,18 @@ def work_from(item: Json, where: Where, api_version: str, kind: str) -> Work | N
         workload.owner,
         bool(workload.kueue) and not workload.suspends,
         gang_size_left(item, kind),
+        _member(workload, document, waits=note.in_queue) if workload.holds and not workload.skip else None,
+        source,
     )
 
 
-def unbound_from(item: Json, where: Where) -> Unbound | None:
+def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unbound | None:
     """A stored pod without a node, None for one that is being deleted. Raises `InputError`."""
     if item["metadata"].get("deletionTimestamp"):
         return None
     document = {**item, "apiVersion": "v1", "kind": "Pod"}
     metadata, spec = item["metadata"], item["spec"]
-    workload = read(document, namespace=metadata.get("namespace", ""), where=where)
+    workload = read(document, namespace=metadata.get("namespace", ""), where=where, podgroups=groups)
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
@@ -190,9 +184,9 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
     return Unbound(
         _ref(item, "v1", "Pod"),
         seconds(metadata.get("creationTimestamp", "")),
-        _owner(item),
+        str(controller_of(item).get("uid", "")),
         QUEUED_GATE in gates,
-        ids_in(annotations),
+        reservation_ids(annotations),
         str(annotations.get(POD_SET, "")),
         replica,
         as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,
@@ -200,7 +194,63 @@ def unbound_from(item: Json, where: Where) -> Unbound | None:
         held_back=any(gate != QUEUED_GATE for gate in gates),
         verdict=_verdict(item),
         pod_group=str(annotations.get(KAI_GROUP, "")),
+        member=_member(workload, document, waits=QUEUED_GATE in gates) if alone else None,
+        source=_source(document, workload),
     )
+
+
+def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
+    """A workload or pod whose gangs hold by default what the settings say."""
+    member = entry.member
+    if member is not None:
+        workload = replace(member.workload, gangs=tuple(map(choose, member.workload.gangs)))
+        member = replace(member, workload=workload)
+    if isinstance(entry, Work):
+        return replace(entry, gangs=tuple(map(choose, entry.gangs)), member=member)
+    return replace(entry, group=choose(entry.group) if entry.group else None, member=member)
+
+
+def _source(document: Json, workload: Workload) -> GroupSource | None:
+    """The object, if it or what it makes names a PodGroup."""
+    groups = frozenset(
+        name
+        for template in workload.templates
+        for name in groups_named(
+            Field(value_at(document, template.metadata_path)), Field(value_at(document, template.spec_path))
+        )
+    )
+    if not groups:
+        return None
+    metadata = {key: value for key, value in document["metadata"].items() if key in _OF_ITS_GANG}
+    stated = {key: value for key, value in document.items() if key != "status"}
+    return GroupSource({**stated, "metadata": metadata}, groups)
+
+
+_OF_ITS_GANG = ("name", "namespace", "uid", "labels", "annotations", "ownerReferences")
+"""Of an object's metadata what says of which gang it is: no part that changes with its status."""
+
+
+def regrouped(entry: Entry, groups: PodGroups) -> Entry:
+    """A workload or pod that names PodGroups, with the gang that these make of it. Raises `InputError`."""
+    if entry.source is None:
+        return entry
+    document = entry.source.document
+    if isinstance(entry, Work):
+        work = work_from(document, Where(), entry.ref.api_version, entry.ref.kind, groups)
+        return replace(entry, gangs=work.gangs, member=work.member) if work is not None else entry
+    pod = unbound_from(document, Where(), groups)
+    return replace(entry, group=pod.group, member=pod.member) if pod is not None else entry
+
+
+def _member(workload: Workload, document: Json, *, waits: bool) -> GangMember | None:
+    if workload.share is None or not workload.gangs:
+        return None
+    metadata = document["metadata"]
+    ids = reservation_ids(metadata.get("annotations") or {})
+    return GangMember(metadata.get("uid", ""), workload, stamped_seats(workload, document), ids, waits)
+
+
+Entry = TypeVar("Entry", Work, Unbound)
 
 
 def _verdict(item: Json) -> str:
@@ -211,37 +261,6 @@ def _verdict(item: Json) -> str:
             scheduler = item["spec"].get("schedulerName") or DEFAULT_SCHEDULER
             return f"{scheduler} says: {' '.join(str(condition.get('message') or '').split())}"
     return ""
-
-
-def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
-    """Every gang by name, with its pods that are not bound."""
-    by_uid = {work.ref.uid: work for work in works}
-    result: dict[str, Gang] = {}
-    for work in by_uid.values():
-        for group in work.gangs:
-            result[group.name] = Gang(
-                group,
-                work.ref,
-                work.created,
-                work.queued,
-                work.finished,
-                work.failed,
-                notes=work.notes,
-                ids=() if work.leaving else work.ids,
-                held_back=work.kueue or bool(foreign_gates(group)),
-            )
-    members: dict[str, list[Unbound]] = {}
-    for pod in pods:
-        name = pod.replica if pod.replica in result else _gang_of(pod, by_uid)
-        if name:
-            members.setdefault(name, []).append(pod)
-    for name, fellows in members.items():
-        gang = result.get(name) or _of_pods(fellows)
-        gated = any(pod.gated for pod in fellows)
-        ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
-        held_back = any(pod.held_back for pod in fellows)
-        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated, held_back=held_back)
-    return result
 
 
 def finished(item: Json) -> bool:
@@ -265,47 +284,9 @@ def failed(item: Json) -> bool:
     return "Failed" in conditions or "FAILED" in (status.get("jobStatus"), str(status.get("phase")).upper())
 
 
-def ids_in(annotations: Json) -> tuple[str, ...]:
-    """The reservations that an object names."""
-    return tuple(name for name in str(annotations.get(RESERVATION, "")).split(",") if name)
-
-
-def seconds(time: str) -> float:
-    """RFC 3339 to seconds since the epoch; 0 for none."""
-    return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() if time else 0.0
-
-
-def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> str:
-    """The name of a pod's gang: its workload's, climbing owners; else its own, "" for none.
-
-    What its template calls its gang is none where all owners are known and none of them is a gang.
-    """
-    owner, steps = pod.owner, 0
-    while owner in works and steps < 8:
-        work = works[owner]
-        if work.gangs:
-            return work.gangs[0].name
-        owner, steps = work.owner, steps + 1
-    return pod.group.name if pod.group is not None and not (pod.replica and owner) else ""
-
-
-def _of_pods(fellows: list[Unbound]) -> Gang:
-    """A gang that has no object but its pods; the oldest speaks for it."""
-    first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
-    assert first.group is not None, "only pods with a group of their own come here"
-    notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
-    return Gang(first.group, first.ref, first.created, False, whole=False, notes=notes)
-
-
 def _ref(item: Json, api_version: str, kind: str) -> Ref:
     metadata = item["metadata"]
     return Ref(api_version, kind, metadata.get("namespace", ""), metadata["name"], metadata.get("uid", ""))
-
-
-def _owner(item: Json) -> str:
-    """The UID of the controller, "" for none."""
-    owners = item["metadata"].get("ownerReferences") or []
-    return str(next((owner.get("uid", "") for owner in owners if owner.get("controller")), ""))
 
 
 def _calls_pods_a_gang(item: Json, workload: Workload) -> bool:

@@ -31,7 +31,7 @@ MANY_NEW = 4
 class LiveSnapshot:
     """`nodes` and `pods` are what is there now, by key; `described` reads topologies, hardware and limits.
 
-    What changed is told by key; `now` takes it in.
+    What changed is told by key; `snapshot` takes it in.
     """
 
     def __init__(

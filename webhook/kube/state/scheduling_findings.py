@@ -17,6 +17,7 @@ from planner.model.labels import RESERVED_TAINT
 from planner.model.scheduler_facts import FACTS_OF
 from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
 from webhook.kube.state.findings import CheckFinding
+from webhook.policy.engine.packs import AUTO, SYSTEM_OF, fitting
 
 Json = Mapping[str, Any]
 
@@ -47,6 +48,7 @@ class SchedulingObjects:
     local_queues: Sequence[Json] = ()
     queued_jobs: Sequence[Json] = ()
     kueue_config: str = ""
+    kai_queues: Sequence[Json] = ()
 
 
 def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> list[CheckFinding]:
@@ -56,10 +58,29 @@ def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> lis
     findings = [_runs(name, seen.shown[name], running.get(name)) for name in shown]
     if KAI in seen.shown:
         findings += _kai(seen, running.get(KAI, ("", ""))[1])
+        findings += [_warn(*row) for row in _queues_of_kai(objects.kai_queues)]
     if KUEUE in seen.shown:
         findings += [_warn(*row) for row in _kueue(objects)]
     findings += [_warn(*row) for row in _queued_twice(seen, objects)]
     return findings
+
+
+def pack_finding(seen: SchedulersSeen, pack: str) -> CheckFinding:
+    """Whether the policy pack that is chosen fits what the cluster shows, and which would."""
+    subject, fits, system = "policy pack", fitting(seen.shown), SYSTEM_OF.get(pack, "")
+    systems = sorted(set(seen.shown) & set(SYSTEM_OF.values()))
+    shown_words = ", ".join(systems) or "none of KAI, Kueue and Run:ai"
+    if pack == AUTO:
+        choice = f"pack: {fits} says so outright" if fits != AUTO else "pack: kai, kueue or runai chooses"
+        message = f"auto: policies write for what the cluster shows, {shown_words}; {choice}"
+        return CheckFinding(subject, "ok", message)
+    if system and system not in seen.shown:
+        message = f"{pack}, but nothing in the cluster shows {system}; there is {shown_words}"
+        return CheckFinding(subject, "warn", message, f"pack: {fits} in the ConfigMap bayplan-parameters")
+    if pack == "plain" and fits != "plain":
+        message = f"plain: policies write for no scheduling system, and there is {shown_words}"
+        return CheckFinding(subject, "warn", message, f"pack: {fits}, unless that is meant")
+    return CheckFinding(subject, "ok", f"{pack} fits: there is {shown_words}")
 
 
 def _warn(message: str, mend: str) -> CheckFinding:
@@ -106,6 +127,19 @@ def _kai(seen: SchedulersSeen, version: str) -> Iterator[CheckFinding]:
     if not seen.topologies.get(KAI):
         text = "KAI has no Topology: levels are kept by the plan and the pods' affinity alone"
         yield _warn(text, "create a kai.scheduler/v1alpha1 Topology; `bayplan topology propose` prints it")
+
+
+def _queues_of_kai(queues: Sequence[Json]) -> Iterator[tuple[str, str]]:
+    """KAI leaves out a Queue whose parent is not there, and all below it, which its log alone says
+    (KAI-Scheduler d5bc503a, pkg/scheduler/cache/cluster_info/queue.go)."""
+    if not queues:
+        text = "KAI has no Queue, and starts no pod without one"
+        yield text, "create a scheduling.run.ai/v2 Queue and its parent; `bayplan generate kai` prints them"
+    for queue in queues:
+        parent = str(_spec(queue).get("parentQueue") or "")
+        if parent and parent not in _names(queues):
+            text = f"KAI's Queue {_name(queue)} is below the Queue {parent}, which is not there"
+            yield f"{text}: KAI leaves it out", f"create {parent}"
 
 
 def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:

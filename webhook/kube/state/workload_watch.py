@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from planner.model.errors import Where
+from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
 from webhook.admission.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
-from webhook.kube.state.gangs import WATCHED, Unbound, Work, gangs_of, unbound_from, work_from
+from webhook.kube.state.gangs import (
+    WATCHED,
+    Entry,
+    Unbound,
+    Work,
+    as_chosen,
+    regrouped,
+    unbound_from,
+    work_from,
+)
+from webhook.kube.state.gathering import gangs_of
 from webhook.placement.fair_order import WaitingGang
 from webhook.workloads import WorkloadKind
 from webhook.workloads.annotation_keys import POD_GANGS
+from webhook.workloads.pod_groups import PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
 """Pods that no scheduler has bound yet."""
@@ -32,11 +42,18 @@ MAX_OWNERS = 8
 """Owners above each other that are looked at; more would be a ring that somebody wrote by hand."""
 
 
-class QueueWatch(Watches):
-    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed."""
+MOST_READ = 4096
+"""Objects of PodGroups that are remembered as they were read."""
 
-    def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
+
+class QueueWatch(Watches):
+    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed. `groups`
+    gives the PodGroups that objects may name, the same mapping until one of them changes."""
+
+    def __init__(self, api: Api, stirred: Callable[[], None], groups: Callable[[], PodGroups] = dict) -> None:
         self._api = api
+        self._groups = groups
+        self._grouped = _Grouped({})
         self._stirred = stirred
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
@@ -64,15 +81,15 @@ class QueueWatch(Watches):
         """The workloads that are gangs, or stand between a gang and its pods."""
         with self._lock:
             works = tuple(work for store in self._works for work in store.items.values())
-        as_chosen = _as_chosen(self.in_force())
-        return tuple(replace(work, gangs=tuple(map(as_chosen, work.gangs))) for work in works)
+        grouped, choose = self._in_groups(), _chosen(self.in_force())
+        return tuple(as_chosen(grouped.of(work), choose) for work in works)
 
     def unbound(self) -> tuple[Unbound, ...]:
         """The pods that no scheduler has bound."""
         with self._lock:
             pods = tuple(self._pods.items.values())
-        as_chosen = _as_chosen(self.in_force())
-        return tuple(replace(pod, group=as_chosen(pod.group)) if pod.group else pod for pod in pods)
+        grouped, choose = self._in_groups(), _chosen(self.in_force())
+        return tuple(as_chosen(grouped.of(pod), choose) for pod in pods)
 
     def rechosen(self) -> None:
         """The settings have changed."""
@@ -80,6 +97,7 @@ class QueueWatch(Watches):
 
     def queue(self) -> tuple[WaitingGang, ...]:
         """Who waits, in no order; whether one holds a place by now the book knows. Safe in any thread."""
+        self._in_groups()
         changes, (change, queue) = self._changes, self._last_queue
         if change != changes:
             queue = tuple(
@@ -124,13 +142,15 @@ class QueueWatch(Watches):
 
     def stands(self, gang: str, uid: str) -> bool:
         """Whether an object with this UID that may be the gang's is stored and is not being deleted: one of
-        the kind and namespace in the gang's name, for gangs of pods a pod. Safe in any thread."""
+        the kind and namespace in the gang's name, for gangs that pods and other objects join any of them.
+        Safe in any thread."""
         namespace, kind, name = gang.split("/")[:3] if gang.count("/") > 1 else (gang, "", "")
         with self._lock:
             if kind in POD_GANGS:
                 pods = self._pods.items.values()
-                return any(pod.ref.uid == uid and pod.ref.namespace == namespace for pod in pods)
-            stores = self._by_kind.get(kind, [])
+                if any(pod.ref.uid == uid and pod.ref.namespace == namespace for pod in pods):
+                    return True
+            stores = self._works if kind in POD_GANGS else self._by_kind.get(kind, [])
             by_name = (store.items.get(f"{namespace}/{name}") for store in stores)
             # What was made by generateName was planned under another name than it is stored by.
             works = chain(filter(None, by_name), (work for store in stores for work in store.items.values()))
@@ -153,7 +173,43 @@ class QueueWatch(Watches):
         self._changes += 1
         self._stirred()
 
+    def _in_groups(self) -> _Grouped:
+        """What is stored, read with the PodGroups as they are now."""
+        groups = self._groups()
+        if groups is not self._grouped.groups:
+            self._grouped = _Grouped(groups)
+            self._changes += 1
+        return self._grouped
 
-def _as_chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
+
+class _Grouped:
+    """Stored objects that name a PodGroup, read once more with these."""
+
+    def __init__(self, groups: PodGroups) -> None:
+        self.groups = groups
+        self._joinable = joinable(groups)
+        self._read: dict[int, tuple[Work | Unbound, Work | Unbound]] = {}
+
+    def of(self, entry: Entry) -> Entry:
+        """A workload or pod, of the gang that its PodGroup makes."""
+        names = entry.source.names if entry.source is not None else ()
+        if not any((entry.ref.namespace, name) in self._joinable for name in names):
+            return entry
+        stored, read = self._read.get(id(entry), (None, None))
+        if stored is not entry or read is None:
+            read = self._read_again(entry)
+            if len(self._read) >= MOST_READ:
+                self._read.clear()
+            self._read[id(entry)] = entry, read
+        return read  # type: ignore[return-value]
+
+    def _read_again(self, entry: Entry) -> Entry:
+        try:
+            return regrouped(entry, self._joinable)
+        except InputError:  # admission has told so, and left it as it is without its group
+            return entry
+
+
+def _chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
     """A gang with what it holds by the settings of its namespace, where it does not say."""
     return lambda group: settings(group.name.partition("/")[0]).reserve.of(group)

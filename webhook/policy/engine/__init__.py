@@ -3,10 +3,13 @@
 - `model`: a policy once it is read; `match`, `selectors`: which requests it is for
 - `inputs`: what the engine asks of its caller
 - `policy_pass`: which policy runs where, at what cost; `targets`: the object or its pod templates
-- `parameters`: the texts of the parameters; `conditions`: match conditions that policies share
+- `exemptions`: whose objects a policy leaves alone, and until when
+- `parameters`: the texts of the parameters; `packs`: those of one scheduling system
+- `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read
 - `mutate`: the mutating policies; `apply_merge`, `defaults`, `schema_check`: how a mutation is applied
-- `validate`: the validating policies
+- `validate`: the validating policies; `sentences`: several messages as one
+- `device_selectors`: the CEL expressions that choose devices in claims, for the planner
 
 Begin with `mutate.run_mutating`.
 """

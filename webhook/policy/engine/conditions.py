@@ -20,22 +20,21 @@ class KnownConditions:
     """What conditions came to in one pass. An entry serves while its inputs are the very same objects."""
 
     values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
+    """By meaning and the identity of the inputs, which are kept so that each identity stays theirs."""
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """The value of a condition. Raises CelError, each time for the policy whose condition it is."""
         reads = condition.reads
         target = activation.target
-        key = (
-            *condition.meaning,
-            target.path if reads.target else None,
-            target.pod_set if reads.pod_set else None,
-        )
-        inputs = (
-            activation.obj if reads.target else None,
-            activation.whole if reads.bayplan else None,
-            activation.params if reads.params else None,
-        )
+        obj = activation.obj if reads.target else None
+        whole = activation.whole if reads.bayplan else None
+        params = activation.params if reads.params else None
+        # Templates that are alike are shown as one object; of an update each is shown with its own past.
+        shown = target.old if reads.target else None
+        pod_set = target.pod_set if reads.pod_set else None
+        key = *condition.meaning, id(obj), id(whole), id(params), id(shown), pod_set
         remembered = self.values.get(key)
-        if remembered is None or any(a is not b for a, b in zip(remembered[0], inputs, strict=True)):
-            remembered = self.values[key] = inputs, activation.evaluate(condition, budget)
+        if remembered is None:
+            value = activation.evaluate(condition, budget)
+            remembered = self.values[key] = (obj, whole, params, shown), value
         return remembered[1]

@@ -6,6 +6,7 @@ it with its `Evaluation`; `BareInputs` serves a request that concerns no gang.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -57,6 +58,10 @@ class PolicyInputs(Protocol):
     def authorizer(self) -> Any:
         """The CEL variable `authorizer`."""
 
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch, by which exemptions end; infinite where there is no clock."""
+
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """The known ones of `gang`, `plan` and `cluster`, for the object as it is now.
 
@@ -85,6 +90,7 @@ class BareInputs:
     params: Params | None = None
     authorizer: Any = field(default_factory=Authorizer)
     variable_names: frozenset[str] = frozenset()
+    now: float = math.inf
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
         """None."""

@@ -5,14 +5,16 @@ One document to a Policy or a Binding, field by field of the schema (facts: admi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 from webhook.cel import CostBudget, Program
 from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
 from webhook.policy.engine.parameters import NO_RULES, ParameterRules
-from webhook.policy.engine.selectors import LabelSelector
+from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
 
 Action = Literal["Deny", "Warn", "Audit"]
 
@@ -21,8 +23,9 @@ BAYPLAN_VARIABLES = frozenset({"gang", "plan", "cluster"})
 """Variables of bayplan.dev policies, beyond upstream's; what each holds: `webhook.variables`."""
 
 
-OF_POD_SET = ("gang.podSet", "plan.nodes", "plan.ranks", "plan.gangs", "plan.requirements")
-"""What differs between the PodSets of one object; all else of `gang` and `plan` is the object's."""
+OF_POD_SET = ("gang.podSet.", "plan.nodes.", "plan.ranks.", "plan.gangs.", "plan.requirements.")
+"""What differs between the PodSets of one object, each with the dot that ends its name: `gang.podSets` is the
+object's, as all else of `gang` and `plan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Reads:
             not roots.isdisjoint(("object", "oldObject", "request", "variables")),
             not roots.isdisjoint(BAYPLAN_VARIABLES),
             not program.wholes.isdisjoint(("gang", "plan", "variables"))
-            or any(path.startswith(OF_POD_SET) for path in program.reads),
+            or any(f"{path}.".startswith(OF_POD_SET) for path in program.reads),
             "params" in roots,
         )
 
@@ -179,19 +182,60 @@ class ValidatingPolicy(Policy):
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyException:
+    """Whose objects some policies leave alone, until when (seconds since the epoch; `ended` as it was
+    written) and why. Names are patterns: `*` is any text, `?` any character; () is everybody."""
+
+    name: str
+    file: str
+    reason: str
+    until: float
+    ended: str
+    policies: tuple[str, ...]
+    namespaces: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    selector: LabelSelector = EVERYTHING
+    namespace_selector: LabelSelector = EVERYTHING
+    conditions: tuple[NamedExpression, ...] = ()
+
+    def covers(self, policy: str) -> bool:
+        """Whether it is from the policy of this name."""
+        return like(policy, self.policies)
+
+    def is_over(self, now: float) -> bool:
+        """Whether it has ended."""
+        return now >= self.until
+
+
+def like(text: str, patterns: Iterable[str]) -> bool:
+    """Whether a text is like one of some patterns."""
+    return any(_pattern(pattern).fullmatch(text) is not None for pattern in patterns)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(re.escape(text).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
 class PolicySet:
     """All policies that answer a request, in the order in which they run.
 
     `mutating`: those that do not read `plan` first, then those that do, each part by name; a plan is thus
     made of what the former left. `params`: the objects that lay beside the policies, `rules`: what the schema
-    beside them says of Bayplan's own. `warnings`: expressions that will fail when they are run, each with its
-    place. `revision`: Git commit or content hash of the files, "" where it was not given.
+    beside them says of Bayplan's own. `exemptions`: by name. `warnings`: expressions that will fail when they
+    are run, each with its place. `revision`: Git commit or content hash of the files, "" where it was not
+    given.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()
     validating: tuple[ValidatingPolicy, ...] = ()
     params: tuple[Mapping[str, Any], ...] = ()
     rules: ParameterRules = NO_RULES
+    exemptions: tuple[PolicyException, ...] = ()
     warnings: tuple[str, ...] = ()
     revision: str = ""
     files: tuple[str, ...] = field(default=(), compare=False)

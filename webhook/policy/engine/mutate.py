@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from planner.model.words import listed
 from webhook.cel import CelError, to_json
 from webhook.cel.values import schema as schemas
 from webhook.cel.values.values import JSONPatch, ObjectValue
@@ -15,6 +16,7 @@ from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.apply_merge import MergeError, merge
 from webhook.policy.engine.defaults import carry
+from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.model import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
@@ -23,6 +25,10 @@ from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
 Object = Mapping[str, Any]
+
+
+MOST_TOLD = 4
+"""Fields that are named of what an exempt policy would have changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Mutated:
     errors: tuple[Failure, ...] = ()
     warnings: tuple[Failure, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    exempted: tuple[Exempted, ...] = ()
     cost: int = 0
 
 
@@ -136,11 +143,28 @@ class MutatingPass:
             errors=tuple(row for row in failures if row.fatal),
             warnings=tuple(row for row in failures if not row.fatal),
             skipped=self.skipped,
+            exempted=self.policy_pass.exemptions.outcomes,
             cost=self.policy_pass.budget.used,
         )
 
     def _run(self, policy: MutatingPolicy) -> None:
-        """One policy: each of its bindings, on each of its targets, with each of its parameter objects."""
+        """One policy, whose work is taken back where the object is exempt from it."""
+        obj, effects, failures = self.obj, len(self.effects), len(self.failures)
+        self._apply(policy)
+        if len(self.effects) == effects and len(self.failures) == failures:
+            return
+
+        def outcome() -> str:
+            failed = [f"would have failed: {row.message}" for row in self.failures[failures:]]
+            paths = dict.fromkeys(str(step["path"]) for row in self.effects[effects:] for step in row.patch)
+            return failed[0] if failed else f"would have changed {listed([*paths], MOST_TOLD)}"
+
+        if self.policy_pass.exemptions.take_back(policy.name, outcome):
+            self.obj = obj
+            del self.effects[effects:], self.failures[failures:]
+
+    def _apply(self, policy: MutatingPolicy) -> None:
+        """Each of the policy's bindings, on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
             outcomes: dict[tuple[object, ...], Object | None] = {}

@@ -17,6 +17,7 @@ from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
+from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
 from webhook.policy.engine.match import MatchResources
 from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
@@ -69,6 +70,7 @@ class ObjectCache:
     templates: tuple[Target, ...] = ()
     defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     forms: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
+    alike: dict[tuple[bytes, bool], dict[str, Any]] = field(default_factory=dict)
     variables_of: Any = None
     variables: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -82,6 +84,7 @@ class PolicyPass:
     inputs: PolicyInputs
     budget: CostBudget
     conditions_budget: CostBudget
+    exemptions: Exemptions
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
     meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
@@ -92,7 +95,8 @@ class PolicyPass:
         """A pass with a fresh budget."""
         budget = inputs.new_budget()
         conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit, budget.poll)
-        return cls(policies, request, inputs, budget, conditions)
+        exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
+        return cls(policies, request, inputs, budget, conditions, exemptions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Where a policy runs on this object, if it matches it at all."""
@@ -163,12 +167,19 @@ class PolicyPass:
     def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
         """The target with the API server's defaults, as expressions see it; nobody may change it.
 
-        `template`: a template keeps limits without requests (`defaults.defaulted`).
+        `template`: a template keeps limits without requests (`defaults.defaulted`). Templates that are alike
+        are one object here, so that what was made of it is known by its identity.
         """
         key, shown = (target.path, template), target.obj or {}
         remembered = self.cache.defaulted.get(key)
         if remembered is None or remembered[0] is not shown:
-            remembered = self.cache.defaulted[key] = shown, defaulted(shown, template=template)
+            form = self._content(target)
+            alike = self.cache.alike.get((form, template)) if form is not None else None
+            if alike is None:
+                alike = defaulted(shown, template=template)
+                if form is not None:
+                    self.cache.alike[form, template] = alike
+            remembered = self.cache.defaulted[key] = shown, alike
         return remembered[1]
 
     def form(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
@@ -176,12 +187,17 @@ class PolicyPass:
 
         Gangs of many PodSets have few kinds of templates. None where nothing of this can be told.
         """
-        if not target.path or not policy.alike or target.old is not None or target.inlined is not None:
+        content = self._content(target) if policy.alike else None
+        return None if content is None else (id(run.binding), id(run.params), content)
+
+    def _content(self, target: Target) -> bytes | None:
+        """What is equal for templates that are alike; None for anything else."""
+        if not target.path or target.old is not None or target.inlined is not None:
             return None
         remembered = self.cache.forms.get(target.path)
         if remembered is None or remembered[0] is not target.raw:
             remembered = self.cache.forms[target.path] = target.raw, _form(target.raw)
-        return None if remembered[1] is None else (id(run.binding), id(run.params), remembered[1])
+        return remembered[1]
 
     def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
         cache = self.cache

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel import CelError
-from webhook.jsontools.sentences import joined
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.model import (
     REASON_CODES,
@@ -20,6 +20,7 @@ from webhook.policy.engine.model import (
 )
 from webhook.policy.engine.mutate import Skipped, able_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
+from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
@@ -73,6 +74,7 @@ class Findings:
     audit_annotations: Mapping[str, str] | None = None
     passed: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    exempted: tuple[Exempted, ...] = ()
     cost: int = 0
 
     @property
@@ -98,7 +100,7 @@ class Findings:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What kubectl shall show, one line each."""
-        return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored))))
+        return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored, *self.exempted))))
 
 
 def run_validating(
@@ -129,6 +131,7 @@ def run_validating(
         audit_annotations=dict(collected.annotations),
         passed=tuple(collected.passed()),
         skipped=skipped,
+        exempted=policy_pass.exemptions.outcomes,
         cost=policy_pass.budget.used,
     )
 
@@ -167,7 +170,24 @@ class _Collected:
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """One policy: each binding, each target, each parameter object."""
+        """One policy, whose findings are taken back where the object is exempt from it."""
+        findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
+        self._run(policy_pass, policy, obj)
+        if len(self.findings) == findings and len(self.failures) == failures:
+            return
+
+        def outcome() -> str:
+            messages = [row.message for row in self.findings[findings:]]
+            messages += [row.message for row in self.failures[failures:]]
+            denies = any("Deny" in row.actions for row in self.findings[findings:])
+            fatal = any(row.fatal for row in self.failures[failures:])
+            return f"would have {'refused' if denies or fatal else 'warned'}: {messages[0]}"
+
+        if policy_pass.exemptions.take_back(policy.name, outcome):
+            del self.findings[findings:], self.failures[failures:], self.ran[ran:]
+
+    def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
+        """Each binding, each target, each parameter object."""
         seen: set[tuple[object, ...]] = set()
         for target in policy_pass.targets(policy, obj):
             for binding in policy.bindings:

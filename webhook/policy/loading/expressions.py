@@ -38,15 +38,23 @@ class ExpressionCompiler:
     has_params: bool
     functions: Mapping[str, Function]
     schema: SchemaNode | None = None
+    authorizer: bool = True
     warnings: list[Problem] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
     uses_of: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def take(
-        self, fields: Fields, name: str, *, gives: str = "", mutations: bool = False, variables: bool = True
+        self,
+        fields: Fields,
+        name: str,
+        *,
+        gives: str = "",
+        mutations: bool = False,
+        variables: bool = True,
+        required: bool = True,
     ) -> Expression | None:
         """The expression in a field, None where it is missing or wrong (which is noted as a problem)."""
-        text = fields.text(name, required=True)
+        text = fields.text(name, required=required)
         if not text:
             return None
         compiled = partial(self._compiled, fields, name, text)
@@ -93,7 +101,7 @@ class ExpressionCompiler:
         return frozenset(roots)
 
     def _declared(self, mutations: bool, variables: bool, schema: SchemaNode | None) -> Declarations:
-        names = [*BASE_VARIABLES]
+        names = [name for name in BASE_VARIABLES if name != "authorizer" or self.authorizer]
         if self.has_params:
             names.append("params")
         if self.ours:

@@ -1,14 +1,27 @@
-"""Reading an object strictly: each field is asked for by name, and what nobody asked for is a problem."""
+"""Reading an object strictly: each field is asked for by name, and what nobody asked for is a problem.
+
+What a reader asks for is all that is known of a format: the JSON schemas for editors are made from it
+(`python -m tests.docs.generate_policy_schemas`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from webhook.jsontools.path import Path
 from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem
+
+MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2}))?")
+"""A date, or a time with its zone."""
+
+
+Required = bool | str
+"""Whether a field must be there; as text, what the problem adds to "NAME is required"."""
 
 
 @dataclass(slots=True)
@@ -21,16 +34,21 @@ class Fields:
     problems: list[Problem]
     read: set[str] = field(default_factory=set)
 
+    @classmethod
+    def of(cls, document: PolicyDocument, problems: list[Problem]) -> Fields:
+        """The outermost map of a document."""
+        return cls(document, (), document.value, problems)
+
     def wrong(self, message: str, *path: str | int) -> None:
         """Note a problem with this map or something in it."""
         self.problems.append(self.document.problem((*self.path, *path), message))
 
-    def text(self, name: str, *, required: bool = False) -> str:
+    def text(self, name: str, *, required: Required = False) -> str:
         """A string; "" where it is missing (a problem when it is required)."""
-        value = self._take(name, str, "text")
+        value: str = self._take(name, (str,), "text") or ""
         if required and not value:
-            self.wrong(f"{name} is required", *([name] if name in self.value else []))
-        return value or ""
+            self._missing(name, required, *([name] if name in self.value else []))
+        return value
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
         """One of a few words."""
@@ -40,39 +58,66 @@ class Fields:
             return default
         return value or default
 
+    def variant(self, name: str, fields: Mapping[str, str]) -> tuple[str, Fields | None]:
+        """One of a few words, each of which asks for a map of its own: the word, and that map."""
+        word = self.choice(name, tuple(fields), "")
+        if not word:
+            self._missing(name, f": {' or '.join(fields)}")
+            return "", None
+        body = self.child(fields[word], required=f" with {name} {word}")
+        for other in fields.values():
+            if other != fields[word] and self.child(other) is not None:
+                self.wrong(f"stands beside {name} {word}, which takes {fields[word]}", other)
+        return word, body
+
     def flag(self, name: str) -> bool | None:
         """A boolean, None where it is missing."""
-        value: bool | None = self._take(name, bool, "true or false")
+        value: bool | None = self._take(name, (bool,), "true or false")
         return value
 
-    def texts(self, name: str, options: Sequence[str] = ()) -> tuple[str, ...]:
+    def texts(self, name: str, options: Sequence[str] = (), *, required: Required = False) -> tuple[str, ...]:
         """A list of strings, each one of `options` where there are any."""
-        items = self._take(name, list, "a list") or []
+        items = self._take(name, (list,), "a list") or []
         for index, item in enumerate(items):
             if not isinstance(item, str):
                 self.wrong("must be text", name, index)
             elif options and item not in options:
                 self.wrong(f"must be one of {', '.join(options)}", name, index)
+        if required and not items:
+            self._missing(name, required)
         return tuple(item for item in items if isinstance(item, str))
+
+    def text_or_texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings, or one string."""
+        if isinstance(self.value.get(name), list):
+            return self.texts(name)
+        text = self.text(name)
+        return (text,) if text else ()
 
     def labels(self, name: str) -> dict[str, str]:
         """A map of strings to strings."""
-        items = self._take(name, dict, "a map") or {}
+        items = self._take(name, (dict,), "a map") or {}
         for key, item in items.items():
             if not isinstance(item, str):
                 self.wrong("must be text (in quotes, if it looks like a number)", name, key)
         return {key: item for key, item in items.items() if isinstance(item, str)}
 
-    def child(self, name: str) -> Fields | None:
+    def child(self, name: str, *, required: Required = False) -> Fields | None:
         """A map inside, None where it is missing."""
-        value = self._take(name, dict, "a map")
-        return None if value is None else Fields(self.document, (*self.path, name), value, self.problems)
+        value = self._take(name, (dict,), "a map")
+        if value is None:
+            if required and self.value.get(name) is None:
+                self._missing(name, required)
+            return None
+        return Fields(self.document, (*self.path, name), value, self.problems)
 
-    def children(self, name: str, *, max_items: int = 0) -> list[Fields]:
+    def children(self, name: str, *, max_items: int = 0, required: Required = False) -> list[Fields]:
         """The maps of a list."""
-        items = self._take(name, list, "a list") or []
+        items = self._take(name, (list,), "a list") or []
         if max_items and len(items) > max_items:
             self.wrong(f"at most {max_items} are allowed", name)
+        if required and not self.value.get(name):
+            self._missing(name, required)
         result = []
         for index, item in enumerate(items):
             if isinstance(item, dict):
@@ -80,6 +125,61 @@ class Fields:
             else:
                 self.wrong("must be a map", name, index)
         return result
+
+    def free_map(self, name: str, words: str) -> Mapping[str, Any] | None:
+        """A map that is read by nobody here, None where it is missing."""
+        value: Mapping[str, Any] | None = self._take(name, (dict,), words)
+        return value
+
+    def free_list(self, name: str, words: str) -> list[Any] | None:
+        """A list of anything, None where it is missing."""
+        value: list[Any] | None = self._take(name, (list,), words)
+        return value
+
+    def manifest(self, name: str) -> Mapping[str, Any] | str | None:
+        """An object, or the path of a file that holds it; None where it is missing."""
+        value: Mapping[str, Any] | str | None = self._take(
+            name, (dict, str), "a manifest, or the path of one"
+        )
+        return value
+
+    def manifests(self, name: str) -> list[Mapping[str, Any] | str] | None:
+        """Objects, and paths of files that hold them: a list of both, or one of either; None without any."""
+        words = "objects, or paths of files"
+        value = self._take(name, (list, dict, str), words)
+        if value is None:
+            return None
+        items = value if isinstance(value, list) else [value]
+        if not all(isinstance(item, (dict, str)) for item in items):
+            self.wrong(f"must be {words}", name)
+        return [item for item in items if isinstance(item, (dict, str))]
+
+    def moment(self, name: str, *, whole_day: bool, required: Required = False) -> float | None:
+        """A time, in seconds since the epoch: a date (with `whole_day` its end, else its beginning, in UTC),
+        or a time with its zone, as RFC 3339 has it."""
+        text = self.text(name, required=required)
+        if not text:
+            return None
+        try:
+            written = datetime.fromisoformat(text) if MOMENT.fullmatch(text) else None
+        except ValueError:
+            written = None
+        if written is None:
+            self.wrong(f"{text!r} is no date or time; use 2026-12-31 or 2026-12-31T18:00:00Z", name)
+            return None
+        if written.tzinfo is None:
+            return (written.replace(tzinfo=UTC) + timedelta(days=whole_day)).timestamp()
+        return written.timestamp()
+
+    def any_of(self, *names: str, hint: str = ": at least one") -> None:
+        """Note that none of several fields has anything in it."""
+        if not any(self.value.get(name) for name in names):
+            self._missing(" or ".join(names), hint)
+
+    def exactly_one(self, *names: str) -> None:
+        """Note that none, or more than one, of several fields stands there."""
+        if sum(self.value.get(name) not in (None, "") for name in names) != 1:
+            self.wrong(f"needs {' or '.join(names)}, and not both")
 
     def ignore(self, *names: str) -> None:
         """Fields that may stand there and mean nothing here (status, metadata's bookkeeping)."""
@@ -92,12 +192,15 @@ class Fields:
                 near = ", ".join(sorted(self.read)[:12])
                 self.wrong(f"unknown field; known here: {near}", name)
 
-    def _take(self, name: str, kind: type, words: str) -> Any:
+    def _missing(self, name: str, required: Required, *path: str) -> None:
+        self.wrong(f"{name} is required{required if isinstance(required, str) else ''}", *path)
+
+    def _take(self, name: str, kinds: tuple[type, ...], words: str) -> Any:
         self.read.add(name)
         value = self.value.get(name)
         if value is None:
             return None
-        if not isinstance(value, kind):
+        if not isinstance(value, kinds):
             self.wrong(f"must be {words}", name)
             return None
         return value

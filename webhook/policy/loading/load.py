@@ -1,12 +1,13 @@
 """Policy files to a PolicySet: all of it or nothing, with every problem found at once.
 
-A file holds policies, bindings, and objects of any other kind: those of a policy's `paramKind` are its
-parameters, the rest (a case's manifests, Kustomize's own files) is passed over. So are test cases
+A file holds policies, bindings, exemptions, and objects of any other kind: those of a policy's `paramKind`
+are its parameters, the rest (a case's manifests, Kustomize's own files) is passed over. So are test cases
 (`tests.yaml`), which `bayplan test` reads.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,12 +15,29 @@ from typing import Any
 from webhook.cel import Function
 from webhook.files.yaml_documents import Mark
 from webhook.functions.table import FUNCTIONS
-from webhook.policy.engine.model import MutatingPolicy, Policy, PolicyBinding, PolicySet, ValidatingPolicy
+from webhook.policy.engine.model import (
+    MutatingPolicy,
+    Policy,
+    PolicyBinding,
+    PolicyException,
+    PolicySet,
+    ValidatingPolicy,
+    like,
+)
 from webhook.policy.engine.parameters import is_parameters
 from webhook.policy.loading.document import PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.loading.fields import Fields
 from webhook.policy.loading.parameters import faults, own_rules
-from webhook.policy.loading.read import BINDING_KINDS, POLICY_KINDS, Names, read_binding, read_policy
+from webhook.policy.loading.read import (
+    BINDING_KINDS,
+    OUR_GROUP,
+    POLICY_KINDS,
+    Names,
+    read_binding,
+    read_policy,
+)
+from webhook.policy.loading.read_exemption import EXCEPTION_KIND, read_exemption
 
 Functions = Mapping[str, Function]
 
@@ -34,6 +52,20 @@ VERSIONS = {
     "admissionregistration.k8s.io": ("v1", "v1beta1", "v1alpha1"),
     "bayplan.dev": ("v1alpha1",),
 }
+
+
+ROLES = {
+    **dict.fromkeys(POLICY_KINDS, "policy"),
+    **dict.fromkeys(BINDING_KINDS, "binding"),
+    EXCEPTION_KIND: "exemption",
+}
+"""What a document of a kind is; of any other kind it may be parameters."""
+
+
+def versions_of(kind: str) -> list[str]:
+    """The apiVersions in which a kind is read; exemptions are Bayplan's alone."""
+    groups = {OUR_GROUP: VERSIONS[OUR_GROUP]} if kind == EXCEPTION_KIND else VERSIONS
+    return [f"{group}/{short}" for group, shorts in groups.items() for short in shorts]
 
 
 def load(
@@ -52,11 +84,12 @@ def load(
     problems: list[Problem] = []
     texts = [(path, text) for path, text in files if PurePosixPath(path).name not in TEST_FILES]
     sorted_out = _sort_out(_parsed(texts, problems), problems)
-    _once([*sorted_out["policy"], *sorted_out["binding"]], problems)
-    bindings = [read_binding(document, problems) for document in sorted_out["binding"]]
+    _once([*sorted_out["policy"], *sorted_out["binding"], *sorted_out["exemption"]], problems)
+    bindings = [read_binding(Fields.of(document, problems)) for document in sorted_out["binding"]]
     warnings: list[Problem] = []
     policies = _read_policies(sorted_out["policy"], bindings, functions, problems, warnings)
     problems.extend(_orphans(sorted_out["binding"], bindings, sorted_out["policy"]))
+    exemptions = _read_exemptions(sorted_out["exemption"], sorted_out["policy"], problems)
     params = _params(sorted_out["param"], policies)
     _once(params, problems)
     rules = own_rules(schemas)
@@ -70,6 +103,7 @@ def load(
         ),
         params=tuple(document.value for document in params),
         rules=rules,
+        exemptions=exemptions,
         warnings=tuple(map(str, sorted(warnings))),
         revision=revision,
         files=tuple(path for path, _ in texts),
@@ -114,7 +148,7 @@ def _unfold(document: PolicyDocument) -> list[PolicyDocument]:
 def _sort_out(
     documents: Sequence[PolicyDocument], problems: list[Problem]
 ) -> dict[str, list[PolicyDocument]]:
-    result: dict[str, list[PolicyDocument]] = {"policy": [], "binding": [], "param": []}
+    result: dict[str, list[PolicyDocument]] = {"policy": [], "binding": [], "exemption": [], "param": []}
     for document in documents:
         if role := _role(document, problems):
             result[role].append(document)
@@ -143,29 +177,28 @@ def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> 
 
 
 def _role(document: PolicyDocument, problems: list[Problem]) -> str:
-    """policy, binding or param; "" for what is passed over or wrong (then a problem is noted)."""
+    """policy, binding, exemption or param; "" for what is passed over or wrong (then a problem is noted)."""
     value = document.value
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str):
         problems.append(document.problem((), "is no Kubernetes object: apiVersion and kind are missing"))
         return ""
-    group, _, short = version.rpartition("/")
-    if group.endswith("kustomize.config.k8s.io"):
+    if version.rpartition("/")[0].endswith("kustomize.config.k8s.io"):
         return ""
-    if kind not in POLICY_KINDS and kind not in BINDING_KINDS:
+    if kind not in ROLES:
         return "param"
-    if short not in VERSIONS.get(group, ()):
-        versions = ", ".join(f"{name}/{row}" for name, rows in VERSIONS.items() for row in rows)
-        problems.append(document.problem(("apiVersion",), f"not a version of {kind}; known: {versions}"))
+    if version not in versions_of(kind):
+        message = f"not a version of {kind}; known: {', '.join(versions_of(kind))}"
+        problems.append(document.problem(("apiVersion",), message))
         return ""
-    return "policy" if kind in POLICY_KINDS else "binding"
+    return ROLES[kind]
 
 
 def _identity(document: PolicyDocument) -> tuple[str, ...]:
     value = document.value
     metadata = value.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
-    group = "" if value["kind"] in POLICY_KINDS + BINDING_KINDS else value["apiVersion"]
+    group = "" if value["kind"] in ROLES else value["apiVersion"]
     return (group, value["kind"], str(names.get("namespace", "")), str(names.get("name", "")))
 
 
@@ -185,8 +218,26 @@ def _read_policies(
                 key=lambda binding: binding.name,
             )
         )
-        policies.append(read_policy(document, own, functions, problems, warnings))
+        policies.append(read_policy(Fields.of(document, problems), own, functions, warnings))
     return [policy for policy in policies if policy is not None]
+
+
+def _read_exemptions(
+    documents: Sequence[PolicyDocument], policies: Sequence[PolicyDocument], problems: list[Problem]
+) -> tuple[PolicyException, ...]:
+    """The exemptions, by name; each names policies that there are."""
+    names = sorted(Names.of(document).name for document in policies)
+    exemptions = []
+    for document in documents:
+        exemption = read_exemption(Fields.of(document, problems))
+        for index, pattern in enumerate(exemption.policies if exemption is not None else ()):
+            if not any(like(name, (pattern,)) for name in names):
+                near = ", ".join(difflib.get_close_matches(pattern, names, 3)) or "none that is like it"
+                message = f"no policy {pattern!r} in the files; there is {near}"
+                problems.append(document.problem(("spec", "policies", index), message))
+        if exemption is not None:
+            exemptions.append(exemption)
+    return tuple(sorted(exemptions, key=lambda row: row.name))
 
 
 def _orphans(

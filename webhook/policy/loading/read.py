@@ -56,6 +56,10 @@ MAX_CONDITIONS = 64
 """Upstream's limit for matchConditions of one policy."""
 
 
+PATCH_FIELDS = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}
+"""The field with the expression of a mutation, by patchType."""
+
+
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
@@ -83,9 +87,9 @@ class Names:
         )
 
 
-def read_binding(document: PolicyDocument, problems: list[Problem]) -> tuple[str, PolicyBinding]:
+def read_binding(top: Fields) -> tuple[str, PolicyBinding]:
     """The kind of policy that a binding is for, and the binding."""
-    names, spec = _open(document, problems)
+    names, spec = open_object(top)
     kind = names.kind.removesuffix("Binding")
     if spec is None:
         return kind, PolicyBinding(names.name)
@@ -101,36 +105,35 @@ def read_binding(document: PolicyDocument, problems: list[Problem]) -> tuple[str
 
 
 def read_policy(
-    document: PolicyDocument,
+    top: Fields,
     bindings: tuple[PolicyBinding, ...],
     functions: Mapping[str, Function],
-    problems: list[Problem],
     warnings: list[Problem],
 ) -> Policy | None:
     """A policy with its bindings; None where a problem was noted that leaves nothing to run.
 
     `warnings` take what makes no policy unusable.
     """
-    before = len(problems)
-    names, spec = _open(document, problems)
+    before = len(top.problems)
+    names, spec = open_object(top)
     if spec is None:
         return None
     ours = names.api_version.partition("/")[0] == OUR_GROUP
     param_kind = _read_param_kind(spec.child("paramKind"))
     match = _read_constraints(spec)
     has_params, schema = param_kind is not None, schema_of(match)
-    compiler = ExpressionCompiler(names.name, ours, has_params, functions, schema, warnings)
+    compiler = ExpressionCompiler(names.name, ours, has_params, functions, schema, warnings=warnings)
     if param_kind is None and any(binding.param_ref for binding in bindings):
         spec.wrong("a binding gives paramRef, and the policy has no paramKind")
     head = {
         "name": names.name,
         "kind": names.kind,
         "api_version": names.api_version,
-        "file": document.file,
+        "file": top.document.file,
         "description": str(names.annotations.get(DESCRIPTION_ANNOTATION, "")),
         "match": match,
         "param_kind": param_kind,
-        "conditions": _read_conditions(spec, compiler),
+        "conditions": read_conditions(spec, compiler, "matchConditions"),
         "variables": _read_variables(spec, compiler),
         "ignore_failure": spec.choice("failurePolicy", ("Fail", "Ignore"), "Fail") == "Ignore",
         "on_templates": ours or names.annotations.get(TEMPLATES_ANNOTATION) == "true",
@@ -139,7 +142,7 @@ def read_policy(
     read_body = _read_mutating if names.kind == MUTATING else _read_validating
     policy = read_body(spec, compiler, head)
     spec.done()
-    return policy if len(problems) == before else None
+    return policy if len(top.problems) == before else None
 
 
 def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
@@ -147,38 +150,29 @@ def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
     return PolicyBinding(param_ref=ParamRef(selector=EVERYTHING) if param_kind else None)
 
 
-def _open(document: PolicyDocument, problems: list[Problem]) -> tuple[Names, Fields | None]:
+def open_object(top: Fields) -> tuple[Names, Fields | None]:
     """Check the outer fields; the map `spec`, None where it is missing."""
-    names = Names.of(document)
-    top = Fields(document, (), document.value, problems)
     top.ignore("apiVersion", "kind", "status")
-    metadata = top.child("metadata")
-    if metadata is None:
-        top.wrong("metadata is required, with a name")
-    else:
+    metadata = top.child("metadata", required=", with a name")
+    if metadata is not None:
         metadata.text("name", required=True)
         metadata.labels("labels")
         metadata.labels("annotations")
         metadata.ignore(*SERVER_FIELDS)
         metadata.done()
-    spec = top.child("spec")
-    if spec is None:
-        top.wrong("spec is required")
+    spec = top.child("spec", required=True)
     top.done()
-    return names, spec
+    return Names.of(top.document), spec
 
 
 def _read_constraints(spec: Fields) -> MatchResources:
-    constraints = spec.child("matchConstraints")
-    if constraints is None:
-        spec.wrong("matchConstraints is required")
-    return read_match(constraints, rules_required=True)
+    return read_match(spec.child("matchConstraints", required=True), rules_required=True)
 
 
-def _read_conditions(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
-    """Match conditions; `variables` is not visible to them."""
+def read_conditions(spec: Fields, compiler: ExpressionCompiler, field: str) -> tuple[NamedExpression, ...]:
+    """Conditions under which something is for a request; `variables` is not visible to them."""
     result: list[NamedExpression] = []
-    for row in spec.children("matchConditions", max_items=MAX_CONDITIONS):
+    for row in spec.children(field, max_items=MAX_CONDITIONS):
         name = row.text("name", required=True)
         _unique(row, "name", name, [condition.name for condition in result])
         expression = compiler.take(row, "expression", gives="bool", variables=False)
@@ -212,10 +206,8 @@ def _unique(row: Fields, field: str, name: str, others: list[str]) -> None:
 
 
 def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, Any]) -> MutatingPolicy:
-    rows = [_read_mutation(row, compiler) for row in spec.children("mutations")]
+    rows = [_read_mutation(row, compiler) for row in spec.children("mutations", required=": at least one")]
     mutations = tuple(row for row in rows if row)
-    if not spec.value.get("mutations"):
-        spec.wrong("mutations is required: at least one")
     reinvoke = spec.choice("reinvocationPolicy", ("Never", "IfNeeded"), "Never") == "IfNeeded"
     expressions = [*_expressions(head), *(row.expression for row in mutations)]
     uses, alike = compiler.uses(expressions), _alike(expressions)
@@ -223,21 +215,10 @@ def _read_mutating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, A
 
 
 def _read_mutation(row: Fields, compiler: ExpressionCompiler) -> Mutation | None:
-    patch_type = row.choice("patchType", ("JSONPatch", "ApplyConfiguration"), "")
-    if not patch_type:
-        row.wrong("patchType is required: JSONPatch or ApplyConfiguration")
-        return None
-    field, other, gives = (
-        ("jsonPatch", "applyConfiguration", "list")
-        if patch_type == "JSONPatch"
-        else ("applyConfiguration", "jsonPatch", "Object")
-    )
-    if row.child(other) is not None:
-        row.wrong(f"stands beside patchType {patch_type}, which takes {field}", other)
-    body = row.child(field)
+    patch_type, body = row.variant("patchType", PATCH_FIELDS)
     if body is None:
-        row.wrong(f"{field} is required with patchType {patch_type}")
         return None
+    gives = "list" if patch_type == "JSONPatch" else "Object"
     expression = compiler.take(body, "expression", gives=gives, mutations=True)
     body.done()
     row.done()
@@ -247,8 +228,7 @@ def _read_mutation(row: Fields, compiler: ExpressionCompiler) -> Mutation | None
 def _read_validating(spec: Fields, compiler: ExpressionCompiler, head: dict[str, Any]) -> ValidatingPolicy:
     validations = _each(spec, "validations", lambda row: _read_validation(row, compiler))
     annotations = _each(spec, "auditAnnotations", lambda row: _read_annotation(row, compiler))
-    if not spec.value.get("validations") and not spec.value.get("auditAnnotations"):
-        spec.wrong("validations or auditAnnotations is required: at least one")
+    spec.any_of("validations", "auditAnnotations")
     expressions = [*_expressions(head), *(row.expression for row in (*validations, *annotations))]
     expressions += [row.message_expression for row in validations if row.message_expression]
     uses, alike = compiler.uses(expressions), _alike(expressions)
@@ -264,9 +244,7 @@ def _each(spec: Fields, name: str, read: Callable[[Fields], Any]) -> tuple[Any, 
 
 def _read_validation(row: Fields, compiler: ExpressionCompiler) -> Validation | None:
     expression = compiler.take(row, "expression", gives="bool")
-    has_expression = bool(row.value.get("messageExpression"))
-    message_expression = compiler.take(row, "messageExpression", gives="string") if has_expression else None
-    row.ignore("messageExpression")
+    message_expression = compiler.take(row, "messageExpression", gives="string", required=False)
     message = row.text("message")
     if "\n" in message:
         row.wrong("must be one line", "message")
@@ -304,8 +282,7 @@ def _read_param_ref(fields: Fields | None) -> ParamRef | None:
         return None
     selector = fields.child("selector")
     name = fields.text("name")
-    if bool(name) == (selector is not None):
-        fields.wrong("needs name or selector, and not both")
+    fields.exactly_one("name", "selector")
     missing = fields.choice("parameterNotFoundAction", ("Allow", "Deny"), "Deny")
     ref = ParamRef(
         name=name,
@@ -318,9 +295,7 @@ def _read_param_ref(fields: Fields | None) -> ParamRef | None:
 
 
 def _read_actions(spec: Fields) -> tuple[Action, ...]:
-    actions = spec.texts("validationActions", ("Deny", "Warn", "Audit"))
-    if not actions:
-        spec.wrong("validationActions is required: Deny, Warn or Audit")
+    actions = spec.texts("validationActions", ("Deny", "Warn", "Audit"), required=": Deny, Warn or Audit")
     if len(set(actions)) < len(actions):
         spec.wrong("an action stands twice", "validationActions")
     if {"Deny", "Warn"} <= set(actions):

@@ -6,7 +6,7 @@ from planner.manifests.requirements import SELECTOR_OPERATORS
 from planner.model.labels import Requirement
 from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
 from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
-from webhook.policy.loading.fields import Fields
+from webhook.policy.loading.fields import Fields, Required
 
 
 def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources:
@@ -17,36 +17,32 @@ def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources
         namespace_selector=read_selector(fields.child("namespaceSelector")),
         object_selector=read_selector(fields.child("objectSelector")),
         equivalent=fields.choice("matchPolicy", ("Equivalent", "Exact"), "Equivalent") == "Equivalent",
-        rules=_read_rules(fields, "resourceRules"),
+        rules=_read_rules(
+            fields, "resourceRules", required=": at least one rule" if rules_required else False
+        ),
         exclude_rules=_read_rules(fields, "excludeResourceRules"),
     )
-    if rules_required and not match.rules and not fields.problems:
-        fields.wrong("resourceRules is required: at least one rule")
     fields.done()
     return match
 
 
-def _read_rules(fields: Fields, name: str) -> tuple[ResourceRule, ...]:
+_AT_LEAST_ONE = ": at least one entry, '*' for all"
+
+
+def _read_rules(fields: Fields, name: str, *, required: Required = False) -> tuple[ResourceRule, ...]:
     rules = []
-    for row in fields.children(name):
-        rule = ResourceRule(
-            operations=row.texts("operations", OPERATIONS),
-            api_groups=row.texts("apiGroups"),
-            api_versions=row.texts("apiVersions"),
-            resources=row.texts("resources"),
-            resource_names=row.texts("resourceNames"),
-            scope=row.choice("scope", SCOPES, "*"),
+    for row in fields.children(name, required=required):
+        rules.append(
+            ResourceRule(
+                operations=row.texts("operations", OPERATIONS, required=_AT_LEAST_ONE),
+                api_groups=row.texts("apiGroups", required=_AT_LEAST_ONE),
+                api_versions=row.texts("apiVersions", required=_AT_LEAST_ONE),
+                resources=row.texts("resources", required=_AT_LEAST_ONE),
+                resource_names=row.texts("resourceNames"),
+                scope=row.choice("scope", SCOPES, "*"),
+            )
         )
-        for field, values in (
-            ("operations", rule.operations),
-            ("apiGroups", rule.api_groups),
-            ("apiVersions", rule.api_versions),
-            ("resources", rule.resources),
-        ):
-            if not values:
-                row.wrong(f"{field} is required: at least one entry, '*' for all")
         row.done()
-        rules.append(rule)
     return tuple(rules)
 
 

@@ -7,6 +7,7 @@ and gives an Outcome, so that `bayplan test` can send it the webhook's own way.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -48,7 +49,8 @@ class Case:
     """One case. `about` names the policies it is a case of, () for all that stand in its folder.
 
     `cluster`: what the cluster holds, None where the case has none (policies that need one are left out).
-    `watched`: what is not among its objects is not there, as in a cluster that is watched.
+    `watched`: what is not among its objects is not there, as in a cluster that is watched. `now`: seconds
+    since the epoch; without a time no exemption is in force.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Case:
     cluster: Objects | None
     expect: Expectation
     watched: bool = False
+    now: float = math.inf
 
     def with_params(self, policies: PolicySet) -> PolicySet:
         """The set with the case's parameter objects, each in place of one of the same kind and name."""
@@ -94,18 +97,21 @@ def read_cases(documents: Sequence[PolicyDocument], resolve: Resolve) -> CaseFil
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         file = documents[0].file if documents else "tests.yaml"
         raise PolicyError([Problem(file, 0, 0, "", "", "must be one document: a map with `cases`")])
-    top = Fields(documents[0], (), documents[0].value, problems)
+    cases = read_case_file(Fields.of(documents[0], problems), resolve)
+    if problems:
+        raise PolicyError(problems)
+    return cases
+
+
+def read_case_file(top: Fields, resolve: Resolve) -> CaseFile:
+    """The same from the map of a file; what is wrong is noted there."""
     policies = top.texts("policies")
-    cases = [_read_case(row, resolve) for row in top.children("cases")]
-    if not top.value.get("cases"):
-        top.wrong("cases is required: at least one")
+    cases = [_read_case(row, resolve) for row in top.children("cases", required=": at least one")]
     top.done()
     names = [case.name for case in cases if case]
     for name in sorted({name for name in names if names.count(name) > 1}):
         top.wrong(f"two cases have the name {name!r}", "cases")
-    if problems:
-        raise PolicyError(problems)
-    return CaseFile(documents[0].file, policies, tuple(case for case in cases if case))
+    return CaseFile(top.document.file, policies, tuple(case for case in cases if case))
 
 
 def _read_case(row: Fields, resolve: Resolve) -> Case | None:
@@ -117,11 +123,12 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
     namespace = row.text("namespace") or "default"
     labels = row.labels("namespaceLabels")
     user = _user(row.child("user"))
+    now = row.moment("now", whole_day=False)
     case = Case(
         name=row.text("name", required=True),
         file=row.document.file,
         line=row.document.mark(row.path).line,
-        about=row.texts("policy") if isinstance(row.value.get("policy"), list) else _single(row, "policy"),
+        about=row.text_or_texts("policy"),
         request=from_object(
             subject or {},
             operation,
@@ -134,23 +141,20 @@ def _read_case(row: Fields, resolve: Resolve) -> Case | None:
         ),
         params=_objects(row, "params", resolve) or (),
         cluster=_objects(row, "cluster", resolve),
-        expect=_expectation(row, row.child("expect")),
+        expect=_expectation(row.child("expect", required=True)),
         watched=bool(row.flag("watched")),
+        now=math.inf if now is None else now,
     )
+    row.any_of("object", "oldObject", hint=": a manifest, or the path of one")
     row.done()
     if subject is None:
-        if "object" not in row.value:
-            row.wrong("object is required: a manifest, or the path of one")
+        if "object" not in row.value and "oldObject" in row.value:
+            row.wrong(f"oldObject alone is a case of DELETE, not of {operation}; object is missing")
         return None
     if labels and case.request.namespace:
         namespace_object = namespace_named(case.request.namespace, labels)
         case = replace(case, request=replace(case.request, namespace_object=namespace_object))
     return case
-
-
-def _single(row: Fields, name: str) -> tuple[str, ...]:
-    text = row.text(name)
-    return (text,) if text else ()
 
 
 def _user(fields: Fields | None) -> UserInfo:
@@ -163,13 +167,9 @@ def _user(fields: Fields | None) -> UserInfo:
 
 def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | None:
     """One object: a map, or the path of a file that holds it (`file.yaml#name` where it holds several)."""
-    row.ignore(name)
-    value = row.value.get(name)
-    if value is None or isinstance(value, dict):
-        return value
+    value = row.manifest(name)
     if not isinstance(value, str):
-        row.wrong("must be a manifest, or the path of one", name)
-        return None
+        return value
     path, _, wanted_name = value.partition("#")
     items = [
         item for item in _resolved(row, name, path, resolve) if not wanted_name or _name(item) == wanted_name
@@ -183,18 +183,12 @@ def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | Non
 
 def _objects(row: Fields, name: str, resolve: Resolve) -> Objects | None:
     """Several objects: a list of maps and paths, or one of either."""
-    row.ignore(name)
-    value = row.value.get(name)
-    if value is None:
+    items = row.manifests(name)
+    if items is None:
         return None
     result: list[Mapping[str, Any]] = []
-    for item in value if isinstance(value, list) else [value]:
-        if isinstance(item, dict):
-            result.append(item)
-        elif isinstance(item, str):
-            result.extend(_resolved(row, name, item, resolve))
-        else:
-            row.wrong("must be objects, or paths of files", name)
+    for item in items:
+        result.extend(_resolved(row, name, item, resolve) if isinstance(item, str) else [item])
     return result
 
 
@@ -206,23 +200,16 @@ def _resolved(row: Fields, name: str, path: str, resolve: Resolve) -> Objects:
         return []
 
 
-def _expectation(row: Fields, fields: Fields | None) -> Expectation:
+def _expectation(fields: Fields | None) -> Expectation:
     if fields is None:
-        row.wrong("expect is required")
         return Expectation()
-    many = isinstance(fields.value.get("messageContains"), list)
-    fields.ignore("object", "patch")
-    patch, obj = fields.value.get("patch"), fields.value.get("object")
-    if patch is not None and not isinstance(patch, list):
-        fields.wrong("must be a list of operations", "patch")
-    if obj is not None and not isinstance(obj, dict):
-        fields.wrong("must be a map: the part of the object that is expected", "object")
+    warnings = fields.texts("warnings")
     expectation = Expectation(
         allowed=fields.flag("allowed"),
-        message_contains=fields.texts("messageContains") if many else _single(fields, "messageContains"),
-        object=obj,
-        patch=patch,
-        warnings=fields.texts("warnings") if "warnings" in fields.value else None,
+        message_contains=fields.text_or_texts("messageContains"),
+        object=fields.free_map("object", "a map: the part of the object that is expected"),
+        patch=fields.free_list("patch", "a list of operations"),
+        warnings=warnings if fields.value.get("warnings") is not None else None,
         unchanged=fields.flag("unchanged"),
         absent=fields.texts("absent"),
     )

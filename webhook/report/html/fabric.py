@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 from planner.cluster.census import Count
-from planner.model.words import listed
+from planner.model.words import counted, listed
 from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, NodeState
 from webhook.report.fabric_text import letters_of
 from webhook.report.printable import printable
@@ -125,7 +125,7 @@ def _legend(states: set[NodeState]) -> str:
 
 
 def _nodes(count: Count) -> str:
-    return f"{count.nodes} node{'' if count.nodes == 1 else 's'}"
+    return counted(count.nodes, "node")
 
 
 def _free(count: Count) -> str:

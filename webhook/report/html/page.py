@@ -13,6 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import TextIO
 
+from planner.model.words import counted
+from webhook.report.figures.rows import figure_tables
 from webhook.report.html import fabric, objects
 from webhook.report.model import FATES, MUTATION, TOGETHER, WORST_FIRST, ObjectResults, Outcome, Report
 
@@ -43,7 +45,9 @@ def write(report: Report, out: TextIO) -> None:
     for place, entry in enumerate(entries.shown):
         view = report.views.get(entry.key)
         out.write(objects.section(entry, view, f"object-{place}", entries.classes(entry)))
-    out.write(f"{_quiet(entries.quiet)}{_by_policy(report)}</main>\n{_footer(report)}</body>\n</html>\n")
+    out.write(
+        f"{_quiet(entries.quiet)}{_by_policy(report)}{_figures(report)}</main>\n{_footer(report)}</body>\n</html>\n"
+    )
 
 
 @cache
@@ -178,14 +182,17 @@ def _by_namespace(report: Report) -> str:
 def _by_policy(report: Report) -> str:
     if not report.results:
         return ""
-    changes, counts = report.changes, report.by_policy
-    spoken = [p for p in counts if report.every or p in changes or any(counts[p][o] for o in _VERDICTS)]
+    changes = report.changes
+    spoken, quiet = report.policies_told
     if not spoken:
-        return f'<p class="quiet">{len(counts)} policies have no finding.</p>\n'
+        return f'<p class="quiet">{counted(quiet, "policy has", "policies have")} no finding.</p>\n'
     totals = [sum(changes.values()), *(report.summary[outcome] for outcome in WORST_FIRST)]
-    rows = [(p, [changes.get(p, 0), *(counts[p][outcome] for outcome in WORST_FIRST)]) for p in spoken]
-    quiet = len(counts) - len(spoken)
-    note = f'<p class="quiet">{quiet} more policies have no finding.</p>\n' if quiet else ""
+    rows = [
+        (name, [changes.get(name, 0), *(row[outcome] for outcome in WORST_FIRST)])
+        for name, row in spoken.items()
+    ]
+    quiet_words = counted(quiet, "more policy has", "more policies have")
+    note = f'<p class="quiet">{quiet_words} no finding.</p>\n' if quiet else ""
     return _counted("Policy", ("changes", *WORST_FIRST), totals, rows) + note
 
 
@@ -201,7 +208,27 @@ def _counted(
         f"{''.join(f'<td>{counts[place] or dot}</td>' for place in kept)}</tr>\n"
         for name, counts in rows
     )
-    label = f"By {subject.lower()}"
+    return _table(f"By {subject.lower()}", heads, body)
+
+
+def _figures(report: Report) -> str:
+    """The figures of a cluster's course, where some are compared."""
+    tables = figure_tables(report.courses, "course") if report.courses else ()
+    return "".join(_table(table.caption, _cells("col", table.heads), _body(table.rows)) for table in tables)
+
+
+def _body(rows: Sequence[Sequence[str]]) -> str:
+    cells = (
+        f"{_cells('row', row[:1])}{''.join(f'<td>{escape(cell)}</td>' for cell in row[1:])}" for row in rows
+    )
+    return "".join(f"<tr>{row}</tr>\n" for row in cells)
+
+
+def _cells(scope: str, heads: Iterable[str]) -> str:
+    return "".join(f'<th scope="{scope}">{escape(head)}</th>' for head in heads)
+
+
+def _table(label: str, heads: str, body: str) -> str:
     return (
         f'<section class="card">\n<div class="scroll" role="region" aria-label="{label}" tabindex="0">\n'
         f"<table>\n<caption><h2>{label}</h2></caption>\n<thead><tr>{heads}</tr></thead>\n"
@@ -214,7 +241,7 @@ def _quiet(entries: Sequence[ObjectResults]) -> str:
     if not entries:
         return ""
     names = "".join(f"<li>{escape(entry.name)}</li>\n" for entry in entries)
-    count = f"{len(entries)} object{'s' * (len(entries) != 1)} without a finding or a change"
+    count = f"{counted(len(entries), 'object')} without a finding or a change"
     return (
         f'<section class="card">\n<h2>{count}</h2>\n<details><summary>Names</summary>\n'
         f"<ul>{names}</ul></details>\n</section>\n"

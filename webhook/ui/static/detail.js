@@ -1,6 +1,6 @@
 // What is chosen, a gang or a rack, with all that is known of it, and the way from one to the other.
 
-import { address, count, gangLink, make, moment, printable, short } from "./dom.js";
+import { address, count, gangLink, make, moment, plainName, printable } from "./dom.js";
 import { STATES } from "./lists.js";
 import { headers } from "./stream.js";
 
@@ -90,7 +90,7 @@ function rackName(rack) {
 function rackContent(rack) {
   const gangs = [...new Set(rack.cells.flatMap(([, , , , whole, parts]) => [whole, ...parts]).filter(Boolean))];
   const rows = rack.cells.map(([node, state, gpus, free, whole, parts]) => [
-    make("span", { class: "name", text: short(node) }), STATE_WORDS[state], gpus ? `${free} of ${gpus}` : "–",
+    plainName(node), STATE_WORDS[state], gpus ? `${free} of ${gpus}` : "–",
     whole ? linked([whole]) : "–", parts.length ? linked(parts) : "–",
   ]);
   return [

@@ -19,7 +19,7 @@ export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "text") element.textContent = printable(value);
+    if (name === "text") element.append(...breakable(printable(value)));
     else element.setAttribute(name, value === true ? "" : value);
   }
   element.append(...children.filter((child) => child !== null));
@@ -57,6 +57,33 @@ export function address(kind, key) {
 
 export function gangLink(name, label = short(name)) {
   return make("a", { href: address("gang", name), class: "name", text: label, title: label.endsWith("…") ? printable(name) : null });
+}
+
+/** A name in a list that leads nowhere; all of it is told where it is cut. */
+export function plainName(name) {
+  const label = short(name);
+  return make("span", { class: "name", text: label, title: label.endsWith("…") ? printable(name) : null });
+}
+
+const SLASHES = 64; // of a text with more, which nobody means to be read, lines break anywhere
+
+/** A text whose lines break behind slashes, before they do inside a word. */
+function breakable(text) {
+  const parts = text.split(/(?<=\/)/);
+  if (parts.length < 2 || parts.length > SLASHES) return [text];
+  return parts.flatMap((part, place) => (place ? [make("wbr"), part] : [part]));
+}
+
+const LONG = 400; // characters of a sentence; the rest is there, folded
+
+/** A sentence; the rest of a very long one is under it, and a click unfolds it. */
+export function sentence(words, look = "") {
+  const shown = printable(words ?? "");
+  const style = look ? `words ${look}` : "words";
+  if (shown.length <= LONG) return make("span", { class: style, text: shown });
+  const space = shown.lastIndexOf(" ", LONG);
+  const cut = space > 0 ? space : LONG;
+  return make("details", { class: style }, make("summary", { text: shown.slice(0, cut) }), make("span", { text: shown.slice(cut).trimStart() }));
 }
 
 /** A moment: the time of day, with the date where that is another. `seconds` since the epoch, or RFC 3339. */

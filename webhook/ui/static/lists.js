@@ -1,6 +1,6 @@
 // The lists: queue, gangs, decisions, policies, health, and the figures above them.
 
-import { age, gangLink, keyed, make, moment, printable, setText, short } from "./dom.js";
+import { age, count, gangLink, keyed, make, moment, plainName, printable, sentence, setText, short } from "./dom.js";
 
 const PAGE = 100; // rows that are shown at first, and added by the button
 
@@ -68,7 +68,7 @@ class BayQueue extends LongTable {
   }
 
   cells(name, gang) {
-    return [gang.position, gangLink(name), gang.pods.wanted, gang.gpus, gang.priority, age(gang.created), text(gang.waitsFor)];
+    return [gang.position, gangLink(name), gang.pods.wanted, gang.gpus, gang.priority, age(gang.created), sentence(gang.waitsFor)];
   }
 }
 
@@ -84,7 +84,7 @@ class BayGangs extends LongTable {
 
   cells(name, gang) {
     const pods = `${gang.pods.bound} of ${gang.pods.wanted}`;
-    return [gang.letter, gangLink(name), STATES[gang.state], text(gang.place), pods, gang.gpus, gang.priority, age(gang.created)];
+    return [gang.letter, gangLink(name), STATES[gang.state], sentence(gang.place, "place"), pods, gang.gpus, gang.priority, age(gang.created)];
   }
 }
 
@@ -101,7 +101,7 @@ class BayDecisions extends LongTable {
   cells(_, told) {
     const known = this.picture.sections.gangs.has(told.name);
     const what = make("span", { class: told.warning ? "warn" : "", text: short(told.policy ? `${told.policy}: ${told.kind}` : told.kind) });
-    return [moment(told.time), known ? gangLink(told.name) : make("span", { class: "name", text: short(told.name) }), what, text(told.message)];
+    return [moment(told.time), known ? gangLink(told.name) : plainName(told.name), what, sentence(told.message)];
   }
 }
 
@@ -110,6 +110,19 @@ class BayPolicies extends LongTable {
   words = [0];
   heading = 0;
   none = "no policy told of itself";
+  #revisions = make("p", { class: "quiet name" });
+
+  connectedCallback() {
+    super.connectedCallback();
+    this.prepend(this.#revisions);
+  }
+
+  render(picture) {
+    super.render(picture);
+    const names = picture.page.revisions;
+    this.#revisions.hidden = !names.length;
+    setText(this.#revisions, printable(`${names.length === 1 ? "revision" : `${count(names.length, "revision")} decide:`} ${names.join(", ")}`));
+  }
 
   entries(picture) {
     return [...picture.sections.policies].filter(([name]) => picture.matches(name));
@@ -120,7 +133,7 @@ class BayPolicies extends LongTable {
     for (const counts of Object.values(policy.namespaces)) {
       for (const [result, number] of Object.entries(counts)) sums[result] = (sums[result] ?? 0) + number;
     }
-    return [make("span", { class: "name", text: short(name) }), ...["fail", "warn", "error", "changed", "pass"].map((result) => sums[result] ?? 0)];
+    return [plainName(name), ...["fail", "warn", "error", "changed", "pass"].map((result) => sums[result] ?? 0)];
   }
 }
 
@@ -165,12 +178,6 @@ class BaySummary extends HTMLElement {
 
 function sum(racks, field) {
   return racks.reduce((total, rack) => total + (rack[field] ?? 0), 0);
-}
-
-/** A sentence; a very long one is cut, and is whole on the page of its gang. */
-function text(words) {
-  const shown = printable(words ?? "");
-  return make("span", { class: "words", text: shown.length > 400 ? `${shown.slice(0, 399)}…` : shown });
 }
 
 customElements.define("bay-queue", BayQueue);

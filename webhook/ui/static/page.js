@@ -17,13 +17,13 @@ const map = find("bay-map");
 const parts = ["bay-summary", "bay-queue", "bay-gangs", "bay-decisions", "bay-policies", "bay-health"].map(find);
 const SECTIONS_OF = {
   "BAY-SUMMARY": ["racks", "gangs", "health"], "BAY-QUEUE": ["gangs"], "BAY-GANGS": ["gangs"],
-  "BAY-DECISIONS": ["decisions", "gangs"], "BAY-POLICIES": ["policies"], "BAY-HEALTH": ["health"],
+  "BAY-DECISIONS": ["decisions", "gangs"], "BAY-POLICIES": ["policies", "page"], "BAY-HEALTH": ["health"],
 };
 let token = tokenOfTab();
 
 /** Draw what changed; what nothing changed in is not looked at. */
 function render(changed) {
-  setText(find("#source"), printable([picture.page.source, ...picture.page.revisions.map((name) => `policies ${name}`)].filter(Boolean).join(" · ")));
+  setText(find("#source"), printable(picture.page.source));
   if (changed.racks.size || changed.gangs.size) map.render(picture, changed);
   for (const part of parts) {
     if (SECTIONS_OF[part.tagName].some((section) => changed[section].size)) part.render(picture);

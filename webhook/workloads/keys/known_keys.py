@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.cluster.infrastructure import TOLERATING
+from planner.manifests.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.gpu_sharing import GROUP_LABEL
 from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
 from planner.manifests.nccl_job import LABEL as NCCL_TEST
@@ -40,6 +41,7 @@ from planner.node.topology_manager import GPUS_LABEL, POLICY_LABEL, SCOPE_LABEL
 from planner.request.levels import NVLINK_DOMAIN
 from webhook.workloads.annotation_keys import (
     APPLIED,
+    DEFRAGMENTATION,
     GANG_OF,
     PLACEMENT,
     POD_SET,
@@ -152,7 +154,8 @@ _OWN = (
     KnownKey(GANG_SIZE, "annotation", _EITHER, "read", "how many pods the gang has"),
     KnownKey(
         GANG_RESOURCES, "annotation", "workloads, pod templates or PodGroups", "read",
-        "what each pod of the gang asks for that is not known yet, such as `nvidia.com/gpu=4,cpu=8`",
+        "what each pod of the gang asks for that is not known yet, such as `nvidia.com/gpu=4,cpu=8`, or "
+        "those of each part with their number: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`",
     ),
     KnownKey(GANG_MIN, "annotation", _EITHER, "read", "how many of them must start together at least"),
     KnownKey(RESERVE, "annotation", _EITHER, "read", "what the gang holds", RESERVE_MODES),
@@ -165,6 +168,10 @@ _OWN = (
     KnownKey(
         RESTARTABLE, "label", _EITHER, "read",
         "whether `bayplan defrag` may move the pods, which restarts them", _TRUTH,
+    ),
+    KnownKey(
+        DEFRAGMENTATION, "annotation", _NODES, "read and written",
+        "`bayplan defrag --apply` has cordoned it; `--resume` goes on, `--undo` uncordons it", ("JSON",),
     ),
     KnownKey(
         MODE, "label", "namespaces", "read", "whether Bayplan acts there, or only tells what it would do",
@@ -227,6 +234,10 @@ _OTHERS = (
     ),
     KnownKey("runai/queue", "label", "workloads and namespaces", "read", "Run:ai's queue: its workloads"),
     KnownKey("kueue.x-k8s.io/queue-name", "label", "workloads", "read and written", "Kueue's local queue"),
+    KnownKey(
+        KUEUE_WORKLOAD, "annotation", _PODS, "read",
+        "Kueue's Workload: the pod takes a place that Kueue has assigned to that",
+    ),
     KnownKey(KUEUE_GROUP, "label", _PODS, "read", "the gang's name"),
     KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "how many pods the gang has"),
     *(KnownKey(name, "annotation", _PODS, "read", "the PodGroup of a pod") for name in GROUP_ANNOTATIONS),

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
+from planner.devices.claims import NO_CLAIMS
+from planner.devices.slices import gathered
+from planner.manifests.devices import slice_from
 from planner.manifests.node_checks.finding import NodeFinding
 from planner.manifests.node_checks.labels import check_labels
+from planner.model.errors import Where
 from planner.model.node import Node
 from tests.builders import node, topology
 
@@ -46,9 +50,10 @@ def seen(nodes: dict[str, Node], *objects: dict[str, Any]) -> list[NodeFinding]:
     return check_labels(picture(nodes), objects)
 
 
-def picture(nodes: dict[str, Node]) -> Snapshot:
-    """The cluster of these nodes, with racks."""
-    return snapshot(nodes.values(), [topology("rack")])
+def picture(nodes: dict[str, Node], *slices: dict[str, Any]) -> Snapshot:
+    """The cluster of these nodes, with racks and ResourceSlices."""
+    pieces = [slice_from(item, Where("cluster.yaml")) for item in slices]
+    return snapshot(nodes.values(), [topology("rack")], claims=replace(NO_CLAIMS, slices=gathered(pieces)))
 
 
 def test_a_hall_that_is_labelled_right_has_no_findings():
@@ -122,9 +127,14 @@ def resource_slice(gpus: int, generation: int = 1) -> dict[str, Any]:
     return {"kind": "ResourceSlice", "metadata": {"name": f"s{generation}"}, "spec": spec}
 
 
+def of_slices(*slices: dict[str, Any]) -> list[NodeFinding]:
+    """What is told of the hall with these ResourceSlices."""
+    return check_labels(picture(hall(), *slices), [])
+
+
 def test_gpus_of_resource_slices_are_held_against_the_label():
     """Of the newest generation of the pool; older slices are on their way out."""
-    assert seen(hall(), resource_slice(4)) == []
-    assert seen(hall(), resource_slice(4, 2), resource_slice(1, 1)) == []
-    (finding,) = seen(hall(), resource_slice(3))
+    assert of_slices(resource_slice(4)) == []
+    assert of_slices(resource_slice(4, 2), resource_slice(1, 1)) == []
+    (finding,) = of_slices(resource_slice(3))
     assert (finding.node, finding.reason) == ("n21", "SlicesDiffer")

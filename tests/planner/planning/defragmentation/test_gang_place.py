@@ -61,12 +61,45 @@ def test_a_gang_that_can_never_run_is_not_moved_for():
     assert "3" in refusal.message
 
 
+def test_moves_are_not_looked_for_where_too_few_gpus_are_free():
+    """Each move takes as many free GPUs as it frees: 12 in all are no place for 16."""
+    pods = [lone(f"x{node}", node, 6) for node in "abcdef"]
+    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    assert isinstance(refusal, NoMoves)
+    assert refusal.reason == "TooFewGpus"
+    assert "it asks for 16 GPUs, and 12 are free" in refusal.message
+
+
+def test_moves_that_would_lose_too_much_work_are_left_out():
+    """The cheapest by priority is the oldest; within a limit the younger one of a higher priority goes."""
+    pods = [
+        lone("old", "a", age=7200.0),
+        lone("young", "c", age=60.0, priority=5),
+        lone("z", "e", keeps="stays"),
+    ]
+    snapshot, wanted = occupied(RACKS, *pods), gang(2, required="rack")
+    assert names(gang_place(snapshot, pods, wanted)) == ["team/Pod/old"]
+    assert names(gang_place(snapshot, pods, wanted, max_lost=3600.0)) == ["team/Pod/young"]
+    refusal = gang_place(snapshot, pods, wanted, max_lost=30.0)
+    assert isinstance(refusal, NoMoves)
+    assert refusal.reason == "TooMuchWork"
+    assert "lose 0.0 GPU-hours or more" in refusal.message
+
+
+def test_where_nodes_are_cordoned_nobody_stays_on_them():
+    """A pod of 6 GPUs has room once x has left; y, beside it, must leave a node that is cordoned."""
+    pods = [lone("x", "a", 4, age=9.0), lone("y", "a", 2), lone("z", "b", 4, keeps="stays")]
+    snapshot = occupied("r1: a b\nr2: c gpu=4\nr3: d gpu=4", *pods)
+    assert names(gang_place(snapshot, pods, gang(1, gpu=6))) == ["team/Pod/x"]
+    assert names(gang_place(snapshot, pods, gang(1, gpu=6), whole_nodes=True)) == ["team/Pod/x", "team/Pod/y"]
+
+
 def test_nobody_is_moved_who_has_no_other_place():
     """The gang would have r1, but its pods of 8 GPUs fit nowhere else."""
     pods = [
         lone("x", "a", 8),
         lone("y", "b", 8),
-        *(lone(f"z{node}", node, 5, keeps="stays") for node in "cdef"),
+        *(lone(f"z{node}", node, 4, keeps="stays") for node in "cdef"),
     ]
     refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
     assert isinstance(refusal, NoMoves)

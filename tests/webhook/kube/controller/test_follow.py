@@ -12,7 +12,8 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
-from webhook.kube.controller.reconcile import Follow, LetIn, reconcile
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import Follow, LetIn
 
 NODE = amounts(gpu=8, pods=1)
 

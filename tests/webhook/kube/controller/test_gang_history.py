@@ -10,7 +10,8 @@ from tests.builders import gang, racks
 from tests.webhook.kube.worlds import held, work, world
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.gang_history import PAUSE, GangHistoryWriter
-from webhook.kube.state.gangs import failed, gangs_of
+from webhook.kube.state.gangs import failed
+from webhook.kube.state.gathering import gangs_of
 
 
 class Kept(Api):

@@ -8,8 +8,10 @@ from planner.model.errors import Where
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import pod, work, world
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.reconcile import Admit, reconcile
-from webhook.kube.state.gangs import gangs_of, unbound_from, work_from
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import Admit, LeftUnbound
+from webhook.kube.state.gangs import unbound_from, work_from
+from webhook.kube.state.gathering import gangs_of
 from webhook.workloads.annotation_keys import QUEUED_GATE
 
 GROUP = gang(2, name="default/Job/a", required="rack")
@@ -21,7 +23,8 @@ def test_a_gang_is_planned_once_all_of_its_pods_have_passed_kueues_gate() -> Non
     """Its place would be idle while Kueue waits for quota; then it is let in at once."""
     snapshot = racks(2, 2)
     job = work(GROUP, queued=True)
-    assert reconcile(world(snapshot, works=(job,), pods=(AT_KUEUES, THROUGH))) == []
+    (told,) = reconcile(world(snapshot, works=(job,), pods=(AT_KUEUES, THROUGH)))
+    assert isinstance(told, LeftUnbound)
     (admitted,) = reconcile(
         world(snapshot, works=(job,), pods=(replace(AT_KUEUES, held_back=False), THROUGH))
     )

@@ -10,7 +10,8 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
-from webhook.kube.controller.reconcile import Action, Admit, Release, Ungate, World, reconcile
+from webhook.kube.controller.reconcile import World, reconcile
+from webhook.kube.controller.steps import Action, Admit, Release, Ungate
 
 HERE = frozenset({"default"})
 

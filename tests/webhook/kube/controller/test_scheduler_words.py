@@ -6,14 +6,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
-from webhook.kube.controller.reconcile import LeftUnbound, Release, Restore, patience, reconcile, unused
+from webhook.kube.controller.kueue_words import KueueSays, said_of
+from webhook.kube.controller.reconcile import patience, reconcile, unused
 from webhook.kube.controller.scheduler_words import SILENT, TOLD_SECONDS, left_unbound, scheduler_words
+from webhook.kube.controller.steps import LeftUnbound, Release, Restore
 from webhook.kube.state.gangs import unbound_from
 
 UNABLE = "kai-scheduler says: Unable to schedule pod"
@@ -24,6 +28,9 @@ class Groups(Api):
 
     def __init__(self, status: dict[str, Any] | None) -> None:
         self.status, self.asked = status, ""
+
+    async def get(self, path: str, **query: str) -> dict[str, Any]:
+        raise ApiError(404, "NotFound", "no such group")
 
     async def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
         self.asked = f"{path}?{query}"
@@ -108,6 +115,15 @@ def test_a_namespace_has_the_patience_that_parameters_say_and_with_zero_for_ever
     assert patience(seen, "services/Job/a") == math.inf
 
 
+async def test_what_was_said_of_few_pods_is_said_before_the_silence_about_most() -> None:
+    """Three pods without a verdict beside a refused one: the gang hears the refusal."""
+    refused = unbound_from(stored(status="False", reason="Unschedulable", message="no GPU"), Where())
+    assert refused is not None
+    unsaid = replace(refused, verdict="")
+    assert await scheduler_words(Groups(None), [unsaid, unsaid, unsaid, refused]) == refused.verdict
+    assert await scheduler_words(Groups(None), [unsaid]) == SILENT
+
+
 async def test_pods_of_which_kai_says_nothing_are_left_too() -> None:
     """Seen of a JobSet with fewer pods alive than its gang starts with: grouped, and no condition at all."""
     grouped = pod("a-0", "a", gated=False, created=NOW - TOLD_SECONDS, pod_group="pg-a")
@@ -141,3 +157,65 @@ async def test_without_a_group_of_kais_the_pods_words_stand_alone() -> None:
     for api in (Groups(None), Groups({})):
         assert await scheduler_words(api, (pod("a-0", verdict=UNABLE, pod_group="pg-a"),)) == UNABLE
     assert await scheduler_words(Groups(None), (pod("a-0", verdict=UNABLE),)) == UNABLE
+
+
+OWNER = {"uid": "job", "kind": "Job", "name": "a"}
+
+
+class Kueue(Api):
+    """An API server with one Workload of Kueue's, of the object with the UID `job`."""
+
+    def __init__(self, **conditions: tuple[str, str]) -> None:
+        self.conditions = [
+            {"type": kind, "status": status, "message": message}
+            for kind, (status, message) in conditions.items()
+        ]
+
+    async def get(self, path: str, **query: str) -> dict[str, Any]:
+        if path == "/apis/kueue.x-k8s.io":
+            preferred = {"version": "v1beta2"}
+            return {"preferredVersion": preferred, "versions": [preferred]}
+        return {"resources": [{"name": "workloads"}]}
+
+    async def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
+        assert path == "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads"
+        metadata = {"name": "job-a", "ownerReferences": [OWNER]}
+        return [{"metadata": metadata, "status": {"conditions": self.conditions}}], "1"
+
+
+NO_QUOTA = "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu"
+
+
+async def test_kueue_says_why_it_has_not_admitted_a_gang_at_its_gate() -> None:
+    """In the condition of its Workload; of another object's Workload nothing is told."""
+    gated = pod("a-0", "a", gated=False, held_back=True)
+    waits = Kueue(QuotaReserved=("False", NO_QUOTA), Admitted=("False", "The workload has no reservation"))
+    told = await scheduler_words(waits, (gated,), {"job"})
+    assert told == f"they wait at a gate that others open: Kueue says: {NO_QUOTA}"
+    assert "Kueue" not in await scheduler_words(waits, (gated,), {"another"})
+
+
+async def test_kueue_says_what_it_has_evicted_a_gang_for() -> None:
+    """That explains more than that it has no quota since."""
+    evicted = Kueue(QuotaReserved=("False", NO_QUOTA), Evicted=("True", "a node of it has failed"))
+    told = await scheduler_words(evicted, (pod("a-0", "a", gated=False, verdict=UNABLE),), {"job"})
+    assert told == f"{UNABLE}: Kueue says: a node of it has failed"
+
+
+@pytest.mark.parametrize(("age", "told"), [(TOLD_SECONDS, True), (TOLD_SECONDS - 1, False)])
+def test_a_gang_that_waits_for_a_minute_at_a_gate_of_others_is_told(age: float, told: bool) -> None:
+    """It holds nothing, and stands in no queue of ours."""
+    group = gang(1, name="default/Job/a")
+    waits = pod("a-0", "a", held_back=True, created=NOW - age)
+    actions = reconcile(world(racks(1, 1), works=(work(group, queued=True),), pods=(waits,)))
+    assert [type(action) for action in actions] == ([LeftUnbound] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("default/Job/a", True), ("default/Job/b", False), ("default/PodGroup/job-a", True)]
+)
+async def test_what_kueue_says_of_a_workload_is_found_by_whose_it_is(name: str, found: bool) -> None:
+    """By kind and name of the object, or of a group of pods by the group's name, which the Workload has."""
+    says = await said_of(Kueue(QuotaReserved=("False", NO_QUOTA)), name)
+    expected = [KueueSays("job-a", "default/KueueWorkload/job-a", NO_QUOTA)]
+    assert says == (expected if found else [])

@@ -13,7 +13,8 @@ from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import asked, stored
 from tests.webhook.kube.worlds import world
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.reconcile import WaitAction, reconcile
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import WaitAction
 from webhook.kube.state.gangs import work_from
 from webhook.workloads.annotation_keys import PLACEMENT
 

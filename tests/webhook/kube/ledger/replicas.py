@@ -10,7 +10,7 @@ from planner.ledger.ledger import Conflict
 from planner.model.reservation import Reservation
 from tests.webhook.kube.ledger.api_server import ApiServer, Client, VirtualTime
 from webhook.kube.ledger.ledger import KubeLedger
-from webhook.kube.ledger.owners import Owner, nobody
+from webhook.kube.ledger.owners import Owners, no_owners
 
 NOW = 2.0
 
@@ -21,10 +21,10 @@ def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
         runner.run(script())
 
 
-async def started(server: ApiServer, owner: Owner = nobody) -> tuple[KubeLedger, Client]:
+async def started(server: ApiServer, owners: Owners = no_owners) -> tuple[KubeLedger, Client]:
     """A replica's ledger that knows the book, and its client."""
     client = server.client()
-    ledger = KubeLedger(client, owner=owner)
+    ledger = KubeLedger(client, owners=owners)
     await ledger.start()
     while ledger.waiting():  # noqa: ASYNC110 - a list is on its way
         await asyncio.sleep(0.01)

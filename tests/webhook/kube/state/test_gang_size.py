@@ -9,7 +9,8 @@ import pytest
 from planner.model.errors import Where
 from tests.builders import racks
 from tests.webhook.kube.worlds import world
-from webhook.kube.controller.reconcile import TellSize, reconcile
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import TellSize
 from webhook.kube.state.gangs import work_from
 
 

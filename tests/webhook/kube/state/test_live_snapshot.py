@@ -15,8 +15,8 @@ from planner.model.reservation import Book
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts, gang, node
-from webhook.functions.device_selectors import read_cluster
 from webhook.kube.state.live_snapshot import LiveSnapshot
+from webhook.policy.engine.device_selectors import read_cluster
 
 RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
 ASKS = (gang(2), gang(4, required=RACK), gang(9), gang(3, gpu=3))

@@ -12,7 +12,7 @@ from planner.manifests.fields import CachedDocument
 from planner.planning.plan import plan
 from tests.planner.devices.test_allocator import given
 from tests.planner.devices.test_catalog import claiming, node, pod, slice_of, template
-from webhook.functions.device_selectors import read_cluster
+from webhook.policy.engine.device_selectors import read_cluster
 
 Json = dict[str, Any]
 NODES = (node("a"), node("b"))

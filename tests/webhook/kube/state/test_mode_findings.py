@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from webhook.admission.settings import Settings
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments

@@ -8,7 +8,7 @@ from typing import Any
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.workloads import objects as o
 from webhook.admission.settings import Settings
-from webhook.cli.inputs import policy_store
+from webhook.cli.common.inputs import policy_store
 from webhook.kube.api.client import Event
 from webhook.kube.state.gangs import WATCHED
 from webhook.kube.state.workload_watch import QueueWatch
@@ -112,3 +112,46 @@ def test_the_queue_is_worked_out_anew_when_the_settings_change() -> None:
     watch.in_force = lambda: lambda namespace: Settings(reserve=ReserveDefaults("none"))
     watch.rechosen()
     assert [gang.group.reserve for gang in watch.queue()] == ["none"]
+
+
+GROUP = {"metadata": {"name": "serve", "namespace": "team"}, "spec": {"minMember": 8}}
+"""A PodGroup that the two Jobs of `member` make together."""
+
+
+def member(name: str) -> Json:
+    """A Job of 4 pods, whose template names the PodGroup."""
+    job = o.changed(o.JOB, ("spec", "template", "metadata"), {"annotations": {"pod-group-name": "serve"}})
+    return {**job, "metadata": {**job["metadata"], "name": name, "uid": name}}
+
+
+def names(watch: QueueWatch) -> set[str]:
+    """The gangs of what is stored."""
+    return {group.name for work in watch.works() for group in work.gangs}
+
+
+def test_a_pod_group_that_comes_after_its_jobs_makes_them_one_gang() -> None:
+    """And a group that goes leaves each of them alone: the watches of two kinds are not in step."""
+    watch = watch_of(member("left"), member("right"))
+    assert names(watch) == {"team/Job/left", "team/Job/right"}
+    known: Json = {("team", "serve"): GROUP}
+    watch._groups = lambda: known
+    assert names(watch) == {"team/PodGroup/serve"}
+    known = {}
+    assert names(watch) == {"team/Job/left", "team/Job/right"}
+
+
+def test_a_pod_group_that_a_scheduler_made_for_a_job_changes_no_gang() -> None:
+    """KAI's podgrouper makes one for the pods of each Job, and writes its name onto them."""
+    watch = watch_of(member("left"))
+    made = {**GROUP, "metadata": {**GROUP["metadata"], "ownerReferences": [{"kind": "Job", "name": "left"}]}}
+    groups: Json = {("team", "serve"): made}
+    watch._groups = lambda: groups
+    assert names(watch) == {"team/Job/left"}
+
+
+def test_a_hold_of_a_pod_group_stands_for_a_job_that_is_stored() -> None:
+    """Its claim waited for a pod on a node."""
+    watch = watch_of(member("left"))
+    assert watch.stands("team/PodGroup/serve", "left")
+    assert not watch.stands("team/PodGroup/serve", "another")
+    assert not watch.stands("other/PodGroup/serve", "left")

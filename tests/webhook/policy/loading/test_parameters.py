@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.cli.main import main
 from webhook.policy.loading.errors import PolicyError
 from webhook.policy.loading.files import load_paths

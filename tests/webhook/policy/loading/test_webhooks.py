@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.webhook.workloads import objects as o
-from webhook.cli.inputs import shipped
+from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
 from webhook.policy.loading.webhooks import asks_about, webhooks_from
 from webhook.wire.request import from_object

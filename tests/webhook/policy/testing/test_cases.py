@@ -193,7 +193,7 @@ def test_check_shows_every_problem_and_the_status_is_2(
     """With file, line, column and a caret; all well is 0."""
     path = folder(tmp_path, case())
     assert main(["policies", "check", str(path)]) == 0
-    assert "2 policies, 1 bindings, 1 parameter objects: all well" in capsys.readouterr().out
+    assert "2 policies, 1 binding, 1 parameter object: all well" in capsys.readouterr().out
     (path / "bad.yaml").write_text(yaml.safe_dump(validating(check("object.spec.containers ="), name="bad")))
     assert main(["policies", "check", str(path)]) == 2
     error = capsys.readouterr().err

@@ -1,0 +1,177 @@
+"""What a scheduling system needs beside workloads, proposed from the nodes: the output of `bayplan generate`.
+
+For KAI its Topology and Queues, for Kueue its Topology, ResourceFlavor and queues, for NVLink domains over
+several hosts a ComputeDomain. Each object comes with notes for whoever applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.manifests.topologies.label_presets import NODE_POOL
+from planner.manifests.topologies.proposal import API_VERSIONS, Proposal, topology_manifest
+from planner.model.natural_order import natural
+from planner.model.node import Node
+from planner.model.quantity import show
+from planner.model.resources import CLIQUE_LABEL, GPU, PRODUCT_LABEL
+from planner.model.topology import HOSTNAME
+from planner.model.words import counted
+
+Json = dict[str, object]
+
+
+PARENT = "default-parent-queue"
+"""The Queue above those that are proposed, as KAI's own quick start calls it."""
+
+
+UNLIMITED = -1
+"""As KAI writes a quota or a limit that there is none of."""
+
+
+FLAVOR_LABELS = (NODE_POOL, PRODUCT_LABEL, "nvidia.com/gpu.present")
+"""Labels that best say which nodes a flavor is of, before any other that they share."""
+
+
+NOT_OF_FLAVORS = ("pods", "ephemeral-storage")
+"""Resources of nodes that a ClusterQueue of Kueue does not count here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """An object, and what is odd about it."""
+
+    manifest: Json
+    notes: tuple[str, ...] = ()
+
+
+def kai_objects(
+    proposals: Sequence[Proposal], queues: Mapping[str, float | None], nodes: Iterable[Node]
+) -> list[Proposed]:
+    """A Topology for each group of nodes, a parent Queue, and the Queues in it by name; a number is the GPUs
+    that a Queue is promised, None for all that there are."""
+    promised = sum(gpus or 0 for gpus in queues.values())
+    total = sum(node.allocatable.get(GPU, 0) for node in nodes)
+    notes = [f"{promised:g} GPUs are promised, and the nodes have {total}"] if promised > total else []
+    parent = Proposed(_queue(PARENT, None), tuple(notes))
+    leaves = [Proposed(_queue(name, gpus, PARENT)) for name, gpus in queues.items()]
+    return [*(_topology(proposal, "kai") for proposal in proposals), parent, *leaves]
+
+
+def _topology(proposal: Proposal, kind: str) -> Proposed:
+    notes = (f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes)
+    return Proposed(topology_manifest(proposal.topology, kind), notes)
+
+
+def _queue(name: str, gpus: float | None, parent: str = "") -> Json:
+    quotas = {"cpu": UNLIMITED, "memory": UNLIMITED, "gpu": UNLIMITED if gpus is None else gpus}
+    spec: Json = {"parentQueue": parent} if parent else {}
+    spec["resources"] = {
+        name: {"quota": quota, "limit": UNLIMITED, "overQuotaWeight": 1} for name, quota in quotas.items()
+    }
+    return {
+        "apiVersion": "scheduling.run.ai/v2",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def kueue_objects(
+    proposals: Sequence[Proposal], queue: str, namespaces: Sequence[str], nodes: Sequence[Node]
+) -> list[Proposed]:
+    """A Topology and a ResourceFlavor for each group of nodes, one ClusterQueue with what they have as its
+    quota, and a LocalQueue in each namespace."""
+    objects: list[Proposed] = []
+    flavors: dict[str, Mapping[str, int]] = {}
+    for proposal in proposals:
+        objects += [_topology(proposal, "kueue"), _flavor(proposal, nodes)]
+        flavors[proposal.topology.name] = _amounts(proposal.members)
+    objects.append(_cluster_queue(queue, flavors))
+    for namespace in namespaces:
+        head = {"name": queue, "namespace": namespace}
+        objects.append(Proposed(_kueue("LocalQueue", head, {"clusterQueue": queue})))
+    return objects
+
+
+def _kueue(kind: str, metadata: Mapping[str, str], spec: Json) -> Json:
+    return {"apiVersion": API_VERSIONS["kueue"], "kind": kind, "metadata": dict(metadata), "spec": spec}
+
+
+def _flavor(proposal: Proposal, nodes: Sequence[Node]) -> Proposed:
+    """The flavor of the nodes of a topology, which must say by a label which nodes those are."""
+    labels, notes = _own_labels(proposal, nodes)
+    spec: Json = {"nodeLabels": labels, "topologyName": proposal.topology.name}
+    return Proposed(_kueue("ResourceFlavor", {"name": proposal.topology.name}, spec), notes)
+
+
+def _own_labels(proposal: Proposal, nodes: Sequence[Node]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """A label that all nodes of a proposal have and no other has, and what is odd about it."""
+    if proposal.topology.node_selector:
+        return dict(proposal.topology.node_selector), ()
+    names = {node.name for node in proposal.members}
+    outsiders = [node for node in nodes if node.name not in names]
+    shared = set.intersection(*(set(node.labels.items()) for node in proposal.members))
+    ordered = sorted(shared, key=_preference)
+    for key, value in ordered:
+        if key != HOSTNAME and not any(node.labels.get(key) == value for node in outsiders):
+            return {key: value}, ()
+    pair = f"{NODE_POOL}={proposal.topology.name}"
+    note = f"no label is on all {len(names)} nodes and on no other; kubectl label nodes NAME… {pair}"
+    return {NODE_POOL: proposal.topology.name}, (note,)
+
+
+def _preference(label: tuple[str, str]) -> tuple[int, object]:
+    key, _ = label
+    return FLAVOR_LABELS.index(key) if key in FLAVOR_LABELS else len(FLAVOR_LABELS), natural(key)
+
+
+def _amounts(nodes: Iterable[Node]) -> Mapping[str, int]:
+    total: dict[str, int] = {}
+    for node in nodes:
+        for name, amount in node.allocatable.items():
+            if name not in NOT_OF_FLAVORS and not name.startswith("hugepages-"):
+                total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _cluster_queue(name: str, flavors: Mapping[str, Mapping[str, int]]) -> Proposed:
+    resources = sorted({resource for amounts in flavors.values() for resource in amounts}, key=natural)
+    quotas = [
+        {
+            "name": flavor,
+            "resources": [
+                {"name": resource, "nominalQuota": _quota(resource, amounts.get(resource, 0))}
+                for resource in resources
+            ],
+        }
+        for flavor, amounts in flavors.items()
+    ]
+    group = {"coveredResources": resources, "flavors": quotas}
+    spec: Json = {"namespaceSelector": {}, "resourceGroups": [group]}
+    return Proposed(
+        _kueue("ClusterQueue", {"name": name}, spec),
+        ("its quota is all that the nodes can give; what runs there beside Kueue is to be taken off",),
+    )
+
+
+def _quota(resource: str, amount: int) -> str:
+    """An amount that is not more than there is: of memory whole GiB."""
+    return show(resource, amount // 2**30 * 2**30 if resource == "memory" else amount)
+
+
+def compute_domain(name: str, namespace: str, nodes: Iterable[Node] | None) -> Proposed:
+    """A ComputeDomain whose channel pods claim by the template NAME-channel; `nodes` None: not known."""
+    template = f"{name}-channel"
+    notes = [
+        f"pods claim it: resourceClaims: [{{name: channel, resourceClaimTemplateName: {template}}}]",
+        "and in each container that uses GPUs: resources: {claims: [{name: channel}]}",
+    ]
+    if nodes is not None:
+        cliques = {node.labels[CLIQUE_LABEL] for node in nodes if node.labels.get(CLIQUE_LABEL)}
+        found_words = counted(len(cliques), "NVLink clique") if cliques else f"no node has {CLIQUE_LABEL}"
+        notes.insert(0, found_words)
+    spec: Json = {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": template}}}
+    head = {"name": name, "namespace": namespace}
+    manifest = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "metadata": head}
+    return Proposed({**manifest, "spec": spec}, tuple(notes))

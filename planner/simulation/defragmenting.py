@@ -1,0 +1,91 @@
+"""Bayplan with moves: gangs that have waited for long get room by restarting others elsewhere.
+
+The rules are those of `bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), under the
+limits of the parameters `defrag.*`. A moved gang begins its work again from its start, for a simulated job
+has no checkpoints: so what is told of lost work is the most that it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from planner.model.pod import BoundPod
+from planner.model.podgroup import ReserveMode
+from planner.model.resources import GPU
+from planner.planning.defragmentation.evacuation import Relocation
+from planner.planning.defragmentation.gang_place import gang_place
+from planner.planning.defragmentation.limits import MoveLimits
+from planner.planning.defragmentation.movable import Movable
+from planner.planning.defragmentation.result import NoMoves
+from planner.simulation.hall import Hall
+from planner.simulation.jobs import Job
+from planner.simulation.rack_use import Taken
+from planner.simulation.strategies import PlannedStrategy, gang_of, name_of, number
+
+ATTEMPTS = 60
+"""Sets of movables that are planned for one gang: a month has thousands of looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job with its GPUs, and since how many seconds it runs there."""
+
+    job: Job
+    taken: Taken
+    age: float
+
+
+@dataclass(frozen=True, slots=True)
+class MovedJob:
+    """A job that is restarted elsewhere, with the GPU seconds that it loses by that."""
+
+    job: Job
+    taken: Taken
+    lost: float
+
+
+class DefragmentingStrategy(PlannedStrategy):
+    """Bayplan with moves. `restartable`: the share of jobs that may be restarted."""
+
+    def __init__(
+        self, floor: Hall, mode: ReserveMode, hold_from: int, limits: MoveLimits, restartable: float = 1.0
+    ) -> None:
+        super().__init__(floor, mode, hold_from)
+        self.name += ", moves"
+        self.limits = limits
+        self._restartable = restartable
+
+    def make_room(self, job: Job, running: Iterable[RunningJob], floor: Hall) -> list[MovedJob]:
+        """The jobs to restart, so that `place` has room for this one; none where no moves reach that."""
+        if job.total > floor.gpus - floor.busy:
+            return []  # as the search would say, thousands of times in a month
+        jobs = {name_of(other.job): other for other in running}
+        movables = [self._movable(other, floor) for other in jobs.values() if self._may_restart(other.job)]
+        group = gang_of(job, floor, self._reserve(job))
+        result = gang_place(self._snapshot, movables, group, ATTEMPTS, self.limits.max_lost)
+        if isinstance(result, NoMoves) or not result.moves:
+            return []
+        self._snapshot = result.after.without(group.name)
+        return [self._moved(jobs[move.movable.name], move) for move in result.moves]
+
+    def _moved(self, running: RunningJob, move: Relocation) -> MovedJob:
+        self._remember(running.job, move.reservation)
+        taken = [(number(seat.node), seat.count * running.job.gpus) for seat in move.to]
+        return MovedJob(running.job, taken, running.job.total * running.age)
+
+    def _may_restart(self, job: Job) -> bool:
+        """The same for a job whatever else there is: numbers are scattered by a multiplicative hash."""
+        return (job.number * 2_654_435_761 % 2**32) / 2**32 < self._restartable
+
+    def _movable(self, running: RunningJob, floor: Hall) -> Movable:
+        job = running.job
+        group = gang_of(job, floor, self._reserve(job))
+        held = self._snapshot.holding(group.name)
+        pods = (
+            BoundPod(f"{group.name}-{place}", f"n{node}", {GPU: job.gpus}, held.id if held else "")
+            for place, node in enumerate(
+                node for node, gpus in running.taken for _ in range(gpus // job.gpus)
+            )
+        )
+        return Movable(group, tuple(pods), age=running.age, opted_in=True)

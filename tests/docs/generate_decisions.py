@@ -1,0 +1,26 @@
+"""Write docs/decisions/README.md, the list of decisions: `python -m tests.docs.generate_decisions`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "README.md"
+
+HEADER = """\
+# Decisions
+
+Why things are as they are, a page at most each, in the order in which they were decided. Written by
+`python -m tests.docs.generate_decisions`.
+
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    files = sorted(PAGE.parent.glob("[0-9]*.md"))
+    titles = [(file.name, file.read_text().partition("\n")[0].removeprefix("# ")) for file in files]
+    return HEADER + "".join(f"- [{title}]({name})\n" for name, title in titles)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

@@ -1,0 +1,113 @@
+"""The pages of the start, the tutorials and the how-tos on a control plane, line by line as they stand there.
+
+What kind would make is made here: four workers without GPUs or labels. The replicas run as processes, since
+no image runs here; the lines that install them are those of `test_helm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.docs.sessions import ROOT, on_path, run, shell
+from tests.e2e.api import Json
+from tests.e2e.conftest import policy_set
+from tests.e2e.fleet import Fleet
+from tests.e2e.processes import wait_until
+from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.stage import Cluster
+
+WORKERS = ("kind-worker", "kind-worker2", "kind-worker3", "kind-worker4")
+TEAM = "team-a"
+PODS = f"/api/v1/namespaces/{TEAM}/pods"
+PAGES = (
+    "start/kind.md",
+    "tutorials/first-gang.md",
+    "start/without-a-cluster.md",
+    "how-to/audit.md",
+    "how-to/exempt.md",
+    "how-to/certificates.md",
+)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a reader sits: the cluster, a folder with what was unpacked, and a shell that reaches both."""
+
+    cluster: Cluster
+    folder: Path
+    environment: dict[str, str]
+
+    def follow(self, page: str) -> int:
+        """Do what a page says; how many of its blocks were for here."""
+        return run(ROOT / "docs" / page, self.folder, ("run", "cluster"), self.environment)
+
+    def shell(self, lines: str) -> str:
+        """Lines of our own."""
+        return shell(lines, self.folder, self.environment)
+
+
+def worker(name: str) -> Json:
+    """A node as kind makes it."""
+    allocatable = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": allocatable, "conditions": [ready]},
+    }
+
+
+@pytest.fixture(scope="module")
+def desk(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """Bayplan in audit, as installed. The control plane's KAI kinds say nothing: kind has none."""
+    folder = tmp_path_factory.mktemp("tutorials")
+    fleet = Fleet(cluster.api)
+    rollout = Rollout(
+        cluster, folder, policy_set("default-scheduler", folder), ("--mode", "audit"), observed=True
+    )
+    environment = on_path(folder / "bin", Path(cluster.kubectl.program).parent)
+    environment["KUBECONFIG"] = str(cluster.kubectl.kubeconfig)
+    desk = Desk(cluster, folder / "desk", environment)
+    try:
+        fleet.make(map(worker, WORKERS))
+        rollout.install()
+        plain = '{"data": {"pack": "plain"}}'
+        done = cluster.kubectl("-n", SYSTEM, "patch", "configmap", "bayplan-parameters", "-p", plain)
+        assert done.status == 0, done.err
+        for _ in range(2):
+            rollout.add()
+        desk.folder.mkdir()
+        desk.shell("bayplan unpack .")
+        yield desk
+    finally:
+        cluster.api.delete(f"/api/v1/namespaces/{TEAM}")
+        rollout.uninstall()
+        fleet.remove()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_whoever_follows_a_page_gets_what_it_shows(desk: Desk, page: str) -> None:
+    """In this order: the first makes the racks, and each leaves them empty."""
+    assert desk.follow(page) > 0
+
+
+def test_a_gang_in_a_rack_that_is_drained_goes_to_another_whole(desk: Desk) -> None:
+    """Both pods run on the nodes of the other rack afterwards, while the first is empty."""
+    desk.shell("kubectl cordon -l example.com/rack=rack-1; kubectl apply -f train.yaml")
+    wait_until(lambda: nodes_of(desk) == set(WORKERS[2:]), "the gang to run in rack-2", 90)
+    desk.shell("kubectl uncordon -l example.com/rack=rack-1")
+    assert desk.follow("how-to/drain-a-rack.md") == 4
+    wait_until(lambda: nodes_of(desk) == set(WORKERS[:2]), "the gang to run in rack-1", 90)
+    desk.shell("kubectl delete -f train.yaml")
+
+
+def nodes_of(desk: Desk) -> set[str]:
+    """The nodes of the gang's pods that run."""
+    found = desk.cluster.api.items(PODS, labelSelector="job-name=train")
+    alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    return {pod["spec"].get("nodeName", "") for pod in alive if pod["status"].get("phase") == "Running"}

@@ -1,0 +1,97 @@
+"""The parameter `pack`: for which scheduling system policies write, and which pack fits a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
+from tests.policies.helpers import policies
+from tests.webhook.admission.test_parameters import beside, changed_by, config_map, settings
+from webhook.admission.parameters import read_parameters
+from webhook.kube.state.scheduling_findings import pack_finding
+from webhook.policy.engine.packs import PACKS, fitting
+
+FOR_KAI = {"kai-queue", "scheduler-name"}
+"""What changes a GPU pod for KAI, where no cluster says that there is none."""
+
+
+@pytest.mark.parametrize(
+    ("pack", "changed"),
+    [("auto", FOR_KAI), ("kai", FOR_KAI), ("kueue", set()), ("runai", {"scheduler-name"}), ("plain", set())],
+)
+def test_a_pack_says_for_whom_a_gpu_pod_is_changed(pack: str, changed: set[str]) -> None:
+    """Quality of service and the like are not the scheduler's, and stay."""
+    by = changed_by("team-a", config_map(pack=pack))
+    assert by & {*FOR_KAI, "kai-topology", "kueue-queue"} == changed
+    assert "guaranteed-qos" in by
+
+
+@pytest.mark.parametrize("pack", ["kueue", "kai"])
+def test_a_default_queue_of_kueue_s_is_given_in_its_pack_alone(pack: str) -> None:
+    """Its folder is off in the pack of another system."""
+    given = "kueue-queue" in changed_by("team-a", config_map(pack=pack, kueue_topology__queue="main"))
+    assert given is (pack == "kueue")
+
+
+def test_the_cluster_s_own_keys_count_before_the_pack_and_the_file_s_after_it() -> None:
+    """The file that ships spells every default out, and would else leave nothing to the pack."""
+    in_file = config_map(kai_topology__enabled="true")
+    own = config_map("bayplan-system", pack="plain", scheduler_name__name="volcano")
+    parameters, problems = read_parameters(beside(in_file), own)
+    assert problems == ()
+    data = (parameters.object("") or {})["data"]
+    assert (data["kai-topology.enabled"], data["scheduler-name.name"]) == ("false", "volcano")
+    assert parameters.origin("kai-topology.enabled") == "pack plain"
+    assert parameters.origin("scheduler-name.name") == "bayplan-system/ConfigMap/bayplan-parameters"
+
+
+def test_the_cluster_s_pack_counts_before_the_file_s() -> None:
+    """As any key."""
+    own = config_map("bayplan-system", pack="auto")
+    assert settings("team-a", own, config_map(pack="plain")).pack == "auto"
+    assert changed_by("team-a", own, in_file=config_map(pack="plain")) >= FOR_KAI
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"pack": "kia"}, "'kia' is not valid; use auto or kai or kueue or runai or plain"),
+        ({"namespace__a__pack": "kai"}, "of no single namespace; use pack"),
+    ],
+)
+def test_a_pack_that_there_is_not_is_a_problem(entry: dict[str, str], told: str) -> None:
+    """With those that there are; and it holds for the whole cluster."""
+    _, (problem,) = read_parameters(policies(), config_map(**entry))
+    assert told in problem
+
+
+def test_a_pack_sets_only_parameters_that_there_are() -> None:
+    """To values that are valid."""
+    rules = policies().rules
+    for pack in PACKS.values():
+        assert [rules.fault(key, value) for key, value in pack.items() if rules.fault(key, value)] == []
+
+
+@pytest.mark.parametrize(
+    ("systems", "pack"),
+    [((), "plain"), ((KAI,), "kai"), ((KUEUE,), "kueue"), ((RUNAI,), "runai"), ((KAI, KUEUE), "auto")],
+)
+def test_what_fits_is_what_the_cluster_shows(systems: tuple[str, ...], pack: str) -> None:
+    """And where there are several, every one of them."""
+    assert fitting(systems) == pack
+    assert pack_finding(_shown(*systems), pack).grade == "ok"
+
+
+@pytest.mark.parametrize(
+    ("systems", "pack", "mend"),
+    [((KUEUE,), "kai", "pack: kueue"), ((), "runai", "pack: plain"), ((KAI,), "plain", "pack: kai")],
+)
+def test_doctor_warns_of_a_pack_that_does_not_fit(systems: tuple[str, ...], pack: str, mend: str) -> None:
+    """And says which would."""
+    finding = pack_finding(_shown(*systems), pack)
+    assert finding.grade == "warn"
+    assert finding.mend.startswith(mend)
+
+
+def _shown(*systems: str) -> SchedulersSeen:
+    return SchedulersSeen(dict.fromkeys(systems, "a kind"))

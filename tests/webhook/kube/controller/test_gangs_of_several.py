@@ -1,0 +1,214 @@
+"""What the controller does for a gang of several objects: admission and it read the same gang.
+
+r1: a b c d (8 GPUs each)    r2: e f g h
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot, snapshot
+from planner.model.errors import Where
+from planner.model.pod import BoundPod
+from tests.builders import cluster
+from tests.webhook.kube.worlds import world
+from tests.webhook.placement.test_gangs_across_objects import (
+    GANG,
+    RACKS,
+    Member,
+    applied,
+    group,
+    known,
+    on_nodes,
+    places,
+    seats,
+)
+from tests.webhook.workloads import objects as o
+from webhook.kube.controller.reconcile import World, bereft, reconcile
+from webhook.kube.controller.steps import (
+    Action,
+    Admit,
+    Beside,
+    ClaimFor,
+    Follow,
+    LetIn,
+    MoveTo,
+    Release,
+    Restore,
+)
+from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
+from webhook.kube.state.gathering import Gang
+from webhook.workloads.annotation_keys import QUEUED_GATE
+
+PREFILL, DECODE = Member("Job", "prefill", 2, 8), Member("Job", "decode", 2, 4)
+GROUP = group(4, "rack")
+GROUPS = {("team", "serve"): GROUP}
+
+
+def stored(here: Snapshot, *members: Member, of: Any = GROUP) -> tuple[Snapshot, tuple[Work, ...]]:
+    """The cluster after the webhook was asked for these Jobs in turn, and what the controller reads."""
+    objects = [obj for member in members for obj in member.objects()]
+    after, decisions = applied(here, [of, *objects])
+    works = [watched(decision.object or obj, of) for decision, obj in zip(decisions, objects, strict=True)]
+    return after, tuple(works)
+
+
+def watched(obj: Any, of: Any = GROUP, **status: Any) -> Work:
+    """A Job as the controller watches it."""
+    metadata = {**obj["metadata"], "uid": f"uid-{obj['metadata']['name']}"}
+    read = work_from(
+        {**obj, "metadata": metadata, "status": status}, Where(), "batch/v1", "Job", {("team", "serve"): of}
+    )
+    assert read is not None
+    return read
+
+
+def pods_of(*works: Work, gated: bool = True) -> tuple[Unbound, ...]:
+    """The pods that these Jobs make, which wait at the gate."""
+    result = []
+    for work in works:
+        assert work.member is not None
+        for number in range(work.member.own[0].count):
+            template: Any = o.pod_template(8)
+            metadata = {"name": f"{work.ref.name}-{number}", "namespace": "team"}
+            metadata["ownerReferences"] = [  # type: ignore[assignment]
+                {"apiVersion": "batch/v1", "kind": "Job", "name": work.ref.name, "uid": work.ref.uid,
+                 "controller": True}
+            ]  # fmt: skip
+            spec = {**template["spec"], "schedulingGates": [{"name": QUEUED_GATE}] if gated else []}
+            pod = unbound_from({"metadata": {**metadata, "uid": metadata["name"]}, "spec": spec}, Where())
+            assert pod is not None
+            result.append(pod)
+    return tuple(result)
+
+
+def watching(here: Snapshot, works: tuple[Work, ...], pods: tuple[Unbound, ...] = ()) -> World:
+    """What the controller sees, on a leader that has seen every kind."""
+    return world(here, works=works, pods=pods)
+
+
+def done(found: World, kind: type[Action]) -> list[Any]:
+    """The actions of a kind."""
+    return [action for action in reconcile(found) if isinstance(action, kind)]
+
+
+def parts(gang: Gang) -> dict[str, int]:
+    """The gang's PodSets, with the number of their pods."""
+    return {pod_set.name: pod_set.count for pod_set in gang.group.pod_sets}
+
+
+def claimed(here: Snapshot) -> Snapshot:
+    """The same, the gang's place being claimed."""
+    held = here.holding(GANG)
+    assert held is not None
+    return here.with_reservation(replace(held, state="claimed", owner_uid="uid-prefill", expires=None))
+
+
+def test_the_hold_of_several_jobs_is_claimed_before_any_pod_is_bound() -> None:
+    """It is the PodGroup's, and the controller knew no gang of that name."""
+    here, works = stored(cluster(RACKS), PREFILL, DECODE)
+    held = here.holding(GANG)
+    assert held is not None
+    here = here.with_reservation(replace(held, expires=20_000.0))
+    (claim,) = done(watching(here, works), ClaimFor)
+    assert (claim.reservation.gang, claim.gang.ref.name) == (GANG, "decode")
+    assert {ref.name for ref in claim.gang.refs} == {"prefill", "decode"}
+
+
+def test_a_lost_node_of_several_jobs_is_replanned_for_the_pods_that_stood_there() -> None:
+    """The others stay where they are, and every member's PodSet keeps its size."""
+    here, works = stored(cluster(RACKS), PREFILL, DECODE)
+    here = claimed(here)
+    (lost,) = {seat.node for seat in here.reservations[0].assignments if seat.pod_set == "decode"}
+    nodes = [node for node in here.nodes.values() if node.name != lost]
+    after = replace(snapshot(nodes, here.topologies), reservations=here.reservations)
+    (move,) = done(watching(after, works), MoveTo)
+    moved = places(move.move.reservation.assignments)
+    assert (move.move.moved, move.move.gone) == (2, (lost,))
+    assert Counter(part for part, _ in moved.elements()) == {"prefill": 2, "decode": 2}
+    assert {seat: n for seat, n in moved.items() if seat[0] == "prefill"} == {
+        seat: n for seat, n in seats(here).items() if seat[0] == "prefill"
+    }
+    assert {ref.name for ref in move.gang.refs} == {"prefill", "decode"}
+
+
+def test_a_reservation_of_several_jobs_that_vanished_is_made_again() -> None:
+    """With the PodSets that the templates name, for all members."""
+    here, works = stored(cluster(RACKS), PREFILL, DECODE)
+    without = here.without(GANG)
+    found = watching(without, works)
+    assert bereft(found) == {GANG}
+    (restore,) = done(replace(found, missing=frozenset({GANG})), Restore)
+    again = places(restore.reservation.assignments)
+    assert Counter(part for part, _ in again.elements()) == {"prefill": 2, "decode": 2}
+    assert restore.reservation.domains == here.reservations[0].domains
+
+
+def test_pods_of_several_jobs_that_are_bound_elsewhere_are_followed() -> None:
+    """Each takes along a seat of its own PodSet."""
+    here, works = stored(cluster(RACKS), PREFILL, DECODE)
+    here = claimed(here)
+    (name,) = {held.id for held in here.reservations}
+    amounts = dict(here.reservations[0].requests)["prefill"]
+    free = next(node for node in "abcd" if node not in on_nodes(seats(here)))
+    stray = BoundPod("team/prefill-0", "e", amounts, reservation=name)
+    (follow,) = done(watching(here.with_pod(stray), works), Follow)
+    after = places(follow.reservation.assignments)
+    assert (after["prefill", "e"], after.total(), free not in on_nodes(after)) == (1, 4, True)
+
+
+def queued(here: Snapshot, *members: Member) -> tuple[Snapshot, tuple[Work, ...]]:
+    """The same on a full cluster: they wait, and then the cluster is free."""
+    full = cluster(RACKS.replace("\n", " used=8\n") + " used=8")
+    _, works = stored(full, *members)
+    return here, works
+
+
+def test_several_jobs_that_wait_are_let_in_as_one_gang_each_on_its_own_seats() -> None:
+    """They were let in object by object; and a pod is told which seats are its own."""
+    here, works = queued(cluster(RACKS), PREFILL, DECODE)
+    assert all(work.queued for work in works)
+    (admit,) = done(watching(here, works, pods_of(*works)), Admit)
+    assert (admit.gang.name, parts(admit.gang)) == (GANG, {"decode": 2, "prefill": 2})
+    assert {(pod.ref.name.partition("-")[0], pod.pod_set) for pod in admit.gang.pods} == {
+        ("prefill", "prefill"),
+        ("decode", "decode"),
+    }
+    assert {ref.name for ref in admit.gang.refs} == {"prefill", "decode"}
+
+
+def test_members_that_are_known_by_number_alone_keep_nobody_out() -> None:
+    """Four of five are there, and a fifth like them has no room in a rack that admits the four."""
+    big = replace(PREFILL, count=4)
+    _, works = stored(cluster("r1: a b c d used=8"), big, of=group(5, "rack"))
+    (admit,) = done(watching(cluster("r1: a b c d"), works, pods_of(*works)), Admit)
+    assert parts(admit.gang) == {"prefill": 4}
+
+
+def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_some() -> None:
+    """The seats that were promised before stay as they were."""
+    used = "r1: a b\nr1: c d used=8\nr2: e f g h used=8"
+    here, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
+    here, (second,) = stored(here, replace(DECODE, gpus=8))
+    works, pods = (first, second), pods_of(second)
+    assert (first.queued, second.queued) == (False, True)
+    (waits,) = done(watching(claimed(here), works, pods), Beside)
+    assert waits.member == "team/Job/decode"
+    assert not done(watching(claimed(here), works, pods), LetIn)
+    free = claimed(replace(cluster("r1: a b c d"), reservations=here.reservations))
+    (admit,) = done(watching(free, works, pods), Admit)
+    assert known(seats(here)) <= places(admit.reservation.assignments)
+    after = places(admit.reservation.assignments)
+    assert Counter(part for part, _ in after.elements()) == {"prefill": 2, "decode": 2}
+    assert {pod.pod_set for pod in admit.gang.pods} == {"decode"}
+
+
+def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:
+    """And while a pod of it is on a node."""
+    here, (prefill, decode) = stored(cluster(RACKS), PREFILL, DECODE)
+    here, over = claimed(here), replace(prefill, finished=True)
+    assert not done(watching(here, (over, decode)), Release)
+    (release,) = done(watching(here, (over, replace(decode, finished=True))), Release)
+    assert release.why == "finished"

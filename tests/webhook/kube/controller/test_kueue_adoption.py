@@ -1,0 +1,259 @@
+"""What Kueue assigns is held, moved with its assignment, and given back with it; nothing is taken for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.plan import plan
+from tests.builders import gang, racks
+from tests.webhook.kube.kueue_worlds import assigned, bound, seats
+from tests.webhook.kube.worlds import booked, pod, with_book, work, world
+from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
+from webhook.kube.state.kueue_places import KueuePlace
+
+JOB = gang(2, name="default/Job/a", required="rack")
+OTHER = gang(2, name="default/Job/b", required="rack")
+
+
+def steps(snapshot: Snapshot, *places: KueuePlace, **more: Any) -> list[Action]:
+    """What the controller does where Kueue has assigned these."""
+    seen = world(snapshot, **more)
+    return reconcile(replace(seen, kueue={place.gang: place for place in places}))
+
+
+def after(snapshot: Snapshot, actions: list[Action]) -> Snapshot:
+    """The snapshot with what is adopted in the book, and claimed; and without what is released."""
+    for action in actions:
+        if isinstance(action, Adopt):
+            taken = action.reservation
+            if taken.state != "claimed":
+                taken = replace(taken, state="claimed", owner_uid=action.place.ref.uid)
+            snapshot = snapshot.with_reservation(taken)
+        elif isinstance(action, Release):
+            snapshot = snapshot.without(action.reservation.gang)
+    return snapshot
+
+
+def adopted(snapshot: Snapshot, *places: KueuePlace, **more: Any) -> Snapshot:
+    """After one round."""
+    return after(snapshot, steps(snapshot, *places, **more))
+
+
+def test_an_assignment_is_held_before_any_pod_is_bound() -> None:
+    """The next gang of ours goes elsewhere: before, it was promised the same nodes for a second or two."""
+    place = assigned("w", {"r1-n1": 1, "r1-n2": 1}, owner="a")
+    snapshot = adopted(racks(2, 2), place)
+    assert seats(snapshot, place.gang) == {"r1-n1": 1, "r1-n2": 1}
+    assert plan(racks(2, 2), OTHER).domain == ("r1",)
+    assert plan(snapshot, OTHER).domain == ("r2",)
+
+
+def test_what_is_adopted_stays_as_it_is_in_the_next_round() -> None:
+    """Nor does a node that is cordoned, or not ready, change it: Kueue says when a node is replaced."""
+    place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
+    snapshot = adopted(racks(2, 2), place)
+    assert steps(snapshot, place) == []
+    cordoned = snapshot.with_node(replace(snapshot.nodes["r1-n1"], cordoned=True, ready=False))
+    assert steps(cordoned, place) == []
+
+
+def test_pods_that_are_bound_take_the_seats_that_are_held_for_them() -> None:
+    """They name their Workload: nothing counts twice."""
+    place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
+    snapshot = adopted(racks(2, 2), place)
+    full = snapshot.with_pod(bound(place, "r1-n1")).with_pod(bound(place, "r1-n2", 1))
+    assert full.taken == snapshot.taken
+    assert steps(full, place) == []
+
+
+def test_a_workload_whose_pods_are_bound_already_is_adopted_around_them() -> None:
+    """As when Bayplan is installed beside it: its own pods are not in its way."""
+    place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
+    running = racks(2, 2).with_pod(bound(place, "r1-n1")).with_pod(bound(place, "r1-n2", 1))
+    snapshot = adopted(running, place)
+    assert seats(snapshot, place.gang) == {"r1-n1": 1, "r1-n2": 1}
+    assert snapshot.taken == running.taken
+
+
+def test_the_hold_ends_with_the_assignment() -> None:
+    """Kueue has preempted or finished it. While nobody knows what Kueue says, nothing is given back."""
+    place = assigned("w", {"r1-n1": 1})
+    snapshot = adopted(racks(1, 2), place)
+    (released,) = steps(snapshot)
+    assert isinstance(released, Release)
+    assert released.reservation.gang == place.gang
+    assert reconcile(world(snapshot)) == []
+
+
+def test_the_hold_moves_with_the_assignment() -> None:
+    """In one write, and in the same entry of the book: Kueue has replaced a node."""
+    snapshot = adopted(racks(1, 3), assigned("w", {"r1-n1": 1, "r1-n2": 1}))
+    moved = assigned("w", {"r1-n1": 1, "r1-n3": 1})
+    (step,) = steps(snapshot, moved)
+    assert isinstance(step, Adopt)
+    before = snapshot.holding(moved.gang)
+    assert before is not None
+    assert (step.reservation.id, step.reservation.owner_uid) == (before.id, before.owner_uid)
+    assert seats(after(snapshot, [step]), moved.gang) == {"r1-n1": 1, "r1-n3": 1}
+
+
+def test_a_gang_that_holds_a_place_moves_to_where_kueue_puts_it() -> None:
+    """Its own reservation does, so that at no moment two gangs hold for it; nothing replans it after that."""
+    snapshot = booked(racks(2, 2), JOB)
+    place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
+    jobs = (work(JOB),)
+    (step,) = steps(snapshot, place, works=jobs)
+    assert isinstance(step, Adopt)
+    assert (step.reservation.gang, step.reservation.mode) == ("default/Job/a", "nodes")
+    there = after(snapshot, [step])
+    assert seats(there, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}
+    assert there.holding(place.gang) is None
+    assert plan(there, OTHER).domain == ("r1",)
+    assert steps(there, place, works=jobs) == []
+    gone = there.with_node(replace(there.nodes["r2-n1"], ready=False))
+    assert steps(gone, place, works=jobs) == []
+
+
+def test_pods_at_our_gate_are_let_in_without_a_pin_where_kueue_places_them() -> None:
+    """A pin would contradict the node that Kueue writes onto each; they name what is held for them."""
+    place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
+    pods = (pod("a-0", "a"), pod("a-1", "a"))
+    (first, let_in) = steps(booked(racks(2, 2), JOB), place, works=(work(JOB),), pods=pods)
+    assert isinstance(first, Adopt)
+    assert isinstance(let_in, LetIn)
+    assert (let_in.pins, len(let_in.pods)) == (False, 2)
+    assert let_in.reservation is not None
+    assert let_in.reservation.gang == "default/Job/a"
+
+
+def test_a_gang_in_our_queue_that_kueue_places_leaves_the_queue() -> None:
+    """It is not planned beside Kueue: its place is what Kueue assigned, under the Workload's name."""
+    place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
+    actions = steps(racks(2, 2), place, works=(work(JOB, queued=True),), pods=(pod("a-0", "a"),))
+    assert [type(action) for action in actions] == [Adopt, LetIn]
+    assert isinstance(actions[1], LetIn)
+    assert (actions[1].reservation, actions[1].pins) == (None, False)
+    assert seats(after(racks(2, 2), actions), place.gang) == {"r2-n1": 1, "r2-n2": 1}
+
+
+def test_what_another_gang_holds_is_not_taken_and_is_told() -> None:
+    """With the pods, the node and the gang; what is free is held all the same."""
+    snapshot = booked(racks(2, 2), JOB)
+    place = assigned("w", {"r1-n2": 1, "r2-n1": 1}, owner="w")
+    adopt, told = steps(snapshot, place, works=(work(JOB),))
+    assert isinstance(adopt, Adopt)
+    assert isinstance(told, NotAdopted)
+    assert told.why == "1 pod on r1-n2, which default/Job/a holds"
+    assert told.tell.key == "default/Job/w"
+    there = after(snapshot, [adopt])
+    assert seats(there, place.gang) == {"r2-n1": 1}
+    assert there.holding("default/Job/a") == snapshot.holding("default/Job/a")
+    (again,) = steps(there, place, works=(work(JOB),))
+    assert again == told
+    freed = there.without("default/Job/a")
+    assert seats(adopted(freed, place), place.gang) == {"r1-n2": 1, "r2-n1": 1}
+
+
+def test_a_node_that_gangs_use_in_part_is_shared_as_far_as_there_is_room() -> None:
+    """Eight GPUs, of which a gang of ours holds six."""
+    part = gang(1, name="default/Job/a", gpu=6, reserve="nodes")
+    snapshot = booked(racks(1, 1), part)
+    small, large = assigned("s", {"r1-n1": 2}, gpu=1), assigned("l", {"r1-n1": 3}, gpu=1)
+    assert seats(adopted(snapshot, small), small.gang) == {"r1-n1": 2}
+    adopt, told = steps(snapshot, large)
+    assert isinstance(told, NotAdopted)
+    assert told.why == "1 pod on r1-n1, where default/Job/a has its place"
+    assert seats(after(snapshot, [adopt]), large.gang) == {"r1-n1": 2}
+
+
+def test_a_node_that_is_gone_is_told() -> None:
+    """Until Kueue replaces it."""
+    adopt, told = steps(racks(1, 1), assigned("w", {"r1-n1": 1, "r9-n9": 1}))
+    assert isinstance(adopt, Adopt)
+    assert isinstance(told, NotAdopted)
+    assert told.why == "1 pod in r9-n9, which no node is"
+
+
+def test_a_rack_is_filled_where_there_is_room_and_then_followed() -> None:
+    """A Topology of Kueue's that ends at racks: the scheduler chooses the nodes."""
+    place = assigned("w", {"r1": 2}, level="rack")
+    busy = booked(racks(1, 3), gang(1, name="default/Job/a", gpu=8, reserve="nodes"))
+    (taken,) = (seat.node for held in busy.reservations for seat in held.assignments)
+    free = sorted({"r1-n1", "r1-n2", "r1-n3"} - {taken})
+    snapshot = adopted(busy, place)
+    assert seats(snapshot, place.gang) == dict.fromkeys(free, 1)
+    assert steps(snapshot, place) == []
+    roomy = adopted(racks(1, 3), place)
+    left = next(iter({"r1-n1", "r1-n2", "r1-n3"} - seats(roomy, place.gang).keys()))
+    elsewhere = roomy.with_pod(bound(place, left))
+    followed = adopted(elsewhere, place)
+    assert left in seats(followed, place.gang)
+    assert followed.taken_on(left)["nvidia.com/gpu"] == 8
+    assert sum(seats(followed, place.gang).values()) == 2
+
+
+def test_pods_that_have_succeeded_need_no_seat() -> None:
+    """Kueue gives their share to others; those that run keep theirs."""
+    place = assigned(
+        "w", {"r1-n1": 1, "r1-n2": 1}, status={"reclaimablePods": [{"name": "main", "count": 1}]}
+    )
+    snapshot = racks(1, 2).with_pod(bound(place, "r1-n1"))
+    assert seats(adopted(snapshot, place), place.gang) == {"r1-n1": 1}
+
+
+def test_a_namespace_that_is_not_enforced_holds_nothing() -> None:
+    """Nor does Kueue's place in it."""
+    seen = replace(world(racks(1, 1)), observed=frozenset({"default"}))
+    place = assigned("w", {"r1-n1": 1})
+    assert reconcile(replace(seen, kueue={place.gang: place})) == []
+
+
+def test_replicas_that_hold_places_of_their_own_give_them_up_where_one_workload_has_all() -> None:
+    """Which of them goes where is not told; then the Workload holds what Kueue says."""
+    replicas = [gang(1, name=f"default/Job/a/{number}", reserve="nodes") for number in range(2)]
+    snapshot = booked(racks(1, 4), *replicas)
+    job = replace(work(replicas[0]), gangs=tuple(replicas))
+    place = assigned("w", {"r1-n3": 1, "r1-n4": 1}, owner="a")
+    released = steps(snapshot, place, works=(job,))
+    assert [type(action) for action in released] == [Release, Release]
+    free = after(snapshot, released)
+    there = adopted(free, place, works=(job,))
+    assert seats(there, place.gang) == {"r1-n3": 1, "r1-n4": 1}
+
+
+def test_a_kueue_place_is_never_fenced_by_taint() -> None:
+    """Kueue looks at the taints that a Workload tolerates, before our tolerations come: case 10. A rack that
+    was held whole, and so fenced, is held by nodes once Kueue has put the gang there."""
+    snapshot = booked(racks(2, 2), JOB)
+    place = assigned("w", {"r1-n1": 1, "r1-n2": 1}, owner="a")
+    assert snapshot.holders
+    there = adopted(snapshot, place, works=(work(JOB),))
+    assert there.holders == {}
+    assert seats(there, "default/Job/a") == {"r1-n1": 1, "r1-n2": 1}
+
+
+def test_a_book_of_a_workload_that_came_again_under_its_name_follows_it() -> None:
+    """Its id is the name's."""
+    place = assigned("w", {"r1-n1": 1})
+    snapshot = adopted(racks(1, 2), place)
+    held: Reservation = snapshot.reservations[0]
+    assert held.id == reservation_id("default/KueueWorkload/w")
+    again = with_book(racks(1, 2), held)
+    assert steps(again, replace(place, ref=replace(place.ref, uid="uid-later"))) == []
+
+
+def test_a_workload_whose_gang_has_come_to_hold_a_place_is_held_once() -> None:
+    """By the gang: what was held under the Workload's own name is given back, and the gang's place moves."""
+    place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
+    both = booked(adopted(racks(2, 2), place), JOB)
+    released, moved = steps(both, place, works=(work(JOB),))
+    assert isinstance(released, Release)
+    assert released.reservation.gang == place.gang
+    assert isinstance(moved, Adopt)
+    there = after(both, [released, moved])
+    assert [held.gang for held in there.reservations] == ["default/Job/a"]
+    assert seats(there, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}

@@ -1,0 +1,40 @@
+"""The rights that the doctor asks for are those that the manifests give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from webhook.kube.doctor.rights import MOVES, needed_rights
+
+MANIFESTS = Path(__file__).parents[4] / "manifests"
+
+
+def missing(file: Path, rights) -> list:
+    """The rights that no rule of a manifest gives."""
+    documents = [document for document in yaml.safe_load_all(file.read_text()) if document]
+    rules = [rule for document in documents for rule in document.get("rules") or []]
+
+    def given(right):
+        resource = "/".join(filter(None, (right["resource"], right.get("subresource"))))
+        return any(
+            right["group"] in rule["apiGroups"]
+            and resource in rule["resources"]
+            and right["verb"] in rule["verbs"]
+            and (not rule.get("resourceNames") or right.get("name") in rule["resourceNames"])
+            for rule in rules
+        )
+
+    return [right for right in rights if not given(right)]
+
+
+def test_the_manifests_give_every_right_that_a_replica_needs():
+    """So that an installation of ours is never found wanting, and a new watch is never forgotten there."""
+    assert missing(MANIFESTS / "30-rbac.yaml", needed_rights("bayplan-system")) == []
+
+
+def test_the_rights_to_move_are_those_of_the_component_alone():
+    """The base gives none of them."""
+    assert missing(MANIFESTS / "components" / "defragmentation" / "rbac.yaml", MOVES) == []
+    assert missing(MANIFESTS / "30-rbac.yaml", MOVES) == list(MOVES)

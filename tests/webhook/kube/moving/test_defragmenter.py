@@ -1,0 +1,115 @@
+"""When the leader begins to move: who has waited for how long, and how long the last moves are ago."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from tests.builders import gang
+from webhook.admission.settings import DEFAULT_SETTINGS, Settings
+from webhook.kube.cluster_objects import ClusterObjects
+from webhook.kube.moving.defragmenter import Defragmenter, ref_of
+from webhook.kube.node_marks import CordonMark, _mark
+from webhook.kube.runtime import ClusterRuntime
+from webhook.placement.fair_order import WaitingGang
+
+BIG, SMALL = "research/Job/big", "team/Job/small"
+
+
+def settings(after: float, every: float = 60.0) -> Settings:
+    """With these times."""
+    return replace(DEFAULT_SETTINGS, moves=replace(DEFAULT_SETTINGS.moves, after=after, every=every))
+
+
+@dataclass
+class Queue:
+    """The settings that are in force, by namespace and for the rest."""
+
+    chosen: dict[str, Settings] = field(default_factory=dict)
+
+    def in_force(self) -> Callable[[str], Settings]:
+        """As the queue's watch gives them."""
+        return lambda namespace: self.chosen.get(namespace, self.chosen.get("", DEFAULT_SETTINGS))
+
+
+@dataclass
+class Leading:
+    """A leader since second 0, and the gangs that wait."""
+
+    queue: Queue = field(default_factory=Queue)
+    names: list[str] = field(default_factory=lambda: [BIG])
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.defragmenter = Defragmenter(clock=lambda: self.seconds)
+
+    def waiting_gangs(self) -> list[WaitingGang]:
+        """As the runtime gives them."""
+        return [WaitingGang(gang(2, name=name), 0.0) for name in self.names]
+
+    def overdue(self, seconds: float) -> set[str]:
+        """For whom others may move then."""
+        self.seconds = seconds
+        return set(self.defragmenter._overdue(cast(ClusterRuntime, cast(Any, self))))
+
+
+@pytest.fixture
+def leading() -> Leading:
+    """Moves after 30 s, once a minute."""
+    return Leading(Queue({"": settings(30.0)}))
+
+
+def test_off_nobody_is_ever_moved_for():
+    """The default."""
+    leading = Leading()
+    assert leading.overdue(0) == leading.overdue(10_000_000) == set()
+
+
+def test_a_new_leader_waits_as_long_as_between_two_sets_of_moves(leading: Leading):
+    """Whatever the one before it did last."""
+    leading.overdue(0)
+    assert leading.overdue(59) == set()
+    assert leading.overdue(60) == {BIG}
+
+
+def test_the_wait_counts_from_when_the_leader_first_saw_it(leading: Leading):
+    """And anew, where the gang had a place meanwhile."""
+    leading.names = []
+    leading.overdue(0)
+    leading.names = [BIG]
+    leading.overdue(50)
+    assert leading.overdue(79) == set()
+    assert leading.overdue(80) == {BIG}
+    leading.names = []
+    leading.overdue(81)
+    leading.names = [BIG]
+    assert leading.overdue(82) == set()
+
+
+def test_a_namespace_has_its_own_patience(leading: Leading):
+    """Others move for the gangs of one namespace, and of no other."""
+    leading.names = [BIG, SMALL]
+    leading.queue.chosen = {"team": settings(30.0), "": settings(0.0)}
+    leading.overdue(0)
+    assert leading.overdue(100) == {SMALL}
+
+
+def test_the_object_of_a_gang_and_of_its_replica_is_found():
+    """Events are told on it; of what was not listed on nobody."""
+    metadata = {"name": "serve", "namespace": "team", "uid": "u"}
+    item = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": metadata}
+    seen = ClusterObjects(cast(Any, None), [item])
+    for name in ("team/LeaderWorkerSet/serve", "team/LeaderWorkerSet/serve/3"):
+        ref = ref_of(seen, name)
+        assert ref is not None
+        assert (ref.key, ref.uid) == ("team/LeaderWorkerSet/serve", "u")
+    assert ref_of(seen, "team/Job/other") is None
+
+
+def test_a_leaders_mark_is_told_from_an_administrators():
+    """So that the next leader undoes the one, and leaves the other alone."""
+    for by in ("", "leader"):
+        assert _mark(CordonMark("r1 is free", "", "2026-11-23T08:00:00Z", by).text()).by == by

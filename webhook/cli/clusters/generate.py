@@ -1,0 +1,119 @@
+"""`bayplan generate`: the objects that KAI, Kueue and NVLink domains need, from the nodes that there are."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+
+from planner.manifests.topologies.proposal import Proposal, propose
+from planner.manifests.topologies.scheduler_objects import (
+    Proposed,
+    compute_domain,
+    kai_objects,
+    kueue_objects,
+)
+from planner.model.errors import InputError, Where
+from planner.model.node import Node
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand, verb
+from webhook.report.documents import as_yaml
+
+EPILOG = """examples:
+  bayplan generate kai -c cluster.yaml --queue research=64 --queue serving > kai.yaml
+  bayplan generate kueue -c cluster.yaml --queue main -n research -n serving > kueue.yaml
+  bayplan generate compute-domain pretrain -n research > compute-domain.yaml
+
+It prints manifests to read and apply; comments tell what is odd about them. Nothing is changed.
+
+exit status: 0 done, 1 no level above the hosts was found, 2 bad input or usage
+"""
+
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""Of a Kubernetes object."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `generate` with `kai`, `kueue` and `compute-domain`."""
+    parser = subcommand(
+        subparsers,
+        "generate",
+        description="Write the objects that KAI, Kueue and NVLink domains need, from the nodes there are.",
+        epilog=EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="kai|kueue|compute-domain")
+    kai = verb(actions, "kai", "a Topology for each group of nodes, and Queues", EPILOG)
+    inputs.add_cluster(kai, required=True)
+    kai.add_argument(
+        "--queue",
+        metavar="NAME[=GPUS]",
+        action="append",
+        type=_queue,
+        help="a Queue, with the GPUs that it is promised (default: default-queue, without a limit)",
+    )
+    kai.set_defaults(run=run_kai)
+    kueue = verb(actions, "kueue", "Topology and ResourceFlavor for each group of nodes, and queues", EPILOG)
+    inputs.add_cluster(kueue, required=True)
+    kueue.add_argument("--queue", metavar="NAME", type=_name, default="main", help="default: %(default)s")
+    kueue.add_argument(
+        "-n", "--namespace", action="append", type=_name, help="with a LocalQueue here (default: default)"
+    )
+    kueue.set_defaults(run=run_kueue)
+    domain = verb(actions, "compute-domain", "a ComputeDomain for a gang in one NVLink domain", EPILOG)
+    domain.add_argument("name", metavar="NAME", type=_name)
+    domain.add_argument("-n", "--namespace", type=_name, default="default", help="default: %(default)s")
+    inputs.add_cluster(domain, required=False)
+    domain.set_defaults(run=run_domain)
+
+
+def run_kai(args: argparse.Namespace) -> int:
+    """Print them. Raises `InputError` for bad input."""
+    nodes, proposals = _looked_at(args)
+    queues = dict(args.queue or [("default-queue", None)])
+    if len(queues) < len(args.queue or queues):
+        raise InputError("a name stands twice", Where("--queue"))
+    return _print(proposals, kai_objects(proposals, queues, nodes) if proposals else ())
+
+
+def run_kueue(args: argparse.Namespace) -> int:
+    """Print them. Raises `InputError` for bad input."""
+    nodes, proposals = _looked_at(args)
+    namespaces = list(dict.fromkeys(args.namespace or ["default"]))
+    return _print(proposals, kueue_objects(proposals, args.queue, namespaces, nodes) if proposals else ())
+
+
+def run_domain(args: argparse.Namespace) -> int:
+    """Print it. Raises `InputError` for bad input."""
+    snapshot = inputs.cluster(args.cluster) if args.cluster else None
+    nodes = None if snapshot is None else list(snapshot.nodes.values())
+    return _print([args.name], [compute_domain(args.name, args.namespace, nodes)])
+
+
+def _looked_at(args: argparse.Namespace) -> tuple[list[Node], tuple[Proposal, ...]]:
+    nodes = list(inputs.cluster(args.cluster).nodes.values())
+    return nodes, propose(nodes)
+
+
+def _print(proposals: Iterable[object], objects: Iterable[Proposed]) -> int:
+    if not proposals:
+        inputs.note("no node carries a label that tells more than its host; label zones and racks first")
+        return 1
+    parts = ("".join(f"# {note}\n" for note in row.notes) + as_yaml(row.manifest) for row in objects)
+    sys.stdout.write("---\n".join(parts))
+    return 0
+
+
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no name of a Kubernetes object")
+    return text
+
+
+def _queue(text: str) -> tuple[str, float | None]:
+    name, equals, gpus = text.partition("=")
+    if equals and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,3})?", gpus):
+        raise argparse.ArgumentTypeError(f"{gpus!r} is no number of GPUs")
+    amount = float(gpus or 0)
+    return _name(name), None if not equals else int(amount) if amount.is_integer() else amount

@@ -1,0 +1,104 @@
+"""`bayplan defrag --apply`, `--resume` and `--undo`: moves carried out, with a line for each thing done."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from webhook.cli.common import inputs
+from webhook.cli.common.standing_words import quiet
+from webhook.kube.api.client import ApiError
+from webhook.kube.cluster_objects import MAKES_PODS, ObjectsLookout, objects_lookout
+from webhook.kube.moving.mover import WAIT_SECONDS, Mover, Stopped
+from webhook.report.printable import printable
+
+LOOK_SECONDS = 2.0
+"""Between two looks where nothing seems to change."""
+
+GOES_ON = "`bayplan defrag --resume` goes on, `bayplan defrag --undo` uncordons them"
+
+Work = Callable[[Mover, ObjectsLookout], Awaitable[int]]
+"""What is done with the cluster; gives the exit status."""
+
+
+def carry_out(
+    kubeconfig: str | None,
+    installation: str,
+    work: Work,
+    *,
+    restart_all: bool = False,
+    seconds: float = WAIT_SECONDS,
+    out: TextIO | None = None,
+) -> int:
+    """Do it, and print each line of progress to `out`, standard output by default. Ctrl-C stops between two
+    steps, a second one at once. Raises `InputError` for a cluster that cannot be read."""
+    quiet()
+
+    def tell(text: str) -> None:
+        print(printable(text), file=out or sys.stdout, flush=True)
+
+    async def connected() -> int:
+        async with objects_lookout(kubeconfig, MAKES_PODS, installation) as lookout:
+            inputs.note_unread(lookout.lookout.unread)
+            with _asked_to_stop() as asked:
+                mover = Mover(
+                    lookout.api,
+                    lookout.look,
+                    lambda: _news(lookout),
+                    tell,
+                    asked.is_set,
+                    restart_all,
+                    seconds,
+                )
+                try:
+                    return await work(mover, lookout)
+                except (Stopped, ApiError) as error:
+                    inputs.note(f"stopped: {error}")
+                    await _tell_left(mover)
+                    return 1
+
+    try:
+        return asyncio.run(connected())
+    except KeyboardInterrupt:
+        inputs.note(f"stopped at once; nodes that it has cordoned are still cordoned: {GOES_ON}")
+        return 130
+
+
+async def _tell_left(mover: Mover) -> None:
+    try:
+        left = await mover.marks.all()
+    except ApiError as error:
+        inputs.note(f"which nodes are still cordoned cannot be read ({error}): {GOES_ON}")
+        return
+    inputs.note(f"still cordoned: {', '.join(left)}; {GOES_ON}" if left else "no node is left cordoned by it")
+
+
+async def _news(lookout: ObjectsLookout) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_SECONDS):
+            await lookout.lookout.news()
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[asyncio.Event]:
+    """Set by the first Ctrl-C, or SIGTERM; the next one is as ever."""
+    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def ask() -> None:
+        asked.set()
+        inputs.note("stops after this step; Ctrl-C once more stops at once")
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+    for number in signals:
+        loop.add_signal_handler(number, ask)
+    try:
+        yield asked
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,220 @@
+"""`bayplan reservations`: who holds what, and giving a place back by hand."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rich.text import Text
+
+from planner.ledger.ledger import Ledger
+from planner.ledger.sqlite import SqliteLedger
+from planner.manifests.reservation import reservation_manifest
+from planner.model.errors import InputError, Where
+from planner.model.reservation import Reservation
+from webhook.cli.common.parsers import Subparsers, subcommand, verb
+from webhook.kube.api.client import ApiError, connect
+from webhook.kube.ledger.documents import RESERVATIONS
+from webhook.kube.ledger.ledger import KubeLedger
+from webhook.kube.standing import held_nodes, holding
+from webhook.report import terminal
+from webhook.report.documents import as_list, document
+
+LEDGER_VARIABLE = "BAYPLAN_LEDGER"
+
+
+EPILOG = """examples:
+  bayplan reservations list
+  bayplan reservations show default/Job/train -o json
+  bayplan reservations release default/Job/train --ledger /data/bayplan.db
+  bayplan reservations list --kubeconfig admin.conf --watch
+
+With --kubeconfig the ledger is that of the cluster; else it is --ledger, else $BAYPLAN_LEDGER, else
+bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
+
+exit status: 0 done, 1 no such reservation or the ledger cannot be reached, 2 bad input or usage
+"""
+
+
+_FORMATS = ("table", "wide", "json", "yaml", "name")
+
+
+LOOK_SECONDS = 1.0
+"""How often `--watch` looks into the ledger."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `reservations` with its three verbs."""
+    parser = subcommand(
+        subparsers,
+        "reservations",
+        description="Look into the ledger, and give a place back by hand.",
+        epilog=EPILOG,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    listing = _verb(verbs, "list", "every live reservation")
+    listing.add_argument("-o", "--output", choices=_FORMATS, default="table")
+    listing.add_argument("-w", "--watch", action="store_true", help="again after each change, until Ctrl-C")
+    listing.set_defaults(names=[])
+    show = _verb(verbs, "show", "the reservations of some gangs")
+    show.add_argument("-o", "--output", choices=_FORMATS, default="yaml")
+    release = _verb(verbs, "release", "give places back; such a gang is planned anew when it is asked for")
+    for command in (show, release):
+        command.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the verb says. Raises `InputError` for a file that is not there, `LedgerUnavailable`."""
+    if args.kubeconfig is not None:
+        return asyncio.run(_in_cluster(args))
+    path: Path = args.ledger or default_ledger()
+    if not path.exists():
+        if args.ledger is not None:
+            raise InputError("there is no ledger here", Where(str(path)))
+        _note(f"nothing has been reserved here yet: there is no ledger at {path}")
+        return _print(args, ()) if args.verb == "list" else 1
+    return asyncio.run(_run(args, path))
+
+
+def default_ledger() -> Path:
+    """The ledger's file where no option names one: $BAYPLAN_LEDGER, or in our own folder of XDG state.
+
+    That folder is made where it is missing; if it cannot be, opening the ledger says so.
+    """
+    variable, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
+    if variable:
+        return Path(variable)
+    folder = (Path(state) if state else Path.home() / ".local" / "state") / "bayplan"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "bayplan.db"
+
+
+def _verb(verbs: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
+    parser = verb(verbs, name, text, EPILOG)
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
+    source.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="the ledger of a cluster; without FILE that of $KUBECONFIG, else ~/.kube/config",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+async def _in_cluster(args: argparse.Namespace) -> int:
+    api = await connect(args.kubeconfig or None)
+    ledger = KubeLedger(api)
+    try:
+        await api.get(RESERVATIONS, limit="1")  # tells at once what is wrong with address or credentials
+        await ledger.start()
+        await ledger.reflector.synced.wait()
+        return await _act(args, ledger)
+    except ApiError as error:
+        raise InputError(f"cannot be read: {error}", Where(args.kubeconfig or api.host)) from None
+    finally:
+        await ledger.close()
+        await api.close()
+
+
+async def _run(args: argparse.Namespace, path: Path) -> int:
+    ledger = SqliteLedger(path)
+    try:
+        return await _act(args, ledger)
+    finally:
+        await ledger.close()
+
+
+async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
+    """Do what the verb says with an open ledger."""
+    live = (await ledger.book(time.time())).reservations
+    if args.verb == "list":
+        status = _print(args, live)
+        while args.watch:
+            live = await _changed(ledger, live)
+            if sys.stdout.isatty():
+                terminal.console().clear()
+            _print(args, live)
+            sys.stdout.flush()
+        return status
+    chosen, missing = _choose(live, args.names)
+    for name in missing:
+        _note(f"{name} holds nothing; `bayplan reservations list` shows who does")
+    if args.verb == "show":
+        return max(_print(args, chosen), 1 if missing else 0)
+    for reservation in chosen:
+        await ledger.release(reservation.id)
+        sys.stdout.write(f"released {holding(reservation)}, held by {reservation.gang}\n")
+    return 1 if missing else 0
+
+
+async def _changed(ledger: Ledger, before: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
+    """The live reservations, as soon as they are others."""
+    while (live := (await ledger.book(time.time())).reservations) == before:  # noqa: ASYNC110 - a file tells nobody
+        await asyncio.sleep(LOOK_SECONDS)
+    return live
+
+
+def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Reservation, ...], list[str]]:
+    """The reservations of those names or ids, and the names that nobody has.
+
+    A gang that is one replica of a workload is found by its own name and by the workload's.
+    """
+    chosen: dict[str, Reservation] = {}
+    missing = []
+    for name in names:
+        matching = [r for r in live if name in (r.id, r.gang, "/".join(r.gang.split("/")[:3]))]
+        chosen.update({r.id: r for r in matching})
+        if not matching:
+            missing.append(name)
+    return tuple(chosen.values()), missing
+
+
+def _print(args: argparse.Namespace, reservations: Sequence[Reservation]) -> int:
+    if args.output in ("table", "wide"):
+        _table(reservations, wide=args.output == "wide")
+        return 0
+    if args.output == "name":
+        for reservation in sorted(reservations, key=lambda r: r.gang):
+            terminal.console().print(reservation.gang)
+        return 0
+    manifests = [reservation_manifest(reservation) for reservation in reservations]
+    alone = args.verb == "show" and len(manifests) == 1
+    sys.stdout.write(document(args.output, manifests[0] if alone else as_list(manifests)))
+    return 0
+
+
+def _table(reservations: Sequence[Reservation], *, wide: bool) -> None:
+    now = time.time()
+    rows: list[tuple[str | Text, ...]] = [
+        (
+            reservation.gang,
+            holding(reservation),
+            str(sum(assignment.count for assignment in reservation.assignments)),
+            str(len(held_nodes(reservation))),
+            Text(reservation.state, "green" if reservation.state == "claimed" else "yellow"),
+            _left(reservation, now),
+            reservation.id,
+            *([", ".join(held_nodes(reservation))] if wide else []),
+        )
+        for reservation in sorted(reservations, key=lambda r: r.gang)
+    ]
+    columns = ("gang", "holds", "pods", "nodes", "state", "expires", "id", *(["on"] if wide else []))
+    terminal.console().print(terminal.table(columns, rows) if rows else "no reservation")
+
+
+def _left(reservation: Reservation, now: float) -> str:
+    return "never" if reservation.expires is None else f"in {max(0, round(reservation.expires - now))} s"
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"bayplan: {text}\n")

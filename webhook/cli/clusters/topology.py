@@ -1,0 +1,98 @@
+"""`bayplan topology`: write a Topology from the labels that nodes carry, or draw the one that is there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
+from planner.model.topology import HOSTNAME
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand, verb
+from webhook.report import terminal
+from webhook.report.documents import as_yaml, indented
+from webhook.report.fabric_map import FabricMap, fabric_map
+from webhook.report.fabric_text import drawn
+from webhook.report.printable import printable
+
+EPILOG = """examples:
+  bayplan topology propose -c cluster.yaml > topology.yaml
+  bayplan topology show -c cluster.yaml
+  bayplan topology show -c cluster.yaml --nodes -o json
+
+exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or usage
+"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `topology` with `propose` and `show`."""
+    parser = subcommand(
+        subparsers,
+        "topology",
+        description="Propose a Topology from the labels that nodes carry, or draw the topologies there are.",
+        epilog=EPILOG,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    proposing = verb(actions, "propose", "write a Topology from the labels found", EPILOG)
+    inputs.add_cluster(proposing, required=True)
+    proposing.add_argument(
+        "--kind", choices=tuple(API_VERSIONS), default="kai", help="whose Topology to write (default: kai)"
+    )
+    proposing.set_defaults(run=run_propose)
+    showing = verb(actions, "show", "draw the racks with their nodes, free GPUs and gangs", EPILOG)
+    inputs.add_cluster(showing, required=True)
+    inputs.add_topology(showing)
+    showing.add_argument("--nodes", action="store_true", help="name each node too")
+    showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    showing.set_defaults(run=run_show)
+
+
+def run_propose(args: argparse.Namespace) -> int:
+    """Print the proposed objects, with what is odd about them as comments."""
+    snapshot = inputs.cluster(args.cluster)
+    proposals = propose(snapshot.nodes.values())
+    if not proposals:
+        inputs.note("no node carries a label that tells more than its host; label zones and racks first")
+        return 1
+    parts = []
+    for proposal in proposals:
+        notes = [f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes]
+        manifest = topology_manifest(proposal.topology, args.kind)
+        parts.append("".join(f"# {note}\n" for note in notes) + as_yaml(manifest))
+    sys.stdout.write("---\n".join(parts))
+    return 0
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print the trees. Raises `InputError` for an unknown name."""
+    snapshot = inputs.cluster(args.cluster)
+    maps = [fabric_map(snapshot, topology) for topology in inputs.topologies(snapshot, args.topology)]
+    if args.output == "json":
+        document = {"topologies": [_json(fabric, args.nodes) for fabric in maps]}
+        sys.stdout.write(indented(document))
+        return 0
+    out = terminal.console()
+    for fabric in maps:
+        for line in drawn(fabric, terminal.width(out), nodes=args.nodes):
+            out.print(line)
+        levels = f"levels: {' > '.join(fabric.topology.levels)}"
+        out.print(terminal.folded(printable(levels), "  ", terminal.width(out)))
+    return 0
+
+
+def _json(fabric: FabricMap, nodes: bool) -> dict[str, object]:
+    topology = fabric.topology
+    return {
+        "name": topology.name,
+        "source": topology.source,
+        "levels": list(topology.levels),
+        "reservableLevel": topology.levels[topology.reservable_index],
+        "root": _trimmed(fabric.count.to_json(), nodes),
+    }
+
+
+def _trimmed(domain: dict[str, object], nodes: bool) -> dict[str, object]:
+    inside = domain["domains"]
+    assert isinstance(inside, list), "a domain lists those inside it"
+    kept = [_trimmed(domain, nodes) for domain in inside if nodes or domain["level"] != HOSTNAME]
+    return {**domain, "domains": kept}

@@ -1,0 +1,123 @@
+"""`bayplan verify`: a gang's pods beside its plan, and its fabric beside what it should give."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from planner.bandwidth.nccl_tests import read_all_reduce
+from planner.bandwidth.verification import Comparison, Verification, compare, verify
+from planner.cluster.snapshot import Snapshot
+from planner.manifests.nccl_job import IMAGE, nccl_job
+from planner.model.errors import InputError, Where
+from planner.model.reservation import Reservation
+from planner.model.topology import HOSTNAME
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, share, subcommand
+from webhook.cli.common.standing_words import add_options, look_at_snapshot
+from webhook.report import terminal
+from webhook.report.documents import as_yaml, document
+from webhook.report.verification import lines, to_json
+
+EPILOG = """examples:
+  bayplan verify research/Job/train
+  bayplan verify research/Job/train --job > nccl-test.yaml
+  bayplan verify research/Job/train --measured all-reduce.txt
+
+The job runs nccl-tests on the gang's own nodes, so it starts when their GPUs are free: before the gang's pods
+start, or after they have ended.
+
+exit status: 0 all pods are as planned and the measured bandwidth suffices, 1 not so, 2 bad input or usage
+"""
+
+AT_LEAST = 0.8
+"""The share of the model's bus bandwidth that suffices: its rates are nominal, and no fabric reaches them."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `verify`."""
+    parser = subcommand(
+        subparsers,
+        "verify",
+        description="Compare a gang's place with its plan, and the fabric there with what it should give.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
+    inputs.add_cluster(parser, required=False)
+    parser.add_argument("--job", action="store_true", help="print a job that runs nccl-tests on its nodes")
+    parser.add_argument("--image", default=IMAGE, help="the job's image (default: %(default)s)")
+    parser.add_argument(
+        "--measured", metavar="FILE", help="what all_reduce_perf printed; - is standard input"
+    )
+    parser.add_argument(
+        "--at-least",
+        type=share,
+        default=AT_LEAST,
+        metavar="SHARE",
+        help="the share of the model's bandwidth that suffices (default: %(default)s)",
+    )
+    add_options(parser, outputs=("table", "json", "yaml"))
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is there. Raises `InputError` for a gang that holds nothing, or a file that is no output."""
+    return look_at_snapshot(args, partial(_show, args))
+
+
+def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
+    verified = [verify(snapshot, held) for held in _held(snapshot, args.name)]
+    if args.job:
+        sys.stdout.write("---\n".join(as_yaml(_job(args, snapshot, each)) for each in verified))
+        return 0
+    compared = [_compared(args, each) for each in verified]
+    if args.output == "table":
+        out: Console = terminal.console()
+        for each, comparison in zip(verified, compared, strict=True):
+            for line in lines(each, comparison, args.at_least):
+                out.print(line)
+    else:
+        pairs = zip(verified, compared, strict=True)
+        items = [to_json(each, comparison, args.at_least) for each, comparison in pairs]
+        sys.stdout.write(document(args.output, {"gangs": items}))
+    low = any(comparison is not None and comparison.share < args.at_least for comparison in compared)
+    wrong = any(comparison is not None and comparison.measured.wrong for comparison in compared)
+    return int(low or wrong or not all(each.as_planned for each in verified))
+
+
+def _held(snapshot: Snapshot, name: str) -> list[Reservation]:
+    """What the gang holds, or the gangs of a workload's replicas. Raises `InputError` for nothing."""
+    held = [r for r in snapshot.reservations if r.gang == name or r.gang.startswith(f"{name}/")]
+    if not held:
+        absence = f"no gang {name!r} holds a place here; `bayplan why {name}` says what it waits for"
+        raise InputError(absence, Where("NAMESPACE/KIND/NAME"))
+    return sorted(held, key=lambda reservation: reservation.gang)
+
+
+def _compared(args: argparse.Namespace, verified: Verification) -> Comparison | None:
+    if not args.measured:
+        return None
+    where = Where(args.measured)
+    if verified.layout is None:
+        raise InputError(f"{verified.held.gang} has fewer than two whole GPUs: nothing to compare", where)
+    text = sys.stdin.read() if args.measured == "-" else Path(args.measured).read_text(errors="replace")
+    run_read = read_all_reduce(text, where)
+    gpus = sum(verified.gpus.values())
+    if run_read.ranks not in (0, gpus):
+        other = f"is of {run_read.ranks} GPUs, and {verified.held.gang} has {gpus}"
+        raise InputError(f"{other}; run the job that --job prints", where)
+    return compare(verified.layout, run_read)
+
+
+def _job(args: argparse.Namespace, snapshot: Snapshot, verified: Verification) -> dict[str, object]:
+    gang = verified.held.gang
+    if verified.layout is None:
+        raise InputError(f"{gang} has fewer than two whole GPUs: nothing to test", Where("--job"))
+    namespace, _, rest = gang.partition("/")
+    name = f"nccl-{rest.partition('/')[2].replace('/', '-')}"[:50].rstrip("-.")
+    hosts = {snapshot.nodes[node].labels.get(HOSTNAME, node): gpus for node, gpus in verified.gpus.items()}
+    return nccl_job(name, namespace, hosts, verified.devices_per_gpu, args.image)

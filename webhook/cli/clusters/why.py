@@ -1,0 +1,129 @@
+"""`bayplan why`: the state of one workload's gangs in a cluster, and the reason for it."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from rich.console import Console
+
+from planner.model.words import counted, listed
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.cli.common.standing_words import add_options, age, look, print_document
+from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
+from webhook.placement.fair_order import why_before
+from webhook.report import terminal
+
+EPILOG = """examples:
+  bayplan why research/Job/train
+  bayplan why research/JobSet/pretrain --watch
+
+exit status: 0 all of its gangs have a place, 1 one waits or is not known, 2 bad input or usage
+"""
+
+
+AHEAD = 5
+"""Gangs ahead in the queue that are named; `bayplan queue` shows all."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `why`."""
+    parser = subcommand(
+        subparsers,
+        "why",
+        description="Say where a workload's gangs are, or what they wait for.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is known. Raises `InputError` for a cluster that cannot be read, or for what is no name."""
+    return look(args, partial(_show, args), lambda lookout: lookout.ask_kueue(args.name))
+
+
+def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
+    by_kueue = {workload.gang for workload in lookout.kueue}
+    gangs = [
+        gang
+        for gang in seen.gangs
+        if gang.name == args.name or gang.name.startswith(args.name + "/") or gang.name in by_kueue
+    ]
+    waits = not gangs or any(gang.state in ("waiting", "stuck") for gang in gangs)
+    if args.output in ("json", "yaml"):
+        print_document(args.output, [gang.to_json() for gang in gangs])
+        return int(waits)
+    out = terminal.console()
+    if args.output == "name":
+        for gang in gangs:
+            out.print(gang.name)
+        return int(waits)
+    if not gangs:
+        out.print(f"{args.name}: {lookout.absence(args.name)}")
+    for gang in gangs:
+        _tell(out, gang, seen, wide=args.output == "wide")
+        if gang.name in by_kueue:
+            out.print(f"  Kueue has assigned its nodes, for {args.name}")
+    holders = {gang.name for gang in gangs}
+    for workload in lookout.kueue if gangs else ():
+        if (
+            workload.why and workload.gang not in holders
+        ):  # a replica that waits beside those that have a place
+            out.print(f"Kueue says of its Workload {workload.name}: {workload.why}")
+    return int(waits)
+
+
+def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> None:
+    """Its state and the reason; `wide` names every node, and everybody ahead of it."""
+    since = f", for {age(gang.created, seen.now)}" if gang.created else ""
+    asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
+    match gang.state:
+        case "waiting":
+            out.print(
+                f"{gang.name} waits: {gang.position} of {len(seen.queue)} in the queue{since} ({asked})"
+            )
+        case "admitted":
+            out.print(f"{gang.name} is let in now ({asked})")
+        case "stuck":
+            out.print(f"{gang.name} lost its place, and has no other now ({asked})")
+        case _:
+            assert gang.reservation is not None, "whoever does not wait holds a place"
+            out.print(f"{gang.name} holds {holding(gang.reservation)}{since} ({asked})")
+            nodes = held_nodes(gang.reservation)
+            out.print(f"  for its pods: {listed(nodes, len(nodes) if wide else 4)}")
+            gated = f", {gang.gated} at the gate" if gang.gated else ""
+            out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{gated}")
+    if gang.answer is not None and gang.state != "admitted":
+        _reasons(out, gang)
+    if gang.place is not None:
+        out.print(
+            f"  {gang.place.namespace} would have {gang.place.would_have} with it and its gangs before it"
+        )
+    ahead = [_ahead(other, gang) for other in seen.queue if other.position < gang.position]
+    if ahead:
+        out.print(f"  ahead of it: {listed(ahead, len(ahead) if wide else AHEAD)}")
+    if gang.position and not seen.leader:
+        out.print("  no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
+
+
+def _ahead(other: GangStanding, gang: GangStanding) -> str:
+    """A gang that goes before another, and why."""
+    assert other.place is not None, "it is in the queue"
+    assert gang.place is not None, "it is in the queue"
+    return f"{other.name} ({other.gpus} GPUs; {why_before(other.place, gang.place)})"
+
+
+def _reasons(out: Console, gang: GangStanding) -> None:
+    answer = gang.answer
+    assert answer is not None, "the caller looks"
+    out.print(f"  {answer.reason}: {answer.message}")
+    rows = [
+        (f"  {attempt.level or 'the whole cluster'}", f"{attempt.fits} of {attempt.wanted} pods fit")
+        for attempt in answer.attempts
+    ]
+    if rows:
+        out.print(terminal.table(("  level", "in its best domain now"), rows))
+    for cause, nodes in sorted(answer.obstacles.items(), key=lambda item: -item[1]):
+        out.print(f"  {counted(nodes, 'node')}: {cause}")

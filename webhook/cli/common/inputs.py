@@ -1,0 +1,182 @@
+"""Arguments and inputs that several commands share: cluster files, manifests, policies."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from planner.cluster.snapshot import Snapshot
+from planner.devices.claims import CLAIM_KINDS
+from planner.model.errors import InputError, Where
+from planner.model.topology import Topology
+from planner.model.volumes import VOLUME_KINDS
+from planner.model.words import listed
+from webhook.admission.environment import Environment
+from webhook.admission.parameters import read_parameters
+from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
+from webhook.files.reader import Document, objects
+from webhook.policy.engine.device_selectors import read_cluster
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.files import PolicyStore, load_paths
+from webhook.server.cluster_files import read_cluster_files
+
+
+def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """`-c CLUSTER…`."""
+    shown = "files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints"
+    _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
+
+
+def add_manifests(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """`-f MANIFEST…`."""
+    shown = "files or folders of manifests; - is standard input"
+    _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=required)
+
+
+def add_policies(parser: argparse.ArgumentParser) -> None:
+    """`-p POLICIES…`."""
+    shown = "policy files or folders (default: the policies that ship with Bayplan)"
+    _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
+
+
+def add_topology(parser: argparse.ArgumentParser) -> None:
+    """`-t NAME`, for `topologies`."""
+    parser.add_argument("-t", "--topology", metavar="NAME", help="only this one")
+
+
+def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
+    """All of a cluster, or the one that `--topology` names. Raises `InputError` where there is none."""
+    chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
+    if not chosen:
+        titles = listed([topology.title for topology in snapshot.topologies]) or "none"
+        asked = "no topology" if name is None else f"no topology {name!r}"
+        raise InputError(f"{asked}; the cluster has {titles}", Where("--topology"))
+    return chosen
+
+
+def add_mode(parser: argparse.ArgumentParser) -> None:
+    """`--mode MODE`."""
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        default=DEFAULT_SETTINGS.mode,
+        help="that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says "
+        "it (default: %(default)s)",
+    )
+
+
+def _add_paths(
+    parser: argparse.ArgumentParser, short: str, long: str, metavar: str, shown: str, *, required: bool
+) -> None:
+    """One or more paths, and the option as often as one likes."""
+    parser.add_argument(
+        short, long, metavar=metavar, nargs="+", action="extend", default=[], required=required, help=shown
+    )
+
+
+def cluster(paths: Sequence[str]) -> Snapshot:
+    """The picture in cluster files, of which there is at least one. Raises `InputError` for bad ones."""
+    return read_cluster_files(paths)[0]
+
+
+def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, Environment]:
+    """The picture, None without files, with what policies may look up there and the mode of `--mode`."""
+    settings = Settings(mode=args.mode)
+    snapshot, around = None, Environment(settings=everywhere(settings))
+    if args.cluster:
+        snapshot, around = read_cluster_files(args.cluster, settings)
+    return snapshot, replace(around, now=time.time())
+
+
+def in_force(around: Environment, policies: PolicySet) -> Environment:
+    """The surroundings with the parameters beside the policies, and over them those of the cluster.
+
+    Raises `InputError` for what is wrong in them.
+    """
+    parameters, problems = read_parameters(policies, around.configured)
+    if problems:
+        raise InputError("\n".join(problems))
+    return around.with_parameters(parameters)
+
+
+def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
+    """The cluster with the device and volume claims among the manifests, as it is once they are applied.
+
+    Raises `InputError` for malformed ones.
+    """
+    kinds = (*CLAIM_KINDS, *VOLUME_KINDS)
+    claims = [
+        (document.file, document.value) for document in documents if document.value.get("kind") in kinds
+    ]
+    if not claims:
+        return snapshot
+    cluster = read_cluster(claims).base
+    return snapshot.with_claims(cluster.claims, cluster.volumes)
+
+
+def manifests(paths: Sequence[str]) -> list[Document]:
+    """The objects to look at. Raises `InputError`, also where there is none."""
+    documents = objects(paths)
+    if not documents:
+        raise no_object(paths)
+    return documents
+
+
+def no_object(paths: Sequence[str]) -> InputError:
+    """What is told where files hold nothing."""
+    return InputError("no object in it", Where(", ".join(paths)))
+
+
+def once(documents: list[Document]) -> list[Document]:
+    """The same objects. Raises `InputError` where two of a kind have one name: they would be one gang."""
+    seen: dict[tuple[str, ...], str] = {}
+    for document in documents:
+        value = document.value
+        metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+        if not metadata.get("name"):
+            continue
+        group = str(value["apiVersion"]).rpartition("/")[0]
+        key = (group, value["kind"], str(metadata.get("namespace") or "default"), str(metadata["name"]))
+        if key in seen:
+            where = Where(document.file, "/".join((key[2], key[1], key[3])), "metadata.name")
+            raise InputError(f"stands twice, first in {seen[key]}", where)
+        seen[key] = document.file
+    return documents
+
+
+def policies(paths: Sequence[str]) -> PolicySet:
+    """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
+    loaded = load_paths(list(paths) or [shipped("policies")])
+    for warning in loaded.warnings:
+        note(f"Warning: {warning}")
+    return loaded
+
+
+def policy_store(paths: Sequence[str]) -> PolicyStore:
+    """The same, for a server that takes up changes. Raises as `policies` does."""
+    return PolicyStore(list(paths) or [shipped("policies")])
+
+
+def shipped(name: str) -> Path:
+    """A folder that ships with Bayplan: beside the packages in a checkout, inside them when installed."""
+    package = Path(__file__).resolve().parents[2]
+    for place in (package.parent / name, package / "_shipped" / name):
+        if place.is_dir():
+            return place
+    raise InputError("is missing from this installation", Where(name))
+
+
+def note_unread(paths: Iterable[str]) -> None:
+    """What of a cluster the user may not list, a line each."""
+    for path in dict.fromkeys(paths):
+        note(f"not read, for want of the right to list it: {path}")
+
+
+def note(text: str) -> None:
+    """A line for a person, on standard error; signs that could steer a terminal become question marks."""
+    shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
+    sys.stderr.write(shown + "\n")

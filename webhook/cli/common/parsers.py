@@ -1,0 +1,106 @@
+"""How every command and verb is added to the command line: its help ends with the command's own epilog."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import math
+from typing import TypeAlias
+
+PORTS = 65_535
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def subcommand(
+    subparsers: Subparsers, name: str, *, description: str, epilog: str, help: str | None = None
+) -> argparse.ArgumentParser:
+    """A command, or a verb of one. `help`: its line in the list of verbs; for commands `main` has it."""
+    return subparsers.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def verb(subparsers: Subparsers, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+    """A verb whose description is its help as a sentence."""
+    return subcommand(subparsers, name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog)
+
+
+def port(text: str) -> int:
+    """A TCP port, 0 for a free one. Raises `ArgumentTypeError`."""
+    if not text.isascii() or not text.isdigit() or int(text) > PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
+    return int(text)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def count(text: str) -> int:
+    """A whole number from 1 on. Raises `ArgumentTypeError`."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count: 1, 2, 3 …")
+    return int(text)
+
+
+def duration(text: str) -> float:
+    """Seconds above 0. Raises `ArgumentTypeError`."""
+    seconds = _number(text)
+    if not 0 < seconds < math.inf:  # NaN is in no range either
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: seconds above 0")
+    return seconds
+
+
+def amount(text: str) -> float:
+    """A number above 0, and finite. Raises `ArgumentTypeError`."""
+    number = _number(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+    return number
+
+
+def whole(text: str) -> int:
+    """A whole number from 0 on. Raises `ArgumentTypeError`."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number: 0, 1, 2 …")
+    return int(text)
+
+
+def pause(text: str) -> float:
+    """Seconds, 0 for none. Raises `ArgumentTypeError`."""
+    seconds = _number(text)
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: seconds, 0 for none")
+    return seconds
+
+
+def part(text: str) -> float:
+    """A share from 0 to 1, both among them. Raises `ArgumentTypeError`."""
+    share_or_none = _number(text)
+    if not 0 <= share_or_none <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 to 1")
+    return share_or_none
+
+
+def share(text: str) -> float:
+    """A share above 0 and at most 1. Raises `ArgumentTypeError`."""
+    part = _number(text)
+    if not 0 < part <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: above 0, 1 at most")
+    return part
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,29 @@
+"""The file of `--plot`: courses drawn as SVG, or as a page with their figures."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.model.errors import InputError, Where
+from webhook.cli.common import inputs
+from webhook.report.figures.page import page
+from webhook.report.figures.plot import PlotScene, plot
+
+
+def plot_file(text: str) -> str:
+    """A file of one of the two forms. Raises `ArgumentTypeError`, before anything is worked out."""
+    if not text.endswith((".svg", ".html")):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a .svg nor a .html file")
+    return text
+
+
+def write_plot(path: str, scenes: Sequence[PlotScene], title: str, first: str) -> None:
+    """Write it by the file's ending; `first` heads the courses' names. Raises `InputError`."""
+    text = page(scenes, title, first) if path.endswith(".html") else plot(scenes)
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", Where(path)) from error
+    inputs.note(f"plot: {path}")

@@ -1,0 +1,101 @@
+"""What the commands that look at a cluster share: their options, the look itself, JSON and ages."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.environment import NAMESPACE
+from webhook.cli.common import inputs
+from webhook.kube.standing import ClusterStanding, Lookout, standing_of
+from webhook.report import terminal
+from webhook.report.documents import as_list, document
+
+OUTPUTS = ("table", "wide", "json", "yaml", "name")
+
+Show = Callable[[ClusterStanding, Lookout], int]
+"""Prints what was seen, and gives the exit status."""
+
+Ask = Callable[[Lookout], Awaitable[None]]
+"""Reads what else is to be shown, before each look."""
+
+
+def add_options(parser: argparse.ArgumentParser, *, outputs: Sequence[str] = OUTPUTS) -> None:
+    """`--kubeconfig`, `--installation`, `-o` and `--watch`."""
+    add_installation(parser)
+    parser.add_argument("-o", "--output", choices=outputs, default="table")
+    parser.add_argument("-w", "--watch", action="store_true", help="again after each change, until Ctrl-C")
+
+
+def add_installation(parser: argparse.ArgumentParser) -> None:
+    """`--kubeconfig` and `--installation`."""
+    add_kubeconfig(parser)
+    parser.add_argument(
+        "--installation",
+        metavar="NAMESPACE",
+        default=NAMESPACE,
+        help="where Bayplan runs (default: %(default)s)",
+    )
+
+
+def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
+    """`--kubeconfig`."""
+    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+
+
+def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) -> int:
+    """The same of a cluster in the files of `-c`, or else of the one that is running."""
+    if args.cluster:
+        return show(inputs.cluster(args.cluster))
+    return look(args, lambda seen, _: show(seen.snapshot))
+
+
+def quiet() -> None:
+    """No log on standard error: what is not read of a cluster is told by `inputs.note_unread`."""
+    logging.getLogger("bayplan").addHandler(logging.NullHandler())
+
+
+def look(args: argparse.Namespace, show: Show, ask: Ask | None = None) -> int:
+    """Read the cluster and show it, with `--watch` again after each change. Raises `InputError`."""
+    quiet()
+    return asyncio.run(_look(args, show, ask))
+
+
+async def _look(args: argparse.Namespace, show: Show, ask: Ask | None) -> int:
+    async with standing_of(args.kubeconfig, args.installation) as lookout:
+        inputs.note_unread(lookout.unread)
+        while True:
+            seen = await lookout.standing(time.time())
+            if ask is not None:
+                await ask(lookout)
+            if args.watch and sys.stdout.isatty():
+                terminal.console().clear()
+            status = show(seen, lookout)
+            if not args.watch:
+                return status
+            sys.stdout.flush()
+            await lookout.news()
+
+
+def print_document(output: str, items: Sequence[object]) -> int:
+    """A list as JSON or YAML."""
+    sys.stdout.write(document(output, as_list(items)))
+    return 0
+
+
+def age(since: float, now: float) -> str:
+    """How long ago, as kubectl shows it; "" where that is not known."""
+    if not since:
+        return ""
+    seconds = max(0, int(now - since))
+    if seconds < 120:
+        return f"{seconds}s"
+    for unit, size, until in (("m", 60, 180), ("h", 3600, 48)):
+        if seconds < size * until:
+            return f"{seconds // size}{unit}"
+    return f"{seconds // 86400}d"

@@ -1,0 +1,37 @@
+"""What `report` and `replay` share: the options of a report's output, and its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+
+from webhook.report.formats import FORMATS
+from webhook.report.model import Report
+
+
+def add_verdict_options(parser: argparse.ArgumentParser, warnings: str) -> None:
+    """-o, --all and --warn-exit-code; `warnings` tells when the latter counts."""
+    parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
+    parser.add_argument("--all", action="store_true", help="show what passes too, in formats for people")
+    parser.add_argument(
+        "--warn-exit-code", type=_status_number, default=0, metavar="N", help=f"exit status where {warnings}"
+    )
+
+
+def print_report(args: argparse.Namespace, report: Report) -> int:
+    """Print it as asked. Its exit status: 1 where something fails, `--warn-exit-code` where there are only
+    warnings, else 0."""
+    FORMATS[args.output](replace(report, every=args.all), sys.stdout)
+    summary = report.summary
+    if summary["fail"] or summary["error"]:
+        return 1
+    status: int = args.warn_exit_code if summary["warn"] else 0
+    return status
+
+
+def _status_number(text: str) -> int:
+    """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
+    if not (text.isdecimal() and text.isascii() and int(text) < 256):
+        raise argparse.ArgumentTypeError(f"{text!r} is no exit status: 0 to 255")
+    return int(text)

@@ -1,0 +1,256 @@
+"""`bayplan mutate`: each object as the webhook would leave it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment, namespaces, pod_groups
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.files.reader import Document
+from webhook.placement.group_members import GroupMember, members
+from webhook.placement.workload_plan import plan_workload
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.engine.mutate import skipped_notice
+from webhook.report.documents import as_list, as_yaml, indented
+from webhook.report.printable import printable_name
+from webhook.variables.gang_and_plan import pod_specs
+from webhook.wire.request import from_object
+from webhook.workloads import Workload, read
+
+EPILOG = """examples:
+  bayplan mutate -f job.yaml                          policies that need no cluster
+  bayplan mutate -c cluster.yaml -f job.yaml -o diff  what would change, as a diff
+  bayplan mutate -c cluster.yaml -f job.yaml -o patch the JSON Patch that the API server would get
+  bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
+
+A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
+there, --mode for all others. In another mode than enforce an object is printed as it came: warn tells on
+standard error what would be, audit that nothing is done.
+
+exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MutationResult:
+    """One object with its decision."""
+
+    document: Document
+    name: str
+    decision: Decision
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `mutate`."""
+    parser = subcommand(
+        subparsers,
+        "mutate",
+        description="Run the policies and the plan over manifests and print what would be stored.",
+        epilog=EPILOG,
+    )
+    inputs.add_manifests(parser)
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    inputs.add_mode(parser)
+    parser.add_argument("-o", "--output", choices=tuple(_FORMATS), default="yaml")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and print. Raises `InputError` or `PolicyError` for bad input."""
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_environment(args)
+    around = inputs.in_force(around, policies)
+    documents = inputs.once(inputs.manifests(args.filename))
+    outcomes = decide_all(policies, snapshot and inputs.beside(snapshot, documents), documents, around)
+    for outcome in outcomes:
+        for line in _messages(outcome):
+            inputs.note(line)
+    for line in notes(policies, outcomes):
+        inputs.note(line)
+    sys.stdout.write(_FORMATS[args.output]([o for o in outcomes if o.decision.response.allowed]))
+    return exit_status(outcomes)
+
+
+def exit_status(outcomes: Sequence[MutationResult]) -> int:
+    """0; 2 where an object is malformed; 1 where one is refused."""
+    if any(outcome.decision.malformed for outcome in outcomes):
+        return 2
+    return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
+
+
+def _messages(outcome: MutationResult) -> list[str]:
+    """Warnings and the refusal, for standard error; what names the object already is not named twice."""
+    response = outcome.decision.response
+    lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
+    mode = outcome.decision.mode
+    if mode == "off" or (mode == "audit" and outcome.decision.outcome != "unchanged"):
+        lines.append(_about(outcome, f"mode {mode}: nothing is changed, refused or held"))
+    if not response.allowed:
+        word = "malformed" if outcome.decision.malformed else "refused"
+        lines.append(f"{outcome.document.file}: {word}: {_about(outcome, response.message)}")
+    return lines
+
+
+def _about(outcome: MutationResult, text: str) -> str:
+    return text if text.startswith(outcome.name) else f"{outcome.name}: {text}"
+
+
+def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
+    """The surroundings with the Namespaces and PodGroups that stand among the manifests, and their pods."""
+    values = [document.value for document in documents]
+    return replace(
+        around,
+        namespaces={**around.namespaces, **namespaces(values)},
+        podgroups={**around.podgroups, **pod_groups(values)},
+        members=tuple(member for value in values for member in _members(value)),
+    )
+
+
+def _members(value: dict[str, Any]) -> list[GroupMember]:
+    """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
+    try:
+        return list(members(value, "default", pod_specs(read(value), value)))
+    except InputError:
+        return []
+
+
+def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
+    """The surroundings with the objects that share in one gang, each as the policies leave it.
+
+    So the gang is planned as it is once all of them are applied, whichever is decided first.
+    """
+    sharing: dict[str, list[Workload]] = {}
+    for place, document in enumerate(documents):
+        try:
+            if read(document.value, podgroups=around.podgroups, request_uid=str(place)).share is None:
+                continue
+            request = from_object(document.value, uid=str(place))
+            left = decide(request, policies, None, "mutate", around).object or document.value
+            member = read(left, podgroups=around.podgroups, request_uid=str(place))
+        except InputError:  # it is refused when its turn comes
+            continue
+        if member.gangs and member.share is not None and not (member.suspended or member.skip):
+            sharing.setdefault(member.gangs[0].name, []).append(member)
+    by_member = {member.name: members for members in sharing.values() for member in members}
+    return replace(around, sharing=by_member)
+
+
+def decide_all(
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    documents: Sequence[Document],
+    around: Environment,
+    *,
+    together: bool = True,
+    replicas: bool = False,
+) -> list[MutationResult]:
+    """Decide each object; `together`: each sees what the former ones reserved, where anything is reserved.
+
+    `replicas`: also of pods that come one by one (a Deployment's) each sees the former.
+    """
+    outcomes = []
+    around = with_shares(knowing(around, documents), policies, documents)
+    for place, document in enumerate(documents):
+        request = from_object(document.value, uid=str(place))
+        decision = decide(request, policies, snapshot, "mutate", around)
+        if replicas and snapshot is not None:
+            decision = _with_replicas(decision, snapshot, document, around, request.uid)
+        holds = decision.mode == "enforce" and decision.response.allowed
+        if together and snapshot is not None and holds and decision.plan is not None:
+            for reservation in decision.plan.reservations:
+                snapshot = snapshot.with_reservation(reservation)
+        outcomes.append(MutationResult(document, _name(request.namespace, document.value), decision))
+    return outcomes
+
+
+def _with_replicas(
+    decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
+) -> Decision:
+    """The decision with a plan of all its pods, as their own calls will find the cluster one after the other.
+
+    The call for a Deployment holds nothing, so that its plan shows each replica the same free place.
+    """
+    plan = decision.plan
+    if plan is None:
+        return decision
+    workload = read(document.value, podgroups=around.podgroups, request_uid=uid)
+    if workload.holds or workload.suspended:
+        return decision
+    gangs = tuple(placed.asked for placed in plan.placed)
+    planned = plan_workload(snapshot, replace(workload, gangs=gangs, holds=True))
+    return replace(decision, plan=replace(planned, whole=plan.whole, preview=plan.preview))
+
+
+def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
+    """What concerns all objects, a line each: policies that were left out, and what policies note for the
+    audit log."""
+    audited = dict.fromkeys(
+        text
+        for outcome in outcomes
+        if outcome.decision.findings is not None
+        for text in (outcome.decision.findings.audit_annotations or {}).values()
+    )
+    return [*filter(None, [_left_out(policies, outcomes)]), *(f"Note: {text}" for text in audited)]
+
+
+def _left_out(policies: PolicySet, outcomes: Sequence[MutationResult]) -> str:
+    """One line on the policies that were left out for want of a cluster, "" where none was."""
+    skipped = {
+        row.policy: row
+        for outcome in outcomes
+        for part in (outcome.decision.mutated, outcome.decision.findings)
+        for row in (part.skipped if part is not None else ())
+    }
+    notice = skipped_notice(policies.policies, list(skipped.values()))
+    return f"{notice} (give a cluster with -c)" if notice else ""
+
+
+def _name(namespace: str, obj: dict[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+    return printable_name("/".join(str(part) for part in (namespace, obj["kind"], name) if part))
+
+
+def _yaml(outcomes: Sequence[MutationResult]) -> str:
+    return "---\n".join(as_yaml(outcome.decision.object) for outcome in outcomes)
+
+
+def _json(outcomes: Sequence[MutationResult]) -> str:
+    objects = [outcome.decision.object for outcome in outcomes]
+    value = objects[0] if len(objects) == 1 else as_list(objects)
+    return indented(value) if objects else ""
+
+
+def _patch(outcomes: Sequence[MutationResult]) -> str:
+    """One object's list of operations; for several objects a list of such lists, in their order."""
+    patches = [list(outcome.decision.response.patch) for outcome in outcomes]
+    return indented(patches[0] if len(patches) == 1 else patches) if patches else ""
+
+
+def _diff(outcomes: Sequence[MutationResult]) -> str:
+    return "".join(line for outcome in outcomes for line in difference(outcome))
+
+
+def difference(outcome: MutationResult) -> Iterator[str]:
+    """The lines of `diff -u` from the object as it came to what would be stored."""
+    name = f"{outcome.document.file} {outcome.name}"
+    return difflib.unified_diff(
+        as_yaml(outcome.document.value).splitlines(keepends=True),
+        as_yaml(outcome.decision.object).splitlines(keepends=True),
+        name,
+        f"{name} (as it would be stored)",
+    )
+
+
+_FORMATS = {"yaml": _yaml, "json": _json, "patch": _patch, "diff": _diff}

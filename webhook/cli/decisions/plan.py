@@ -1,0 +1,150 @@
+"""`bayplan plan`: where each gang would go, each seeing the former ones' reservations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup
+from webhook.admission.environment import Environment, namespaces, pod_groups
+from webhook.admission.modes import mode_in_force
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.cli.decisions.plan_output import PlannedGang, show
+from webhook.files.reader import Document
+from webhook.placement.workload_plan import plan_workload
+from webhook.policy.engine.model import PolicySet
+from webhook.report.documents import document as as_text
+from webhook.report.not_read import unread_kind
+from webhook.report.printable import printable_name
+from webhook.workloads import Workload, joined, read
+from webhook.workloads.options import RESERVE_MODES
+from webhook.workloads.unread_kinds import unread_pods
+
+EPILOG = """examples:
+  kubectl get nodes,pods,topologies.kai.scheduler -A -o yaml > cluster.yaml
+  bayplan plan -c cluster.yaml -f job.yaml
+  bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
+  bayplan plan -c cluster.yaml -f job.yaml --explain
+
+A gang in a namespace that is not enforced (by its label bayplan.dev/mode, or by --mode) is planned all the
+same, and a line on standard error says so.
+
+exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
+"""
+
+
+PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `plan`."""
+    parser = subcommand(
+        subparsers,
+        "plan",
+        description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
+        epilog=EPILOG,
+    )
+    inputs.add_cluster(parser, required=True)
+    inputs.add_manifests(parser)
+    inputs.add_mode(parser)
+    parser.add_argument(
+        "--reserve",
+        choices=RESERVE_MODES,
+        help="what a placed gang holds (default: what the manifest says, else auto)",
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument(
+        "--explain", action="store_true", help="show the search: each level and what fits there"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan and print. Raises `InputError` for bad input."""
+    snapshot, around = inputs.cluster_and_environment(args)
+    assert snapshot is not None, "argparse demands -c"
+    around = inputs.in_force(around, PolicySet())
+    snapshot = around.settings("").of(snapshot)
+    documents = inputs.once(inputs.manifests(args.filename))
+    planned_gangs = plan_each(inputs.beside(snapshot, documents), documents, args.reserve, around)
+    for line in (*_not_read(documents), *_unenforced(planned_gangs, documents, around)):
+        inputs.note(line)
+    if args.output == "table":
+        show(planned_gangs, explain=args.explain)
+    else:
+        entries = [planned.to_json() for planned in planned_gangs]
+        sys.stdout.write(as_text(args.output, {"gangs": entries}))
+    return 0 if all(planned.answer.decision == "admitted" for planned in planned_gangs) else 1
+
+
+def _not_read(documents: Iterable[Document]) -> Iterator[str]:
+    """A line for each object that makes pods and is of a kind that is not read."""
+    for document in documents:
+        if unread_pods(document.value):
+            kind, metadata = str(document.value["kind"]), document.value.get("metadata")
+            metadata = metadata if isinstance(metadata, Mapping) else {}
+            name = metadata.get("name") or metadata.get("generateName") or "(no name)"
+            line = f"{document.file}: {name}: {unread_kind(str(document.value['apiVersion']), kind)}"
+            yield printable_name(line)
+
+
+def _unenforced(
+    planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
+) -> Iterator[str]:
+    """A line for each namespace in which nothing of this would be done."""
+    by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
+    for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in planned_gangs):
+        force = mode_in_force(by_name.get(name), around.settings(name))
+        if force.warning:
+            yield f"Warning: {force.warning}"
+        if not force.enforces:
+            yield f"namespace {name} has mode {force.mode}: nothing is held, queued or refused there"
+
+
+def plan_each(
+    snapshot: Snapshot, documents: list[Document], reserve: str | None, around: Environment
+) -> list[PlannedGang]:
+    """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
+
+    `reserve`: what they hold, None for what each says, or else the cluster's default for its namespace.
+    Raises `InputError` for a malformed workload.
+    """
+    result: list[PlannedGang] = []
+    podgroups = {**around.podgroups, **pod_groups(document.value for document in documents)}
+    planned: set[str] = set()
+    read_in = (_workload(place, document, podgroups) for place, document in enumerate(documents))
+    for workload in joined(read_in):
+        groups = tuple(
+            _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
+        )
+        if not workload.suspended:  # the others of its gang are planned without it
+            planned.update(group.name for group in groups)
+        plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
+        for placed in plan.placed:
+            answer = _as_preview(placed.answer) if workload.suspended else placed.answer
+            result.append(PlannedGang(answer, placed.group, snapshot))
+            if placed.reservation is not None:
+                snapshot = snapshot.with_reservation(placed.reservation)
+    return result
+
+
+def _as_preview(answer: Answer) -> Answer:
+    words = "is suspended, and holds nothing until it is resumed: this is what it would get now"
+    return replace(answer, warnings=(*answer.warnings, words))
+
+
+def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
+    return read(document.value, where=Where(document.file), podgroups=podgroups, request_uid=str(place))
+
+
+def _reserving(group: PodGroup, reserve: str | None, around: Environment) -> PodGroup:
+    group = around.settings(group.name.partition("/")[0]).reserve.of(group)
+    if not reserve:
+        return group
+    return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]

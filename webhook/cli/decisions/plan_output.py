@@ -1,0 +1,187 @@
+"""What `bayplan plan` prints: the table of gangs, what their places are worth, and how each was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from planner.bandwidth.baseline import RULE
+from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer, LevelAttempt
+from planner.model.podgroup import PodGroup
+from planner.model.topology import Domain
+from planner.model.words import counted, listed
+from planner.planning.details import Details, details
+from webhook.placement.bandwidth_words import milliseconds, ratio
+from webhook.report.printable import printable_name
+from webhook.report.terminal import console, table
+from webhook.variables.rank_order import ranks, runs
+
+_COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGang:
+    """A gang, its answer, and the cluster in which it was planned."""
+
+    answer: Answer
+    group: PodGroup
+    snapshot: Snapshot
+
+    @property
+    def placed(self) -> PodGroup:
+        """The gang as it is placed."""
+        return placed(self.group, self.answer)
+
+    def worth(self) -> Worth | None:
+        """The worth of its place."""
+        return worth(self.snapshot, self.placed, self.answer)
+
+    def account(self) -> Details | None:
+        """How the answer came about; of a gang without a place for the request as it stands."""
+        asked = self.placed if self.answer.assignments else self.group
+        return details(self.snapshot, asked, self.answer)
+
+    def to_json(self) -> dict[str, object]:
+        """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
+        itself; `allReduce` where GPUs have a place."""
+        value, details = self.worth(), self.account()
+        search = {"search": details.to_json()} if details else {}
+        return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
+
+
+def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
+    """Print the gangs for a person; `explain` tells how each answer was found."""
+    out = console()
+    if not planned_gangs:
+        out.print("no gang in these manifests asks for anything that can be planned")
+        return
+    answers = [planned.answer for planned in planned_gangs]
+    rows = [
+        (
+            answer.gang,
+            Text(answer.decision, _COLOURS[answer.decision]),
+            path(answer.domain)
+            or (f"(all of {answer.topology or 'the cluster'})" if answer.assignments else "–"),
+            ", ".join(map(path, answer.reserves)) or ("what it uses" if answer.holds == "nodes" else "–"),
+            _pods(answer),
+        )
+        for answer in answers
+    ]
+    out.print(table(("gang", "decision", "domain", "reserves", "pods"), rows))
+    if not explain:
+        _worths(out, planned_gangs)
+    for planned in planned_gangs:
+        answer = planned.answer
+        if answer.decision != "admitted" or answer.warnings or explain:
+            out.print(f"\n{answer.gang}: {answer.reason}\n  {answer.message}")
+        for warning in answer.warnings:
+            out.print(f"  warning: {warning}")
+        if explain:
+            _explain(out, planned)
+
+
+def path(domain: Domain) -> str:
+    """A domain as a person writes it, in a line; "" for the whole topology."""
+    return printable_name("/".join(part for part in domain if part))
+
+
+def _pods(answer: Answer) -> str:
+    return ", ".join(f"{a.count}×{a.pod_set} on {a.node}" for a in answer.assignments[:4]) + (
+        f", … ({len(answer.assignments)} nodes)" if len(answer.assignments) > 4 else ""
+    )
+
+
+def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
+    """A line for each gang of several pods with GPUs, and the model and the rule in words."""
+    worths = [
+        (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
+    ]
+    if not worths:
+        return
+    rows = [
+        (
+            planned.answer.gang,
+            _time(value.placement),
+            _baseline_words(planned.placed, value),
+            value.placement.rates.words,
+        )
+        for planned, value in worths
+    ]
+    out.print()
+    out.print(table(("all-reduce of 1 GB", "here", "topology-blind", "links"), rows))
+    out.print(f"  model: {worths[0][1].placement.estimate.model}; topology-blind: {RULE}")
+
+
+def _time(layout: GangLayout) -> str:
+    return f"{milliseconds(layout)}, {layout.estimate.bus_bandwidth:.0f} GB/s, {_nodes(layout.nodes)}"
+
+
+def _baseline_words(group: PodGroup, value: Worth) -> str:
+    if value.baseline is None:
+        return f"finds room for {value.baseline_pods} of {group.size} pods"
+    times = ratio(value.baseline, value.placement)
+    return f"{_time(value.baseline)}{f' ({times})' if times else ''}"
+
+
+def _nodes(count: int) -> str:
+    return counted(count, "node")
+
+
+def _explain(out: Console, planned: PlannedGang) -> None:
+    """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
+    answer, details = planned.answer, planned.account()
+    if details is not None:
+        _tree(out, answer, details)
+        _left_out(out, details)
+        out.print(f"  nearest request admitted now: {' or '.join(details.now) or 'none'}")
+        out.print(f"  nearest request ever admitted: {' or '.join(details.ever) or 'none'}")
+    for pod_set in dict.fromkeys(assignment.pod_set for assignment in answer.assignments):
+        laid = [f"{_span(first, last)} on {node}" for first, last, node in runs(ranks(answer, pod_set))]
+        out.print(f"  ranks of {pod_set}: {listed(laid)}")
+    if value := planned.worth():
+        beside = _baseline_words(planned.placed, value)
+        out.print(f"  all-reduce of 1 GB: {_time(value.placement)}; topology-blind ({RULE}): {beside}")
+        out.print(f"    by the model: {value.placement.estimate.model}; {value.placement.rates.words}")
+
+
+def _tree(out: Console, answer: Answer, details: Details) -> None:
+    """Each level with its best domain, now and when empty."""
+    rows = []
+    for depth, fit in enumerate(details.levels):
+        name = fit.level or f"all of {details.topology or 'the cluster'}"
+        marks = [
+            word
+            for word, level in (("required", details.required), ("preferred", details.preferred))
+            if level and level == fit.level
+        ]
+        if answer.assignments and answer.level == fit.level:
+            marks.append("placed here")
+        branch = f"{'  ' * (depth - 1)}└ " if depth else ""
+        shown = f"  {branch}{name}" + (f" ({', '.join(marks)})" if marks else "")
+        rows.append((shown, _fit(fit.now), _place(fit.now), _fit(fit.empty), _place(fit.empty)))
+    out.print(table(("  level", "fit now", "best domain", "fit when empty", "best domain"), rows))
+
+
+def _fit(attempt: LevelAttempt) -> str:
+    return f"{attempt.fits} of {attempt.wanted}{f' ({attempt.note})' if attempt.note else ''}"
+
+
+def _place(attempt: LevelAttempt) -> str:
+    return path(attempt.domain) if attempt.fits else "–"
+
+
+def _left_out(out: Console, details: Details) -> None:
+    heading = ", left out" if details.excluded else ""
+    out.print(f"  {_nodes(details.nodes)}: {details.usable} can take a pod now{heading}")
+    for cause in dict.fromkeys((*details.excluded, *details.excluded_ever)):
+        ever = details.excluded_ever.get(cause, 0)
+        out.print(f"    {details.excluded.get(cause, 0)} {cause}{f' (when empty {ever})' if ever else ''}")
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}–{last}"

@@ -1,0 +1,182 @@
+"""`bayplan replay`: recorded admissions decided again under other policies, and what would be different."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+from planner.model.errors import InputError
+from planner.model.words import counted
+from planner.simulation.course import Course
+from planner.simulation.figures import figures
+from webhook.admission.environment import own_parameters
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.cli.common.plotting import plot_file, write_plot
+from webhook.cli.common.verdict_options import add_verdict_options, print_report
+from webhook.files.reader import objects
+from webhook.journal.courses import ClusterCourse, Recorded, gpu_racks
+from webhook.journal.differences import Differences
+from webhook.journal.entries import JournalEntry
+from webhook.journal.reader import JournalReader
+from webhook.journal.replay import Replay
+from webhook.journal.run_lengths import RunLengths, run_lengths
+from webhook.report import terminal
+from webhook.report.figures.plot import PlotScene
+
+EPILOG = """examples:
+  bayplan serve … --journal /var/lib/bayplan/journal               keep what is asked and answered
+  bayplan replay journal/ -p new-policies/                          what would these have decided?
+  bayplan replay journal/ -p new-policies/ -c cluster.yaml -o markdown > comment.md
+  bayplan replay /var/log/kubernetes/audit.log -p new-policies/     from the API server's audit log
+  bayplan replay journal/ --parameters parameters.yaml -o json
+  bayplan replay journal/ -p new-policies/ -c cluster.yaml --plot week.html    utilisation and queue, both
+
+Admissions are decided again in their order: holds begin, expire and are claimed, deletions and ended gangs
+give their place back, and who waits is let in, as in a cluster. CLUSTER is what was there without the gangs
+of the journal; without one nothing is placed. Without -p the policies that ship decide.
+
+Environment values and Secrets are in no journal, so a policy that looks at them may decide otherwise. An
+audit log (level Request) tells only whether an object was let in.
+
+With a cluster, the figures of `bayplan simulate` are told of what was and of what would be: GPUs running,
+held and idle, racks pristine, gangs waiting and for how long; --plot draws both over time.
+
+A file that was cut, or is of another version, is read to where it is good, and that is said.
+
+exit status: 0; 1 where something would newly be refused; 2 bad input, or not a single admission;
+--warn-exit-code for other differences
+"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `replay`."""
+    parser = subcommand(
+        subparsers,
+        "replay",
+        description="Decide recorded admissions again and report what would be different.",
+        epilog=EPILOG,
+    )
+    parser.add_argument(
+        "journal", nargs="+", metavar="JOURNAL", help="journals or audit logs: files or folders"
+    )
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    parser.add_argument(
+        "--parameters", metavar="FILE", help="the ConfigMap bayplan-parameters, in place of the cluster's"
+    )
+    inputs.add_mode(parser)
+    add_verdict_options(parser, "nothing is newly refused, and something else is different")
+    parser.add_argument(
+        "--plot",
+        type=plot_file,
+        metavar="FILE",
+        help="also draw utilisation and queue, recorded and replayed: as SVG, or FILE.html as a page",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide again and report. Raises `InputError` or `PolicyError` for bad input."""
+    policies = inputs.policies(args.policies)
+    snapshot, around = inputs.cluster_and_environment(args)
+    if args.parameters:
+        configured = own_parameters(document.value for document in objects([args.parameters]))
+        if configured is None:
+            raise InputError(f"{args.parameters}: holds no ConfigMap bayplan-parameters")
+        around = replace(around, configured=configured)
+    around = inputs.in_force(around, policies)
+    if args.plot and snapshot is None:
+        raise InputError("--plot draws what is placed: give a cluster with -c")
+    reader, differences = JournalReader(args.journal), Differences()
+    again = Replay(policies, snapshot, around)
+    if snapshot is not None:
+        again.lengths = _lengths(reader)
+    compared = _Courses(again)
+    with _progress("deciding again", reader.entries()) as entries:
+        for entry in entries:
+            compared.follow(entry)
+            answer = again.answer(entry)
+            if answer is not None:
+                differences.add(entry, answer)
+    courses = compared.courses(differences.last)
+    rows = tuple(figures([course]) for course in courses)
+    status = print_report(args, replace(differences.report(policies.revision), courses=rows))
+    if args.plot and courses:
+        title = next(differences.words())
+        write_plot(args.plot, [PlotScene(title, courses, rows)], "Recorded and replayed", "course")
+    elif args.plot:
+        inputs.note(f"{args.plot}: not written, for no gang has or wants GPUs")
+    for line in (*reader.problems, *differences.words(), *compared.words(), *_queue(again)):
+        inputs.note(line)
+    if not differences.admissions:
+        return 2
+    return status
+
+
+def _lengths(reader: JournalReader) -> RunLengths:
+    """How long gangs ran, which is read before anything is decided."""
+    ahead = reader.again()
+    if ahead is None:
+        inputs.note("a pipe is read once: a gang that begins earlier than it did ends when it did")
+        return RunLengths()
+    with _progress("reading", ahead.entries()) as entries:
+        return run_lengths(entries)
+
+
+@dataclass(slots=True)
+class _Courses:
+    """What was and what would be, from the first entry on; nothing where no cluster has GPUs."""
+
+    again: Replay
+    recorded: Recorded | None = None
+
+    def follow(self, entry: JournalEntry) -> None:
+        """Take up an entry that is about to be decided again."""
+        snapshot = self.again.snapshot
+        if self.recorded is None:
+            racks = gpu_racks(snapshot) if snapshot is not None else []
+            if snapshot is None or not racks:
+                return
+            self.again.course = ClusterCourse("replayed", snapshot, racks, entry.time)
+            self.recorded = Recorded(ClusterCourse("recorded", snapshot, racks, entry.time))
+        self.recorded.follow(entry)
+
+    def courses(self, end: float) -> list[Course]:
+        """Those that are known: an audit log tells of no place."""
+        if self.recorded is None or self.again.course is None:
+            return []
+        was = [self.recorded.cluster.course(end)] if self.recorded.tells_places else []
+        courses = [*was, self.again.course.course(end)]
+        return courses if any(course.waits for course in courses) else []
+
+    def words(self) -> Iterator[str]:
+        """What is missing of the comparison."""
+        if self.recorded is not None and not self.recorded.tells_places and self.again.course is not None:
+            yield "no entry tells of a place, so utilisation and queue are only told as they would be"
+
+
+def _queue(again: Replay) -> Iterator[str]:
+    """How long gangs waited, and who waits still."""
+    if again.let_in:
+        mean = sum(again.let_in.values()) / len(again.let_in)
+        gangs = counted(len(again.let_in), "gang")
+        yield f"{gangs} waited for a place and got one, after {mean:.0f} s on average"
+    if again.waiting:
+        yield f"{counted(len(again.waiting), 'gang waits', 'gangs wait')} at the end"
+
+
+@contextmanager
+def _progress(deed: str, entries: Iterable[JournalEntry]) -> Iterator[Iterable[JournalEntry]]:
+    """The entries; how many are done is shown on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield entries
+        return
+    columns = (TextColumn(deed + ": {task.completed} admissions"), TimeElapsedColumn())
+    with Progress(*columns, console=terminal.console(sys.stderr), transient=True) as bar:
+        yield bar.track(entries, total=None)

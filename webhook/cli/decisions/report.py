@@ -1,0 +1,180 @@
+"""`bayplan report`: what each policy and the plan would do to each object, and why."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
+from webhook.admission.environment import Environment
+from webhook.admission.settings import Settings
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.cli.common.verdict_options import add_verdict_options, print_report
+from webhook.cli.decisions.mutate import MutationResult, decide_all, difference, knowing, notes
+from webhook.files.reader import STDIN, objects_and_errors
+from webhook.report.collect import Subject, results, unread
+from webhook.report.fabric_map import fabric_maps
+from webhook.report.model import EACH, TOGETHER, Report, Result
+from webhook.report.not_read import of_unknown_namespaces, of_unread_kinds
+from webhook.report.printable import printable
+from webhook.report.views import ObjectKey, ObjectView, racks_of
+from webhook.workloads.unread_kinds import unread_pods
+
+EPILOG = """examples:
+  bayplan report -c cluster.yaml -f manifests/
+  bayplan report -c cluster.yaml -f manifests/ --together                 all of them as one apply, like plan
+  bayplan report -c cluster.yaml -f manifests/ -o sarif > bayplan.sarif   for code scanning
+  bayplan report -c cluster.yaml -f manifests/ -o markdown                for a pull request
+  bayplan report -f manifests/ -o junit --warn-exit-code 1                in CI, warnings count
+  bayplan report --kubeconfig ~/.kube/config                              what would change of all that runs
+  bayplan report --kubeconfig admin.conf -n research -o html > report.html
+
+With --kubeconfig the workloads of a live cluster are judged, each by itself as if it were applied anew on the
+cluster without its own pods. Nothing is changed, and Bayplan need not be installed: the right to list nodes,
+pods and workloads is enough; what may not be listed is told. Left out are objects whose owner is asked, those
+that have ended, system namespaces and those of mode `off`. What the match conditions of the webhooks leave
+out (of those in the cluster, or else of those that ship) counts as unchanged.
+
+A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
+there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.
+
+A file that cannot be read is a finding of that file, and the rest is reported. A kind that is not read but
+makes pods (Argo's Workflow), and a namespace that is in no file, are findings that say what would happen.
+
+exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
+"""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `report`."""
+    parser = subcommand(
+        subparsers,
+        "report",
+        description="Run the policies and the plan over manifests and report on each.",
+        epilog=EPILOG,
+    )
+    inputs.add_manifests(parser, required=False)
+    parser.add_argument("--kubeconfig", metavar="FILE", help="report on all that runs in this cluster")
+    parser.add_argument("-n", "--namespace", default="", help="with --kubeconfig: of this namespace alone")
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    inputs.add_mode(parser)
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="judge all manifests as one apply, each seeing what the former hold (default: each by itself)",
+    )
+    add_verdict_options(parser, "the worst is a warning")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
+    _check(args)
+    policies = inputs.policies(args.policies)
+    if args.kubeconfig:
+        from webhook.cli.common.running import (
+            report_running,  # the client of API servers, which files do not need
+        )
+
+        report = asyncio.run(
+            report_running(args.kubeconfig, policies, args.namespace, Settings(mode=args.mode))
+        )
+        return print_report(args, report)
+    snapshot, around = inputs.cluster_and_environment(args)
+    around = inputs.in_force(around, policies)
+    documents, errors = objects_and_errors(args.filename)
+    if not documents and not errors:
+        raise inputs.no_object(args.filename)
+    snapshot = snapshot and inputs.beside(snapshot, documents)
+    outcomes = decide_all(policies, snapshot, documents, around, together=args.together, replicas=True)
+    fates = tuple((_namespace(outcome), outcome.decision.outcome) for outcome in outcomes)
+    all_results = (*unread(errors), *_results(outcomes, knowing(around, documents)))
+    judged = (TOGETHER if args.together else EACH) if snapshot else ""
+    report = Report(all_results, policies.revision, fates=fates, judged=judged)
+    if args.output == "html":
+        report = _illustrated(report, snapshot, outcomes, together=args.together)
+    status = print_report(args, report)
+    for line in notes(policies, outcomes):
+        inputs.note(line)
+    unusable = errors or any(outcome.decision.malformed for outcome in outcomes)
+    return 2 if unusable else status
+
+
+def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterator[Result]:
+    """What is said of each object, and what was not read of it, or is not known of its namespace."""
+    subjects = [_subject(outcome) for outcome in outcomes]
+    yield from results(subjects)
+    pods = {outcome.name: path for outcome in outcomes if (path := unread_pods(outcome.document.value))}
+    yield from of_unread_kinds(subjects, pods)
+    modes = {_namespace(outcome): outcome.decision.mode for outcome in outcomes}
+    yield from of_unknown_namespaces(subjects, around.namespaces, modes)
+
+
+def _namespace(outcome: MutationResult) -> str:
+    """The namespace in which the object stands, "" for a cluster-wide one."""
+    return outcome.name.split("/")[0] if outcome.name.count("/") > 1 else ""
+
+
+def _illustrated(
+    report: Report, snapshot: Snapshot | None, outcomes: Sequence[MutationResult], *, together: bool
+) -> Report:
+    """The report with what a page draws: the cluster, and of each object its racks, before and after."""
+    planned = [outcome.decision.plan for outcome in outcomes]
+    if snapshot is not None and together:
+        for reservation in (r for plan in planned if plan for r in plan.reservations):
+            snapshot = snapshot.with_reservation(reservation)
+    maps = fabric_maps(snapshot) if snapshot else ()
+    views = {
+        _key(outcome): ObjectView(
+            tuple(difference(outcome))[2:], racks_of(maps, plan.reservations) if plan else ()
+        )
+        for outcome, plan in zip(outcomes, planned, strict=True)
+    }
+    return replace(report, maps=maps, views=views)
+
+
+def _key(outcome: MutationResult) -> ObjectKey:
+    """The object as its results name it."""
+    version = str(outcome.document.value["apiVersion"])
+    return printable(outcome.name), printable(version), printable(outcome.document.file)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Manifests from files, or workloads that run. Raises `InputError` for both or neither."""
+    if args.kubeconfig and args.filename:
+        raise InputError("-f is for manifests and --kubeconfig for all that runs in a cluster: leave one out")
+    if not args.kubeconfig and not args.filename:
+        raise InputError("report on what? Give -f MANIFEST, or --kubeconfig FILE for all that runs there")
+    if args.kubeconfig and args.cluster:
+        raise InputError("-c is a cluster in files; --kubeconfig reads the cluster itself: leave one out")
+    if args.together and args.kubeconfig:
+        raise InputError("--together is for manifests: what runs in a cluster is judged each by itself")
+    if args.together and not args.cluster:
+        raise InputError("--together needs a cluster (-c): without one nothing is placed")
+    if args.namespace and not args.kubeconfig:
+        raise InputError("-n is for --kubeconfig; manifests name their own namespaces")
+
+
+def _subject(outcome: MutationResult) -> Subject:
+    document = outcome.document
+    return Subject(
+        outcome.name,
+        str(document.value["apiVersion"]),
+        document.file,
+        document.index,
+        _text(document.file),
+        outcome.decision,
+    )
+
+
+@cache
+def _text(file: str) -> str:
+    """The file once more, to find lines in it; standard input is gone by then."""
+    return "" if file == STDIN else Path(file).read_text(errors="replace")

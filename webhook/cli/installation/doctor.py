@@ -1,0 +1,70 @@
+"""`bayplan doctor`: is the installation in a cluster sound, and what is to be mended?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from rich.text import Text
+
+from webhook.admission.environment import NAMESPACE
+from webhook.cli.common.parsers import Subparsers, subcommand
+from webhook.kube.api.client import connect
+from webhook.kube.doctor.checks import Patient, examine
+from webhook.kube.state.findings import CheckFinding
+from webhook.report import terminal
+from webhook.report.documents import indented
+
+EPILOG = """examples:
+  bayplan doctor
+  bayplan doctor --kubeconfig admin.conf -o json
+
+It looks at the CRDs, the webhook configurations and their CA, whether these treat each namespace as its mode
+says, the certificate, the replicas and their leader, RBAC, the nodes' topology labels, and the time that the
+webhook adds to a dry run. It changes nothing.
+
+exit status: 0 nothing failed, 1 something did, 2 bad input or usage
+"""
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `doctor`."""
+    parser = subcommand(
+        subparsers,
+        "doctor",
+        description="Check Bayplan's installation in a cluster, and say what to mend.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument("--namespace", default=NAMESPACE, help="of the installation (default: %(default)s)")
+    parser.add_argument("--name", default="bayplan", help="of its objects (default: %(default)s)")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, and print a line for each thing. Raises `InputError` for a kubeconfig that is none."""
+    findings = asyncio.run(_examine(args))
+    if args.output == "json":
+        sys.stdout.write(indented([asdict(finding) for finding in findings]))
+    else:
+        terminal.console().print(terminal.table(("", "CHECK", "FOUND", "MEND"), map(_row, findings)))
+    return 1 if any(finding.grade == "fail" for finding in findings) else 0
+
+
+async def _examine(args: argparse.Namespace) -> list[CheckFinding]:
+    api = await connect(args.kubeconfig)
+    try:
+        return await examine(Patient(api, args.namespace, args.name, datetime.now(UTC)))
+    finally:
+        await api.close()
+
+
+def _row(finding: CheckFinding) -> tuple[Text | str, ...]:
+    return (Text(finding.grade, _STYLES[finding.grade]), finding.subject, finding.message, finding.mend)

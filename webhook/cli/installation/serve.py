@@ -1,0 +1,404 @@
+"""`bayplan serve`: the webhook, until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import ssl
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+import orjson
+
+from certs.authority import CertificateError, service_names
+from certs.reload import ReloadingContext
+from planner.ledger.sqlite import SqliteLedger
+from planner.model.errors import InputError, Where
+from webhook.admission.environment import NAMESPACE
+from webhook.admission.settings import Settings
+from webhook.cli.clusters.reservations import default_ledger
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause, port, subcommand
+from webhook.cli.installation.cluster_reports import record, report_writer
+from webhook.cli.installation.journaling import keep_journal
+from webhook.kube.api.client import ACCOUNT
+from webhook.kube.certificates import SecretCertificates
+from webhook.kube.ledger.proposals import COMMIT_SECONDS
+from webhook.kube.moving.defragmenter import Defragmenter
+from webhook.kube.runtime import ClusterRuntime
+from webhook.placement.hold import HOLD_SECONDS
+from webhook.policy.engine.model import PolicySet
+from webhook.server.cluster_files import ClusterFiles
+from webhook.server.cluster_source import ClusterSource, NoCluster
+from webhook.server.disks import full_disks
+from webhook.server.garbage_collection import look_at_the_young_alone
+from webhook.server.http import DEADLINE, Webhook
+from webhook.server.listening import start
+from webhook.server.service import TRY_SECONDS, Service
+
+RELOAD_SECONDS = 2.0
+"""How often policy and cluster files are looked at."""
+
+
+SWITCH_SECONDS = 0.001
+"""How long a thread that decides keeps the interpreter: the event loop waits so long for each of them at each
+step of a call. Python's own 5 ms made that up to 30 ms a step."""
+
+
+LEAST_JOURNAL = 64
+"""MiB: each of its files has room for an admission of the largest object and the one before it."""
+
+
+log = logging.getLogger("bayplan")
+
+
+EPILOG = """examples:
+  bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
+  bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
+  bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   any number of replicas
+  bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
+
+--journal keeps admissions, without environment values and Secrets, for `bayplan replay`.
+
+/mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
+Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
+"""
+
+
+TakenUp = Callable[[PolicySet], None]
+
+
+class Tls(Protocol):
+    """Certificates that change while they are served."""
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        """For the server."""
+        ...
+
+    def ends(self) -> float:
+        """When the one that is served ends, seconds since the epoch."""
+        ...
+
+    async def watch(self) -> None:
+        """Take up new ones, for ever."""
+        ...
+
+
+def _nobody(policies: PolicySet) -> None:
+    """Without a cluster nobody waits for new policies."""
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `serve`."""
+    parser = subcommand(
+        subparsers,
+        "serve",
+        description="Serve the admission webhook.",
+        epilog=EPILOG,
+    )
+    inputs.add_cluster(parser, required=False)
+    inputs.add_policies(parser)
+    _add_listening(parser)
+    parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
+    place.add_argument("--in-cluster", action="store_true", help="the same, as the pod's service account")
+    parser.add_argument(
+        "--account",
+        type=Path,
+        default=ACCOUNT,
+        metavar="DIR",
+        help="token and ca.crt of --in-cluster (default: where Kubernetes mounts them)",
+    )
+    parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
+    parser.add_argument(
+        "--fence",
+        choices=("affinity", "taint"),
+        default="affinity",
+        help="what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the "
+        "nodes (default: %(default)s)",
+    )
+    inputs.add_mode(parser)
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="DIR",
+        help="keep what is asked and answered here, for `bayplan replay`",
+    )
+    parser.add_argument(
+        "--journal-size",
+        type=_mebibytes,
+        default=512,
+        metavar="MIB",
+        help="of all its files together, the oldest are removed (default: %(default)s)",
+    )
+    parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
+    parser.add_argument("--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.add_argument(
+        "--drain", type=pause, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_listening(parser: argparse.ArgumentParser) -> None:
+    """Where it listens, with which certificate, and whom it answers."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=port, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    _add_secret(parser)
+    parser.add_argument(
+        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+    )
+    parser.add_argument(
+        "--client-names",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="with --client-ca: common or DNS names that may call (default: all that the CA signed)",
+    )
+    parser.add_argument(
+        "--probe-port",
+        type=port,
+        metavar="PORT",
+        help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
+    )
+    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
+
+
+def _mebibytes(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < LEAST_JOURNAL:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size of a journal: {LEAST_JOURNAL} MiB at least")
+    return int(text)
+
+
+def _add_secret(parser: argparse.ArgumentParser) -> None:
+    """Certificates that replicas share, in place of files."""
+    group = parser.add_argument_group("certificates in the cluster, with --in-cluster or --kubeconfig")
+    group.add_argument(
+        "--certificate-secret", metavar="NAME", help="make, renew and serve what lies in this Secret"
+    )
+    group.add_argument(
+        "--webhook-configurations",
+        nargs="+",
+        default=["bayplan"],
+        metavar="NAME",
+        help="put the CA into these, mutating and validating (default: bayplan)",
+    )
+    group.add_argument(
+        "--service",
+        default="bayplan",
+        metavar="NAME",
+        help="the Service that is called (default: %(default)s)",
+    )
+    group.add_argument(
+        "--certificate-names", nargs="+", default=[], metavar="NAME", help="further DNS names or addresses"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError`, `LedgerUnavailable` at first."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
+    logging.getLogger("aiohttp").setLevel(logging.WARNING)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return asyncio.run(_serve(args))
+
+
+class ServiceTimes(TypedDict):
+    """The times of `Service` that follow the deadline, in seconds."""
+
+    try_seconds: float
+    hold_seconds: float
+
+
+async def _serve(args: argparse.Namespace) -> int:
+    policies = inputs.policy_store(args.policies)
+    files = _tls(args)
+    settings = Settings(mode=args.mode)
+    if not (args.kubeconfig or args.in_cluster):
+        cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
+        book = args.ledger or default_ledger()
+        service = Service(policies, SqliteLedger(book), cluster, **times_within(args.deadline))
+        return await _until_stopped(args, _webhook(args, service, book), files)
+    if args.cluster or args.ledger:
+        raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
+    defragmenter = Defragmenter()
+    side = await ClusterRuntime.connect(
+        args.kubeconfig,
+        in_cluster=args.in_cluster,
+        account=args.account,
+        namespace=args.namespace,
+        controls=not args.no_controller,
+        taints=args.fence == "taint",
+        settings=settings,
+        commit_seconds=_of_deadline(args.deadline, COMMIT_SECONDS),
+        while_leading=defragmenter.lead,
+    )
+    try:
+        if args.certificate_secret:
+            side.certificates = _in_secret(args, side)
+        tls = side.certificates or files
+        side.follow(policies.current)
+        service = Service(
+            policies,
+            side.claims,
+            side,
+            side.api.now,
+            **times_within(args.deadline),
+        )
+        side.queue.in_force = service.settings
+        webhook = _webhook(args, service)
+        if side.recoveries is not None:
+            for collector in (side.recoveries, *defragmenter.metrics.all):
+                webhook.metrics.registry.register(collector)
+        side.reports = report_writer(side, lambda: policies.current.revision)
+        webhook.observer = partial(record, side.reports, side)
+        webhook.metrics.registry.register(side.reports.dropped)
+        await side.reports.start()
+        return await _until_stopped(args, webhook, tls, side.follow)
+    finally:
+        await side.close()
+
+
+def times_within(deadline: float) -> ServiceTimes:
+    """The times of a service whose calls may take `deadline` seconds. A hold is never shorter than by
+    default: storing takes as long as ever."""
+    return {
+        "try_seconds": _of_deadline(deadline, TRY_SECONDS),
+        "hold_seconds": max(HOLD_SECONDS, _of_deadline(deadline, HOLD_SECONDS)),
+    }
+
+
+def _of_deadline(deadline: float, seconds: float) -> float:
+    """What is so many seconds within the default deadline, within another one."""
+    return deadline * seconds / DEADLINE
+
+
+def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") -> Webhook:
+    """`book`: the file of reservations, "" where they are in a cluster."""
+    written = {"reservations": Path(book).absolute().parent} if book else {}
+    if args.certificate_secret:
+        written["certificates"] = Path(tempfile.gettempdir())
+    elif args.tls_cert:
+        written["certificates"] = args.tls_cert.absolute().parent
+    return Webhook(service, args.deadline, callers=frozenset(args.client_names), folders=written)
+
+
+async def _until_stopped(
+    args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
+) -> int:
+    policies = webhook.service.policies
+    journal = keep_journal(args.journal, args.journal_size, webhook)
+    if tls is not None:
+        webhook.certificate_end = tls.ends
+    look_at_the_young_alone()
+    try:
+        running = await start(webhook, args.host, args.port, tls.context if tls else None, args.probe_port)
+    except OSError as error:
+        message = f"cannot listen: {error.strerror or error}"
+        raise InputError(message, Where(f"{args.host}:{args.port}")) from None
+    scheme = "https" if tls else "http"
+    log.info("serving on %s://%s:%d, policies %s", scheme, args.host, running.port, policies.current.revision)
+    if tls is None and not is_loopback(args.host):
+        log.warning(
+            "plain HTTP on %s, which other machines reach: what is asked and answered can be read and "
+            "changed on the way, and anybody may ask; leave --host away, or serve TLS", args.host,
+        )  # fmt: skip
+    _warn(policies.current)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    watchers = [asyncio.create_task(_reload(webhook, taken_up))]
+    if tls:
+        watchers.append(asyncio.create_task(tls.watch()))
+    await stop.wait()
+    await running.drain(args.drain)
+    for watcher in watchers:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+    await running.stop()
+    if journal is not None:
+        await asyncio.to_thread(journal.close)
+    log.info("stopped; nothing was left in flight")
+    return 0
+
+
+async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
+    """Take up changed policies; say once what is wrong with a bad set."""
+    policies = webhook.service.policies
+    last_problem, parameters, last_full = "", None, ""
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
+        if await asyncio.to_thread(policies.reload_if_changed):
+            taken_up(policies.current)
+            log.info("policies taken up: revision %s", policies.current.revision)
+            _warn(policies.current)
+        if not webhook.service.cluster.waiting():
+            in_force = await asyncio.to_thread(webhook.service.in_force)
+            if in_force != parameters:
+                log.info("settings in force: %s", orjson.dumps(in_force).decode())
+            parameters = in_force
+        problem = "; ".join(webhook.problems())
+        if problem and problem != last_problem:
+            log.warning("not taken up, the last good ones serve: %s", problem)
+        last_problem = problem
+        problem = "; ".join(full_disks(webhook.folders))
+        if problem and problem != last_full:
+            log.warning("%s", problem)
+        last_full = problem
+
+
+def _warn(policies: PolicySet) -> None:
+    for warning in policies.warnings:
+        log.warning("will fail when it is run: %s", warning)
+
+
+def _in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:
+    try:
+        names = service_names(args.service, args.namespace, extra=args.certificate_names)
+    except CertificateError as error:
+        raise InputError(str(error), Where("--service, --namespace, --certificate-names")) from None
+    place = (args.namespace, args.certificate_secret)
+    try:
+        return SecretCertificates(
+            side.api, *place, names, args.webhook_configurations, client_ca=args.client_ca
+        )
+    except OSError as error:
+        raise InputError(f"no usable CA: {error.strerror or error}", Where(f"{args.client_ca}")) from None
+
+
+def _tls(args: argparse.Namespace) -> ReloadingContext | None:
+    if args.client_names and not args.client_ca:
+        raise InputError("--client-names are names in certificates; add --client-ca")
+    if args.client_ca and args.insecure:
+        raise InputError("--client-ca needs TLS; leave out --insecure")
+    if args.certificate_secret:
+        if args.insecure or args.tls_cert or args.tls_key:
+            raise InputError("--certificate-secret is instead of --tls-cert, --tls-key, --insecure")
+        if not (args.kubeconfig or args.in_cluster):
+            raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
+        return None
+    if args.insecure:
+        return None
+    if args.tls_cert is None or args.tls_key is None:
+        raise InputError(
+            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), --certificate-secret, "
+            "or --insecure"
+        )
+    try:
+        return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
+    except OSError as error:
+        raise InputError(
+            f"no usable pair: {error.strerror or error}", Where(f"{args.tls_cert}, {args.tls_key}")
+        ) from None

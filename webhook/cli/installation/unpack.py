@@ -1,0 +1,48 @@
+"""`bayplan unpack`: what ships beside the program, as files: manifests with the chart, overlays, policies."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from planner.model.errors import InputError, Where
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import Subparsers, subcommand
+
+EPILOG = """examples:
+  bayplan unpack bayplan                           manifests/, overlays/ and policies/ into the folder bayplan
+  bayplan unpack . && kubectl apply -k manifests/  install them
+  helm install bayplan bayplan/manifests/chart     the chart lies among the manifests
+
+exit status: 0 done, 2 where a folder of that name is there, or cannot be made
+"""
+
+SHIPPED = ("manifests", "overlays", "policies")
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `unpack`."""
+    parser = subcommand(
+        subparsers,
+        "unpack",
+        description="Write the manifests with the chart, the overlays and the policies into a folder: those "
+        "of this version, for who has installed Bayplan without a checkout.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("folder", metavar="DIR", help="where they go; it is made if it is not there")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Copy them. Raises `InputError` where one of them is there, and then copies none."""
+    targets = {name: Path(args.folder, name) for name in SHIPPED}
+    for target in targets.values():
+        if target.exists():
+            message = "is there already, and nothing was written; delete it, or name another folder"
+            raise InputError(message, Where(str(target)))
+    for name, target in targets.items():
+        shutil.copytree(inputs.shipped(name), target, ignore=shutil.ignore_patterns("__pycache__"))
+        sys.stdout.write(f"{target}/\n")
+    return 0

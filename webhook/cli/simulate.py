@@ -1,0 +1,231 @@
+"""`bayplan simulate`: a month of a GPU cluster under several ways to place gangs, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from planner.model.errors import InputError, Where
+from planner.model.podgroup import ReserveMode
+from planner.model.words import counted
+from planner.planning.defragmentation.limits import MoveLimits
+from planner.simulation.course import Course
+from planner.simulation.defragmenting import DefragmentingStrategy
+from planner.simulation.figures import figures
+from planner.simulation.hall import Hall
+from planner.simulation.jobs import Job, jobs
+from planner.simulation.simulate import Strategy, simulate
+from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
+from webhook.cli.common import inputs
+from webhook.cli.common.parsers import (
+    Subparsers,
+    amount,
+    count,
+    duration,
+    part,
+    subcommand,
+    whole,
+)
+from webhook.cli.common.plotting import plot_file, write_plot
+from webhook.report.documents import indented
+from webhook.report.figures.plot import PlotScene
+from webhook.report.figures.table import print_figures
+from webhook.report.terminal import console
+
+EPILOG = """examples:
+  bayplan simulate --days 3
+  bayplan simulate --plot month.svg                 or month.html, with the figures
+  bayplan simulate --nodes 288 --load 0.9 --seed 7 8 9 -o json
+
+Jobs follow Philly's sizes and lengths with 3 % of gangs from 64 GPUs up; the same jobs for every strategy.
+A gang that fits a rack must be in one rack; its length does not depend on its place. The all-reduce column
+is the time beside that in as few racks as possible, by the hierarchical ring model. `auto` is what Bayplan
+holds where nobody says otherwise, of gangs and of single pods. "whole racks startable":
+the share of the time in which a gang of 1, 2 or 4 whole racks could have started at once.
+
+Two loads are the default, for they show two things: at 0.6 queues come to an end and what a strategy leaves
+free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best has the shorter queue.
+"""
+
+
+LOADS = (0.6, 0.8)
+
+
+LIMITS = MoveLimits(after=1800.0)
+"""Half an hour, and the default limits of the parameters."""
+
+
+LINE_SECONDS = 10.0
+"""How often the progress is told where standard error is no terminal."""
+
+
+_StrategyOfHall = Callable[[Hall, argparse.Namespace], Strategy]
+
+
+STRATEGIES: dict[str, _StrategyOfHall] = {
+    "first-fit": lambda floor, args: FirstFit(),
+    "best-fit": lambda floor, args: BestFit(),
+    "pod-by-pod": lambda floor, args: PodByPod(),
+    "auto": lambda floor, args: PlannedStrategy(floor, "auto", args.hold_from),
+    "nodes": lambda floor, args: PlannedStrategy(floor, "nodes", args.hold_from),
+    "domains": lambda floor, args: PlannedStrategy(floor, "domain", args.hold_from),
+    "auto-moves": lambda floor, args: _with_moves(floor, "auto", args),
+    "nodes-moves": lambda floor, args: _with_moves(floor, "nodes", args),
+    "domains-moves": lambda floor, args: _with_moves(floor, "domain", args),
+}
+
+
+DEFAULT_STRATEGIES = tuple(name for name in STRATEGIES if not name.endswith("-moves"))
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Add `simulate`."""
+    parser = subcommand(
+        subparsers,
+        "simulate",
+        description="Simulate a cluster's days: Bayplan beside first fit, best fit and pod-by-pod affinity.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("--days", type=amount, default=30.0, help="days to simulate (default: 30)")
+    parser.add_argument("--nodes", type=count, default=144, help="nodes, in racks (default: 144)")
+    parser.add_argument("--nodes-per-rack", type=count, default=18, metavar="N", help="(default: 18)")
+    parser.add_argument("--gpus-per-node", type=count, default=4, metavar="N", help="(default: 4)")
+    parser.add_argument(
+        "--load", type=amount, nargs="+", default=list(LOADS), help="GPU time wanted (default: 0.6 0.8)"
+    )
+    parser.add_argument(
+        "--seed", type=whole, nargs="+", default=[1], help="other seeds, other jobs; several: the mean of all"
+    )
+    parser.add_argument(
+        "--hold-from",
+        type=count,
+        default=64,
+        metavar="GPUS",
+        help="in `domains`, gangs from this size up hold whole domains (default: 64)",
+    )
+    parser.add_argument(
+        "--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(DEFAULT_STRATEGIES), metavar="NAME",
+        help=f"of {', '.join(STRATEGIES)} (default: those without moves)",
+    )  # fmt: skip
+    moves = parser.add_argument_group(
+        "with moves", "gangs that wait for long get room by restarting others elsewhere, in NAME-moves"
+    )
+    moves.add_argument(
+        "--move-after", type=duration, default=LIMITS.after, metavar="SECONDS",
+        help="what a gang has waited by then (default: %(default)g)",
+    )  # fmt: skip
+    moves.add_argument(
+        "--move-every", type=duration, default=LIMITS.every, metavar="SECONDS",
+        help="between one set of moves and the next (default: %(default)g)",
+    )  # fmt: skip
+    moves.add_argument(
+        "--move-gpu-hours", type=amount, default=LIMITS.gpu_hours, metavar="N",
+        help="work that may be lost for one gang (default: %(default)g)",
+    )  # fmt: skip
+    moves.add_argument(
+        "--restartable", type=part, default=1.0, metavar="SHARE",
+        help="of jobs that may be restarted (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plot", type=plot_file, metavar="FILE", help="also draw it: as SVG, or FILE.html as a page"
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate and print. Raises `InputError` for numbers that make no cluster."""
+    months = [(load, [_jobs(args, load, seed) for seed in dict.fromkeys(args.seed)]) for load in args.load]
+    scenes: list[PlotScene] = []
+    documents: list[dict[str, object]] = []
+    for load, wanted in months:
+        runs = _simulate(args, wanted)
+        rows = [figures(seeds) for seeds in runs]
+        title = _title(args, load, wanted)
+        scenes.append(PlotScene(title, [seeds[0] for seeds in runs], rows))
+        count = sum(map(len, wanted))
+        strategies = [{"strategy": row.name, **row.to_json()} for row in rows]
+        documents.append({"load": load, "jobs": count, "strategies": strategies})
+        if args.output == "table":
+            out = console()
+            out.print(title if len(scenes) == 1 else f"\n{title}")
+            print_figures(out, rows, "strategy")
+    if args.plot:
+        write_plot(args.plot, scenes, "Ways to place gangs", "strategy")
+    if args.output == "json":
+        document = {"seeds": list(dict.fromkeys(args.seed)), "loads": documents}
+        sys.stdout.write(indented(document))
+    return 0
+
+
+def _jobs(args: argparse.Namespace, load: float, seed: int) -> Sequence[Job]:
+    gpus = _floor(args).gpus
+    return jobs(Random(seed), gpus=gpus, per_node=args.gpus_per_node, days=args.days, load=load)
+
+
+def _floor(args: argparse.Namespace) -> Hall:
+    if args.nodes % args.nodes_per_rack:
+        raise InputError(
+            f"{args.nodes} nodes do not fill racks of {args.nodes_per_rack}; use a multiple", Where("--nodes")
+        )
+    return Hall(args.nodes // args.nodes_per_rack, args.nodes_per_rack, args.gpus_per_node)
+
+
+def _with_moves(floor: Hall, mode: ReserveMode, args: argparse.Namespace) -> DefragmentingStrategy:
+    limits = MoveLimits(args.move_after, args.move_every, args.move_gpu_hours)
+    return DefragmentingStrategy(floor, mode, args.hold_from, limits, args.restartable)
+
+
+def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[Course]]:
+    """The runs of each strategy, one for each seed's jobs."""
+    err = Console(stderr=True)
+    runs: list[list[Course]] = []
+    notes = _ProgressNotes()
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as shown:
+        for name in dict.fromkeys(args.strategy):
+            task = shown.add_task(name, total=float(len(wanted)))
+            seeds: list[Course] = []
+            for month in wanted:
+
+                def progress(
+                    share: float, task: TaskID = task, name: str = name, before: int = len(seeds)
+                ) -> None:
+                    shown.update(task, completed=before + share)
+                    if not err.is_terminal:
+                        notes.tell(name, (before + share) / len(wanted))
+
+                strategy = STRATEGIES[name](_floor(args), args)
+                seeds.append(simulate(month, _floor(args), strategy, args.days, progress))
+            runs.append(seeds)
+    return runs
+
+
+@dataclass(slots=True)
+class _ProgressNotes:
+    """Progress where standard error is no terminal: a line now and then, none of a short run."""
+
+    last: float = field(default_factory=time.monotonic)
+
+    def tell(self, name: str, share: float) -> None:
+        """So much of a strategy is done."""
+        if time.monotonic() - self.last > LINE_SECONDS:
+            self.last = time.monotonic()
+            inputs.note(f"{name}: {share:.0%} simulated")
+
+
+def _title(args: argparse.Namespace, load: float, wanted: Sequence[Sequence[Job]]) -> str:
+    floor = _floor(args)
+    seeds = list(dict.fromkeys(args.seed))
+    return (
+        f"load {load:g}: {args.days:g} {'day' if args.days == 1 else 'days'}, "
+        f"{counted(floor.racks, 'rack')} of {counted(floor.per_rack, 'node')}, "
+        f"{counted(floor.gpus, 'GPU')}, {counted(sum(map(len, wanted)), 'job')}, "
+        f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    )

@@ -1,0 +1,190 @@
+"""What gangs hold and who waits, from one admission to the next, as the course of a cluster. Pure.
+
+A replay has two: what was, as the entries tell it, and what comes of them when they are decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.cluster.census import gpus_of
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import Reservation
+from planner.simulation.course import Course, CourseRecorder, GangWait, slowdown, state_of
+from planner.simulation.rack_use import RackUse, Taken
+from webhook.journal.entries import JournalEntry
+from webhook.report.fabric_map import fabric_maps
+from webhook.wire.request import AdmissionRequest
+
+Rack = tuple[tuple[str, int], ...]
+"""Its nodes, each with its GPUs."""
+
+
+def gpu_racks(snapshot: Snapshot) -> list[Rack]:
+    """The nodes with GPUs, by the last level above them; each node in the first topology that has it."""
+    seen: set[str] = set()
+    racks = []
+    for row in (row for fabric in fabric_maps(snapshot) for row in fabric.rows):
+        cells = [cell for cell in row.cells if cell.count.gpus and cell.node not in seen]
+        seen.update(cell.node for cell in cells)
+        if cells:
+            racks.append(tuple((cell.node, cell.count.gpus) for cell in cells))
+    return racks
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What a gang holds: the GPUs of its pods, by node and all of them, and those that idle for it."""
+
+    gang: str
+    taken: Taken
+    gpus: int
+    idle: int
+
+
+class ClusterCourse:
+    """Takes up who holds, ends and waits, each with its time in seconds since the epoch; `course` tells it.
+
+    The times never go back. Reservations are named by their ids, gangs that wait by their names.
+    """
+
+    def __init__(self, name: str, snapshot: Snapshot, racks: Sequence[Rack], start: float) -> None:
+        """A cluster with these racks from `start` on, with what is on it."""
+        self.name, self._start = name, start
+        self._use = RackUse([[gpus for _, gpus in rack] for rack in racks])
+        names = (node for rack in racks for node, _ in rack)
+        self._number = {node: number for number, node in enumerate(names)}
+        self._recorder = CourseRecorder()
+        self._places: dict[str, _Place] = {}
+        self._waiting: dict[str, tuple[float, int]] = {}
+        self._waits: list[GangWait] = []
+        self._slowdown: list[float] = []
+        self._running = self._idle = 0
+        self._take_what_stands(snapshot)
+
+    def hold(self, reservation: Reservation, now: float) -> None:
+        """A gang has its place from now on; what it held before, it gives back."""
+        self._advance(now)
+        replaced = self._end(reservation.id)
+        taken, gpus = self._seats(reservation, self._use.free)
+        self._use.take(taken)
+        self._keep(reservation, taken, gpus)
+        since, _ = self._waiting.pop(reservation.gang, (now, 0))
+        if not replaced:
+            self._waits.append(GangWait(gpus, now - since))
+            if len(taken) > 1:
+                self._slowdown.append(slowdown(self._use, taken))
+
+    def end(self, reservation: str, now: float) -> None:
+        """A reservation has ended."""
+        self._advance(now)
+        self._end(reservation)
+
+    def wait(self, gang: str, gpus: int, now: float) -> None:
+        """A gang stands in the queue, unless it does already."""
+        self._advance(now)
+        self._waiting.setdefault(gang, (now, gpus))
+
+    def leave(self, gang: str, now: float) -> None:
+        """A gang waits no more, and never had a place."""
+        self._advance(now)
+        if gang in self._waiting:
+            since, gpus = self._waiting.pop(gang)
+            self._waits.append(GangWait(gpus, now - since, never=True))
+
+    def waiting(self) -> list[str]:
+        """The gangs that wait now."""
+        return list(self._waiting)
+
+    def holders(self) -> dict[str, str]:
+        """The gangs that have a place now, each with its reservation."""
+        return {place.gang: reservation for reservation, place in self._places.items()}
+
+    def course(self, end: float) -> Course:
+        """All of it until `end`; who waits then has never started."""
+        self._advance(end)
+        course = self._recorder.course(self.name)
+        still = [GangWait(gpus, end - since, never=True) for since, gpus in self._waiting.values()]
+        course.waits, course.slowdown = [*self._waits, *still], self._slowdown
+        return course
+
+    def _advance(self, now: float) -> None:
+        state = state_of(self._use, self._running, self._idle, len(self._waiting))
+        self._recorder.advance(max(now - self._start, self._recorder.now), state)
+
+    def _take_what_stands(self, snapshot: Snapshot) -> None:
+        """The GPUs of pods and reservations that are in the cluster's files."""
+        for node, number in self._number.items():
+            gpus = min(gpus_of(snapshot.taken_on(node)), self._use.free[number])
+            self._use.take([(number, gpus)])
+            self._running += gpus
+        for reservation in snapshot.reservations:
+            taken, gpus = self._seats(reservation, self._use.capacity)
+            self._keep(reservation, taken, gpus)
+            self._running -= gpus  # it is counted above
+
+    def _keep(self, reservation: Reservation, taken: Taken, gpus: int) -> None:
+        own = (self._number[node] for node in reservation.nodes if node in self._number)
+        idle = sum(self._use.free[number] for number in own) if reservation.domains else 0
+        self._places[reservation.id] = _Place(reservation.gang, taken, gpus, idle)
+        self._running += gpus
+        self._idle += idle
+
+    def _end(self, reservation: str) -> bool:
+        """Whether there was such a place."""
+        place = self._places.pop(reservation, None)
+        if place is not None:
+            self._use.give(place.taken)
+            self._running -= place.gpus
+            self._idle -= place.idle
+        return place is not None
+
+    def _seats(self, reservation: Reservation, room: Sequence[int]) -> tuple[Taken, int]:
+        """The GPUs of its pods on nodes that are known, of no node more than its room; and their sum."""
+        per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in reservation.requests}
+        by_node: dict[str, int] = {}
+        for seat in reservation.assignments:
+            by_node[seat.node] = by_node.get(seat.node, 0) + seat.count * per_pod.get(seat.pod_set, 0)
+        numbered = ((self._number[node], gpus) for node, gpus in by_node.items() if node in self._number)
+        taken = [(node, min(gpus, room[node])) for node, gpus in numbered if gpus and room[node]]
+        return taken, sum(gpus for _, gpus in taken)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """Follows entries into the course of what was. `tells_places`: any of them told of a place or of a queue;
+    an audit log tells of neither."""
+
+    cluster: ClusterCourse
+    tells_places: bool = False
+
+    def follow(self, entry: JournalEntry) -> None:
+        """Places that were given and given back, and gangs that were queued or deleted while they waited."""
+        now, request = entry.time, entry.request
+        for reservation in entry.gone:
+            self.cluster.end(reservation, now)
+        for held in entry.came:
+            self.tells_places = True
+            self.cluster.hold(held, now)
+        if request.dry_run or entry.answer.mode != "enforce" or not entry.answer.allowed:
+            return
+        if request.operation == "DELETE":
+            for gang in gangs_of(request, self.cluster.waiting()):
+                self.cluster.leave(gang, now)
+            holders = self.cluster.holders()
+            for gang in gangs_of(request, holders):
+                self.cluster.end(holders[gang], now)
+        elif entry.phase == "mutate":
+            for name, answer in entry.answer.gangs.items():
+                if answer.decision == "queued":
+                    self.tells_places = True
+                    self.cluster.wait(name, answer.gpus, now)
+
+
+def gangs_of(request: AdmissionRequest, gangs: Iterable[str]) -> Iterator[str]:
+    """Those of the request's object: of its name, or parts of it."""
+    metadata = (request.object or request.old_object or {}).get("metadata")
+    name = request.name or (metadata.get("name") if isinstance(metadata, dict) else "")
+    own = f"{request.namespace}/{request.kind.kind}/{name}"
+    return (gang for gang in gangs if gang == own or gang.startswith(f"{own}/"))

@@ -1,0 +1,286 @@
+"""What a gang holds whose pods Kueue places: the nodes that Kueue has assigned, before pods are bound. Pure.
+
+Kueue's assignment is taken as it is: whether pods tolerate those nodes was its question. What another gang
+holds is not taken from it: such seats are left out, and told. A domain of several nodes (a Topology that ends
+at racks) is filled where pods stand already, and then where there is room.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from planner.cluster.occupancy import add, carried
+from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.model.natural_order import natural
+from planner.model.pod import BoundPod
+from planner.model.podgroup import Assignment
+from planner.model.reservation import Reservation, reservation_id
+from planner.model.resources import Resources
+from planner.model.topology import HOSTNAME, Topology, common_domain
+from planner.model.words import listed, pods
+from planner.planning.reservation import headroom
+from webhook.kube.state.kueue_places import AssignedPodSet, KueuePlace
+from webhook.workloads.annotation_keys import namespace_of
+
+Seats = Counter[tuple[str, str]]
+"""Pods by PodSet and node."""
+
+MOST_NAMED = 4
+"""Seats that are named which could not be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """What comes of an assignment. `reservation`: what the gang shall hold, None for nothing; `lacking`: the
+    seats that it cannot have, each with the reason."""
+
+    reservation: Reservation | None
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """Why not all of it is held; "" where it is."""
+        return listed(list(self.lacking), MOST_NAMED)
+
+
+@dataclass(slots=True)
+class NodesByLabels:
+    """The nodes of a snapshot by the values of the labels that assignments name, each list made once."""
+
+    snapshot: Snapshot
+    _by_keys: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = field(default_factory=dict)
+
+    def having(self, labels: tuple[tuple[str, str], ...]) -> list[str]:
+        """Names of the nodes with all of these labels; a node without a hostname label has its name."""
+        keys = tuple(key for key, _ in labels)
+        if keys not in self._by_keys:
+            nodes = self._by_keys[keys] = {}
+            for node in self.snapshot.nodes.values():
+                own = {HOSTNAME: node.name, **node.labels}
+                values = tuple(own.get(key, "") for key in keys)
+                nodes.setdefault(values, []).append(node.name)
+        return self._by_keys[keys].get(tuple(value for _, value in labels), [])
+
+
+def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabels) -> Adopted:
+    """What the gang of this name shall hold of a place that Kueue has assigned."""
+    held = snapshot.holding(name)
+    former = held if held is not None and held.gang != place.gang else None
+    scene = _Scene.of(snapshot, place, name)
+    wanted, lacking = scene.seats(nodes)
+    if held is not None and held.mode == "nodes" and _of(held) == _by_pod_set(wanted, place, former)[0]:
+        return Adopted(held, lacking)  # what is held and assigned stays, whatever became of its nodes
+    fitting, crowded = scene.fitting(wanted)
+    lacking += crowded
+    while fitting:
+        reservation = _reservation(snapshot, place, name, fitting, former)
+        holder = _in_the_way(snapshot, reservation)
+        if holder is None:
+            return Adopted(reservation, lacking)
+        obstacle = snapshot.holding(holder)
+        taken = {key: count for key, count in fitting.items() if obstacle and key[1] in obstacle.touched}
+        if not taken:
+            return Adopted(None, (*lacking, f"{holder} is in the way"))
+        lacking += tuple(
+            f"{pods(count)} on {node}, which {holder} holds" for (_, node), count in taken.items()
+        )
+        fitting = Counter({key: count for key, count in fitting.items() if key not in taken})
+    return Adopted(None, lacking)
+
+
+def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[BoundPod]:
+    """The bound pods of a Workload: those that name it, or carry the id of what the gang `name` holds."""
+    ids = {reservation_id(gang) for gang in (place.gang, name) if gang}
+    nodes = {node for own in ids for node in snapshot.bound.carriers.get(own) or ()}
+    return [
+        pod
+        for node in sorted(nodes)
+        for pod in snapshot.bound.on(node)
+        if namespace_of(pod.name) == place.ref.namespace and not ids.isdisjoint(carried(pod))
+    ]
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """A Workload's assignment, and the cluster that it is in. `stands`: its pods that are bound; `kept`: by
+    node the seats that its gang holds."""
+
+    place: KueuePlace
+    snapshot: Snapshot
+    name: str
+    own: tuple[BoundPod, ...]
+    stands: Seats
+    kept: Counter[str]
+
+    @staticmethod
+    def of(snapshot: Snapshot, place: KueuePlace, name: str) -> _Scene:
+        own, stands, kept = tuple(pods_of(snapshot, place, name)), Seats(), Counter[str]()
+        left = Counter({part.name: sum(d.count for d in part.domains) for part in place.pod_sets})
+        for pod in own:
+            alike = (p.name for p in place.pod_sets if left[p.name] and p.requests == pod.requests)
+            if (part := next(alike, None)) is not None:
+                left[part] -= 1
+                stands[part, pod.node] += 1
+        if (held := snapshot.holding(name)) is not None:
+            for seat in held.assignments:
+                kept[seat.node] += seat.count
+        return _Scene(place, snapshot, name, own, stands, kept)
+
+    @cached_property
+    def around(self) -> Snapshot:
+        """The cluster without its pods, and without what its gang holds; only made where something moves."""
+        around = self.snapshot.without(self.name)
+        for pod in self.own:
+            around = around.without_pod(pod)
+        return around
+
+    def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
+        """The assigned seats, and in words those whose node is not there."""
+        seats, lacking = Seats(), []
+        for part in self.place.pod_sets:
+            ended = part.ended
+            for domain in part.domains:
+                inside = nodes.having(domain.labels)
+                standing = {node: self.stands[part.name, node] for node in inside}
+                over = min(ended, max(domain.count - sum(standing.values()), 0))
+                count, ended = domain.count - over, ended - over
+                if len(inside) == 1:
+                    seats[part.name, inside[0]] += count
+                    continue
+                for node, seated in self._filled(part, standing, count, seats):
+                    seats[part.name, node] += seated
+                    count -= seated
+                if count:
+                    where = "/".join(value for _, value in domain.labels)
+                    why = "where no node has room" if inside else "which no node is"
+                    lacking.append(f"{pods(count)} in {where}, {why}")
+        return +seats, tuple(lacking)
+
+    def _filled(
+        self, part: AssignedPodSet, standing: Mapping[str, int], count: int, seats: Seats
+    ) -> Iterator[tuple[str, int]]:
+        """Seats on the nodes of one domain: first where its pods stand, then those that are held, then where
+        there is most room."""
+        room = {node: self._room(part.requests, node, seats) for node in standing}
+        for node in sorted(
+            standing, key=lambda node: (-standing[node], -self.kept[node], -room[node], natural(node))
+        ):
+            seated = min(count, max(standing[node], room[node]))
+            count -= seated
+            if seated:
+                yield node, seated
+
+    def fitting(self, wanted: Seats) -> tuple[Seats, tuple[str, ...]]:
+        """Those of the wanted seats for which there is room beside others, and the others in words."""
+        requests = {part.name: part.requests for part in self.place.pod_sets}
+        result, lacking = Seats(), []
+        for (part, node), count in wanted.items():
+            seated = min(count, max(self._room(requests[part], node, result), self.stands[part, node]))
+            if seated:
+                result[part, node] = seated
+            if seated < count:
+                lacking.append(f"{pods(count - seated)} on {node}, {self._taken_by(node)}")
+        return result, tuple(lacking)
+
+    def _room(self, requests: Resources, node: str, seats: Seats) -> int:
+        """How many pods more fit onto a node beside the seats taken by now; none where it is held whole."""
+        if self._holder(node):
+            return 0
+        free = dict(self.around.usage.free_on(self.around.nodes[node])[0])
+        for part in self.place.pod_sets:
+            if count := seats[part.name, node]:
+                add(free, part.requests, -count)
+        return max(min((free.get(name, 0) // amount for name, amount in requests.items()), default=0), 0)
+
+    def _holder(self, node: str) -> str:
+        """The gang that holds it whole, "" for none."""
+        return next((r.gang for r, _ in self.around.holds.on(node) if r.mode == "domain"), "")
+
+    def _taken_by(self, node: str) -> str:
+        if holder := self._holder(node):
+            return f"which {holder} holds"
+        users = [other.gang for other, uses in self.around.holds.on(node) if uses]
+        return f"where {listed(users, MOST_NAMED)} has its place" if users else "where pods leave no room"
+
+
+def _reservation(
+    snapshot: Snapshot, place: KueuePlace, name: str, seats: Seats, former: Reservation | None
+) -> Reservation:
+    by_pod_set, requests = _by_pod_set(seats, place, former)
+    nodes = frozenset(node for _, node in by_pod_set)
+    topology = _topology(snapshot, nodes)
+    domain = common_domain([topology.path(node, snapshot.nodes[node].labels) for node in nodes])
+    assignments = tuple(Assignment(part, node, count) for (part, node), count in sorted(by_pod_set.items()))
+    wanted = Reservation(
+        id=reservation_id(name),
+        gang=name,
+        topology=topology.name,
+        level=topology.levels[len(domain) - 1] if domain else "",
+        domain=domain,
+        mode="nodes",
+        domains=(),
+        nodes=nodes,
+        assignments=assignments,
+        requests=requests,
+        fingerprint=hashlib.sha256(place.ref.uid.encode()).hexdigest()[:32],
+    )
+    if former is None:
+        former = snapshot.holding(name)
+    if former is None:
+        return wanted
+    kept = ("fingerprint", "created", "expires", "state", "owner_uid", "traits")
+    return replace(wanted, **{field: getattr(former, field) for field in kept})
+
+
+def _by_pod_set(
+    seats: Seats, place: KueuePlace, former: Reservation | None
+) -> tuple[Seats, tuple[tuple[str, Resources], ...]]:
+    """The seats by the PodSets' names of what the gang holds already, else by Kueue's, and what they ask for.
+
+    Kueue counts leader and workers of one template as one PodSet; the planner counts two.
+    """
+    requests = {part.name: part.requests for part in place.pod_sets}
+    if former is None:
+        return seats, tuple(requests.items())
+    asked = dict(former.requests)
+    left: Counter[str] = Counter()
+    for seat in former.assignments:
+        left[seat.pod_set] += seat.count
+    result = Seats()
+    for (part, node), count in sorted(seats.items()):
+        alike = [name for name, amounts in asked.items() if amounts == requests[part]]
+        for name in sorted(alike, key=lambda name: name != part):
+            taken = min(count, left[name])
+            left[name] -= taken
+            count -= taken
+            result[name, node] += taken
+        if count:  # more pods than it held seats for
+            result[part, node] += count
+            asked.setdefault(part, requests[part])
+    return +result, tuple(asked.items())
+
+
+def _of(held: Reservation) -> Seats:
+    seats = Seats()
+    for seat in held.assignments:
+        seats[seat.pod_set, seat.node] += seat.count
+    return seats
+
+
+def _topology(snapshot: Snapshot, nodes: Collection[str]) -> Topology:
+    """The first that has all of these nodes."""
+    trees = snapshot.base.trees
+    fitting = (t for t in snapshot.topologies if all(name in trees[t.name].index for name in nodes))
+    return next(fitting, snapshot.topologies[0])
+
+
+def _in_the_way(snapshot: Snapshot, wanted: Reservation) -> str | None:
+    """Who would be told to have the place already when this is written."""
+    kept = [RecordedReservation(r, 0) for r in snapshot.reservations if r.id != wanted.id]
+    room = headroom(snapshot.with_reservation(wanted), wanted)
+    return in_the_way(wanted, snapshot.revision, kept, room)

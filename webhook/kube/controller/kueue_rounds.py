@@ -1,0 +1,122 @@
+"""The places that Kueue has assigned, in a round of the controller: whose they are, and what to do. Pure.
+
+A gang that holds a place, or waits for one, is the Workload's where it is of an object that the Workload is
+for, or the Workload's pods carry its reservation: its hold moves to where Kueue puts it. All others are held
+under the Workload's own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from planner.cluster.occupancy import carried
+from planner.cluster.snapshot import Snapshot
+from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
+from planner.planning.reservation import headroom
+from webhook.kube.controller.kueue_adoption import NodesByLabels, adopted, pods_of
+from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
+from webhook.kube.state.gangs import Ref
+from webhook.kube.state.gathering import Gang
+from webhook.kube.state.kueue_places import KueuePlace
+from webhook.workloads.annotation_keys import kind_of
+
+KueuePlaces = Mapping[str, KueuePlace]
+"""What Kueue has assigned, by the name of the Workload's gang."""
+
+ENDED = "Kueue has ended it, or taken its nodes back"
+
+
+@dataclass(frozen=True, slots=True)
+class KueueRound:
+    """What comes of Kueue's assignments. `snapshot`: with what is to be held; `gangs`: the names of those
+    that Kueue places, which nothing else moves, plans or lets in."""
+
+    snapshot: Snapshot
+    actions: tuple[Action, ...] = ()
+    gangs: frozenset[str] = frozenset()
+
+
+def no_longer_assigned(reservation: Reservation, places: KueuePlaces | None) -> str:
+    """Why the place of one of Kueue's Workloads is held no longer; "" while it is, or nobody knows."""
+    if kind_of(reservation.gang) != KUEUE_KIND or places is None or reservation.gang in places:
+        return ""
+    return ENDED
+
+
+def kueue_round(
+    snapshot: Snapshot, gangs: Mapping[str, Gang], places: KueuePlaces | None, observed: frozenset[str]
+) -> KueueRound:
+    """What Kueue has assigned becomes what is held; nothing is done in namespaces that are `observed`."""
+    if not places:
+        return KueueRound(snapshot)
+    of_owner, nodes = _by_owner(gangs), NodesByLabels(snapshot)
+    actions: list[Action] = []
+    placed: set[str] = set()
+    for place in places.values():
+        if place.ref.namespace in observed:
+            continue
+        own = [gangs[name] for name in _gangs_of(place, of_owner)]
+        placed.update(gang.name for gang in own)
+        holding = _holding(snapshot, place, own)
+        if len(holding) > 1:  # one Workload, and several gangs of ours: which pods go where is not told
+            for unclear in holding:
+                if not snapshot.bound.carriers.get(unclear.id):
+                    actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
+                    snapshot = snapshot.without(unclear.gang)
+            continue
+        if holding and (double := snapshot.holding(place.gang)) is not None:
+            actions.append(Release(double, f"{holding[0].gang} holds it"))
+            snapshot = snapshot.without(place.gang)
+        name = holding[0].gang if holding else place.gang
+        placed.add(name)
+        outcome = adopted(snapshot, place, name, nodes)
+        tell = own[0].ref if own else _recipient(place)
+        held, wanted = snapshot.holding(name), outcome.reservation
+        if wanted is not None and wanted != held:
+            snapshot = snapshot.with_reservation(wanted)
+            actions.append(Adopt(place, wanted, headroom(snapshot, wanted), tell))
+        elif wanted is None and held is not None and kind_of(name) == KUEUE_KIND:
+            actions.append(Release(held, outcome.words))
+            snapshot = snapshot.without(name)
+        if outcome.lacking:
+            actions.append(NotAdopted(place, outcome.words, tell))
+        actions += _let_in(snapshot, own)
+    return KueueRound(snapshot, tuple(actions), frozenset(placed))
+
+
+def _let_in(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[Action]:
+    """Pods of gangs that Kueue places pass our gate, and name what is held for them; Kueue says where."""
+    for gang in gangs:
+        held, name = snapshot.holding(gang.name), reservation_id(gang.name)
+        pods = tuple(pod for pod in gang.pods if pod.gated or (held is not None and name not in pod.ids))
+        if pods and not gang.finished:
+            yield LetIn(gang, held, pods, pins=False)
+
+
+def _by_owner(gangs: Mapping[str, Gang]) -> dict[str, dict[str, None]]:
+    """Names of gangs by the UID of each object or pod that they are of."""
+    result: dict[str, dict[str, None]] = {}
+    for gang in gangs.values():
+        for uid in {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.ref.uid for pod in gang.pods)}:
+            result.setdefault(uid, {})[gang.name] = None
+    return result
+
+
+def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> list[str]:
+    names = (name for owner in place.owners for name in of_owner.get(owner.uid, ()))
+    return list(dict.fromkeys(names))
+
+
+def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:
+    """What gangs hold for the Workload's pods under other names than its own."""
+    ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
+    by_pods = [gang for name in sorted(ids) if (gang := snapshot.holds.gangs.get(name))]
+    names = dict.fromkeys((*(gang.name for gang in own), *by_pods))
+    held = (snapshot.holding(name) for name in names if name != place.gang)
+    return [reservation for reservation in held if reservation is not None]
+
+
+def _recipient(place: KueuePlace) -> Ref:
+    """Who is told what comes of it: the object that it is for, or the Workload itself."""
+    return place.owners[0] if place.owners and place.owners[0].uid else place.ref

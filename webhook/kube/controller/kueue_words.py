@@ -1,0 +1,81 @@
+"""What Kueue says of an object: its Workloads, found by whose they are, and why one does not run.
+
+Kueue says it in the conditions of its Workload (Kueue ff69552e, apis/kueue/v1beta2/workload_types.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from planner.model.reservation import kueue_gang
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.api.reflector import served_path
+from webhook.workloads.annotation_keys import POD_GANGS
+
+KUEUE_SAYS = (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"), ("PodsReady", "False"))
+"""Kueue's conditions that say why a workload does not run, the one that explains most first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KueueSays:
+    """One Workload: its name, that of the gang as which its place is held, and why it does not run ("" where
+    Kueue gives no reason)."""
+
+    name: str
+    gang: str
+    why: str
+
+
+async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[str]:
+    """What keeps Kueue from admitting these objects, or what it has evicted them for, each sentence once."""
+    workloads = await _workloads(
+        api, namespace, lambda item: any(owner.get("uid") in uids for owner in _owners(item))
+    )
+    return list(dict.fromkeys(workload.why for workload in workloads if workload.why))
+
+
+async def said_of(api: Api, name: str) -> list[KueueSays]:
+    """What Kueue says of the workload NAMESPACE/KIND/NAME."""
+    namespace, kind, own = name.split("/", 2)
+
+    def is_its(item: Json) -> bool:
+        if (
+            kind in POD_GANGS and item["metadata"]["name"] == own
+        ):  # of a group of pods it has the group's name
+            return True
+        return any((owner.get("kind"), owner.get("name")) == (kind, own) for owner in _owners(item))
+
+    return await _workloads(api, namespace, is_its)
+
+
+async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -> list[KueueSays]:
+    """None where Kueue is not there, or its Workloads are not to be read."""
+    try:
+        path = await served_path(api, "kueue.x-k8s.io", "workloads")
+        if not path:
+            return []
+        folder, _, resource = path.rpartition("/")
+        items, _ = await api.list(f"{folder}/namespaces/{namespace}/{resource}")
+    except ApiError:
+        return []
+    return [_read(item, namespace) for item in items if wanted(item)]
+
+
+def _read(item: Json, namespace: str) -> KueueSays:
+    name = str(item["metadata"]["name"])
+    return KueueSays(name, kueue_gang(namespace, name), _why(item.get("status") or {}))
+
+
+def _owners(item: Json) -> list[Json]:
+    owners: list[Json] = item["metadata"].get("ownerReferences") or []
+    return owners
+
+
+def _why(status: Json) -> str:
+    """The message of the first of these conditions that holds."""
+    conditions = {
+        (str(condition.get("type")), str(condition.get("status"))): str(condition.get("message") or "")
+        for condition in status.get("conditions") or []
+    }
+    return next((" ".join(conditions[says].split()) for says in KUEUE_SAYS if conditions.get(says)), "")

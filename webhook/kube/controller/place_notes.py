@@ -1,0 +1,70 @@
+"""What is written of a gang's place: onto its workload, onto a pod that is let in, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.natural_order import natural
+from planner.model.podgroup import PodGroup
+from planner.model.reservation import Reservation
+from planner.model.words import counted, listed
+from planner.planning.replay import answer_of
+from webhook.kube.api.client import Json
+from webhook.kube.controller.gated_pods import let_in
+from webhook.kube.state.gathering import Gang
+from webhook.placement.pod_affinity import host_of
+from webhook.placement.stamp import placement_note
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+
+MOST_NAMED = 4
+"""Nodes that a message names."""
+
+
+def opened(
+    stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
+) -> Json:
+    """The merge patch for one stored pod."""
+    if reservation is None:
+        return let_in(stored, (), (), {})
+    nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
+    hosts = sorted({host_of(snapshot, node) for node in nodes})
+    plan = _plan(snapshot, [(group, reservation)])
+    notes = notes_of(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
+    return let_in(stored, plan.terms(name), hosts, notes)
+
+
+def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:
+    return WorkloadPlan(
+        tuple(
+            GangPlan(replace(group, reserve=reservation.mode), answer_of(reservation), reservation)
+            for group, reservation in held
+        ),
+        snapshot,
+    )
+
+
+def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
+    """What says where gangs are: the note, and the ids in the order of an object's replicas."""
+    return {
+        PLACEMENT: placement_note(_plan(snapshot, held)),
+        RESERVATION: ",".join(reservation.id for _, reservation in held),
+    }
+
+
+def holds_words(gang: Gang) -> str:
+    return counted(gang.group.size, "pod holds", "pods hold")
+
+
+def place_words(reservation: Reservation) -> str:
+    nodes = {assignment.node for assignment in reservation.assignments}
+    return "/".join(reservation.domain) or counted(len(nodes), "node")
+
+
+def assigned_words(held: Reservation) -> str:
+    """The nodes of its pods by name, and how many these are."""
+    nodes = sorted({seat.node for seat in held.assignments}, key=natural)
+    pods = counted(sum(seat.count for seat in held.assignments), "pod")
+    return f"{listed(nodes, MOST_NAMED)}: held for {pods}"

@@ -1,0 +1,33 @@
+"""Pods that are changed one by one, some at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.state.gangs import Unbound
+
+AT_ONCE = 16
+"""Pods that are let in at the same time."""
+
+GONE_OR_CHANGED = (404, 409)
+"""The next look sees what became of such a pod."""
+
+
+async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
+    """Each pod patched as it is stored now. Raises `ApiError`."""
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def patched(pod: Unbound) -> None:
+        path = f"/api/v1/namespaces/{pod.ref.namespace}/pods/{pod.ref.name}"
+        async with limit:
+            try:
+                stored = await api.get(path)
+                if stored["metadata"]["uid"] == pod.ref.uid:
+                    await api.merge(path, patch_of(pod, stored))
+            except ApiError as error:
+                if error.status not in GONE_OR_CHANGED:
+                    raise
+
+    await asyncio.gather(*map(patched, pods))

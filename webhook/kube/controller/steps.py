@@ -1,0 +1,174 @@
+"""What the controller may have to do: a record for each kind of step, from `reconcile` to `controller`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.ledger.conflicts import Headroom
+from planner.model.answer import Answer
+from planner.model.reservation import Reservation
+from webhook.kube.controller.replan import Move
+from webhook.kube.state.gangs import Ref, Unbound
+from webhook.kube.state.gathering import Gang
+from webhook.kube.state.kueue_places import KueuePlace
+from webhook.placement.fair_order import QueuePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give a reservation back. `gang` is None where nothing is left to tell about it."""
+
+    reservation: Reservation
+    why: str
+    gang: Gang | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFor:
+    """The hold's gang is there: it no longer expires."""
+
+    reservation: Reservation
+    gang: Gang
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTo:
+    """Replace a gang's reservation; planned on the snapshot's revision, and leaves `headroom`."""
+
+    gang: Gang
+    move: Move
+    why: str
+    headroom: Headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Pods of a gang were bound elsewhere than planned: it holds this now."""
+
+    gang: Gang
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """An admitted gang's reservation has vanished: it shall hold this, which leaves `headroom`."""
+
+    gang: Gang
+    reservation: Reservation
+    headroom: Headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A gang lost nodes, or its reservation, and has no other place now."""
+
+    gang: Gang
+    why: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class LeftUnbound:
+    """These pods of a gang have been left for a while: by its scheduler although it holds a place, or at a
+    gate that others open."""
+
+    gang: Gang
+    pods: tuple[Unbound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LetIn:
+    """Open the gate of pods whose gang holds a place, would rather start without one than wait, or waits for
+    nodes that an autoscaler adds."""
+
+    gang: Gang
+    reservation: Reservation | None
+    pods: tuple[Unbound, ...]
+    pins: bool = True
+    """False where another scheduler chooses their nodes: they are told what they hold, and where not to go by
+    nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ungate:
+    """Open the gate of pods whose namespace is not enforced any more; `ref` is told."""
+
+    ref: Ref
+    pods: tuple[Unbound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """A waiting gang has a place: reserve it, say so on the workload, and let its pods in."""
+
+    gang: Gang
+    answer: Answer
+    reservation: Reservation | None
+    headroom: Headroom
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A member of a gang that holds a place waits: there is no room for it beside that."""
+
+    gang: Gang
+    member: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class WaitAction:
+    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time.
+    `place`: why it stands there."""
+
+    gang: Gang
+    position: int
+    of: int
+    answer: Answer | None
+    place: QueuePlace
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Kueue has assigned these nodes: hold them for the Workload, or its gang; this leaves `headroom`."""
+
+    place: KueuePlace
+    reservation: Reservation
+    headroom: Headroom
+    tell: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class NotAdopted:
+    """What Kueue has assigned is not all to be had, and why."""
+
+    place: KueuePlace
+    why: str
+    tell: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class TellSize:
+    """Tell KAI that a Job's gang is of fewer pods now, some of which have succeeded."""
+
+    ref: Ref
+    size: int
+
+
+Action = (
+    TellSize
+    | Adopt
+    | NotAdopted
+    | Release
+    | ClaimFor
+    | MoveTo
+    | Follow
+    | LeftUnbound
+    | Restore
+    | Stuck
+    | LetIn
+    | Ungate
+    | Admit
+    | WaitAction
+    | Beside
+)

@@ -1,0 +1,249 @@
+"""The leader moves others for gangs that have waited for long: the parameters `defrag.*`, off by default.
+
+It does what `bayplan defrag --for GANG --apply` does, by the same `Mover`, one set of moves at a time.
+Between two of them lie `every` seconds, also where a replica has just begun to lead; who was moved rests for
+a day. The first surprise ends it, and uncordons: nobody is there to say how it goes on. What a leader that
+was ended left behind is undone by the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from planner.ledger.ledger import LedgerUnavailable
+from planner.model.podgroup import PodGroup
+from planner.model.words import listed, pods
+from planner.planning.defragmentation.limits import HOUR, MoveLimits
+from planner.planning.defragmentation.result import Defragmentation
+from planner.planning.defragmentation.steps import Step
+from webhook.kube.api.client import ApiError
+from webhook.kube.cluster_objects import MAKES_PODS, ClusterObjects, listed_objects
+from webhook.kube.controller import reconcile as rules
+from webhook.kube.controller import steps
+from webhook.kube.controller.events import Recorder
+from webhook.kube.controller.pace import Lasting
+from webhook.kube.controller.world import world_of
+from webhook.kube.moving.metrics import MoveMetrics
+from webhook.kube.moving.mover import Mover, Stopped
+from webhook.kube.node_marks import LEADER
+from webhook.kube.runtime import ClusterRuntime
+from webhook.kube.state.gangs import Ref
+from webhook.placement.movables import movables
+from webhook.placement.queue_moves import QueueMoves, queue_moves
+from webhook.workloads.annotation_keys import namespace_of
+
+LOOK_SECONDS = 5.0
+"""Between two looks at who waits, and while moves are made at what became of them."""
+
+AGAIN_SECONDS = 60.0
+"""Between two searches for moves that found none."""
+
+TOLD_SECONDS = 600.0
+"""Between two events on a gang for which there are none: the figures in them change all the time."""
+
+BUDGETS = "/poddisruptionbudgets"
+
+log = logging.getLogger("bayplan")
+
+
+@dataclass
+class Defragmenter:
+    """`lead` works while its replica leads, until it is cancelled. `clock`: seconds that never go back."""
+
+    metrics: MoveMetrics = field(default_factory=MoveMetrics.new)
+    clock: Callable[[], float] = time.monotonic
+    look_seconds: float = LOOK_SECONDS
+    _waiting: Lasting = field(default_factory=Lasting)
+    _began: float = 0.0
+    _next_search: float = 0.0
+    _last_event: dict[str, float] = field(default_factory=dict)
+    _rests: dict[str, float] = field(default_factory=dict)
+    """Until when who was moved is left alone: by gang, or by the UID of what makes a pod."""
+
+    async def lead(self, runtime: ClusterRuntime) -> None:
+        """Look, and move, for ever. What fails is told in the log and tried again."""
+        await runtime.watch.synced()
+        await runtime.queue.synced()
+        self._began, self._waiting = self.clock(), Lasting()
+        recorder = Recorder(runtime.api)
+        tidied = False
+        while True:
+            try:
+                tidied = tidied or await self._tidied(runtime)
+                if tidied and (overdue := self._overdue(runtime)):
+                    await self._make_room(runtime, overdue, recorder)
+            except (ApiError, LedgerUnavailable) as error:
+                log.info("defragmentation: %s; looking again", error)
+                self._next_search = self.clock() + AGAIN_SECONDS
+            except Exception as error:  # one bad object must not end it
+                log.error("defragmentation: %s", type(error).__name__, exc_info=error)
+                self._next_search = self.clock() + AGAIN_SECONDS
+            await asyncio.sleep(self.look_seconds)
+
+    async def _tidied(self, runtime: ClusterRuntime) -> bool:
+        """Uncordon what a leader before this one left behind, once the picture shows nodes at all."""
+        snapshot = runtime.snapshot()
+        if snapshot is None:
+            return False
+        if not any(node.cordoned for node in snapshot.nodes.values()):
+            return True
+        marks = await self._mover(runtime).marks.all()
+        left = [name for name, mark in marks.items() if mark.by == LEADER]
+        if left:
+            log.info("defragmentation: a leader before this one left nodes cordoned")
+            await self._mover(runtime).undo(left)
+        return True
+
+    def _overdue(self, runtime: ClusterRuntime) -> dict[str, MoveLimits]:
+        """The gangs that have waited for longer than their namespace allows, where something may move now."""
+        settings, now = runtime.queue.in_force(), self.clock()
+        names = {gang.group.name for gang in runtime.waiting_gangs()}
+        limits = {name: settings(namespace_of(name)).moves for name in names}
+        chosen = {name: limit for name, limit in limits.items() if limit.after}
+        beyond = self._waiting.beyond(dict.fromkeys(chosen, now), now, lambda name: chosen[name].after)
+        if now < max(self._next_search, self._began + settings("").moves.every):
+            return {}
+        self._last_event = {name: since for name, since in self._last_event.items() if name in chosen}
+        return {name: chosen[name] for name in beyond}
+
+    async def _make_room(
+        self, runtime: ClusterRuntime, overdue: Mapping[str, MoveLimits], recorder: Recorder
+    ) -> None:
+        self._next_search = self.clock() + AGAIN_SECONDS
+        seen, world = await self._look(runtime)
+        marks = await self._mover(runtime).marks.all()
+        if marks:
+            return  # an administrator moves
+        actions = await asyncio.to_thread(rules.reconcile, world)
+        waits = {action.gang.name: action for action in actions if isinstance(action, steps.WaitAction)}
+        refs = {name: action.gang.ref for name, action in waits.items()}
+        order = [action.gang.group for action in waits.values()]
+        max_lost = {name: limits.max_lost for name, limits in overdue.items() if name in waits}
+        if not max_lost:
+            return
+        choice = await asyncio.to_thread(self._chosen, seen, order, max_lost, world)
+        for name, why in choice.without.items():
+            self.metrics.ended("none")
+            if self.clock() - self._last_event.get(name, -TOLD_SECONDS) >= TOLD_SECONDS:
+                self._last_event[name] = self.clock()
+                text = f"waits for more than {overdue[name].after:g} s, and nobody is moved for it: {why}"
+                await recorder.tell(refs[name], "NotDefragmented", text)
+        if choice.group is not None and choice.moves is not None:
+            # The pause runs from the beginning, whatever comes of it.
+            self._began = self.clock()
+            await self._move(runtime, choice.group, choice.moves, refs[choice.group.name], seen, recorder)
+
+    def _chosen(
+        self,
+        seen: ClusterObjects,
+        order: list[PodGroup],
+        max_lost: Mapping[str, float],
+        world: rules.World,
+    ) -> QueueMoves:
+        may_move = movables(seen.objects, seen.snapshot, seen.now, left_alone=seen.left_alone)
+        return queue_moves(seen.snapshot, order, max_lost, may_move, world.limits)
+
+    async def _move(
+        self,
+        runtime: ClusterRuntime,
+        group: PodGroup,
+        moves: Defragmentation,
+        ref: Ref,
+        seen: ClusterObjects,
+        recorder: Recorder,
+    ) -> None:
+        names = [move.movable.name for move in moves.moves]
+        lost = moves.cost.lost / HOUR
+        where = ", ".join("/".join(filter(None, domain)) for domain in moves.domains)
+        text = f"{listed(names, 4)} {'moves' if len(names) == 1 else 'move'} to make room in {where}; "
+        await recorder.tell(ref, "Defragmenting", f"{text}{lost:.1f} GPU-hours of work are lost")
+        log.info("defragmentation for %s: %s", group.name, text)
+
+        async def before(step: Step) -> None:
+            """Whose pods are evicted is told so, and rests from now on."""
+            movable = step.movable
+            self._rests[movable.maker or movable.name] = self.clock() + _limits(runtime, group.name).rest
+            self.metrics.lost_gpu_hours.inc(movable.cost.lost / HOUR)
+            self.metrics.evicted.inc(len(step.evicts))
+            moved = ref_of(seen, movable.name)
+            if moved is not None:
+                place = listed(sorted(step.place.touched), 4)
+                text = f"{pods(len(step.evicts))} evicted to make room for {group.name}; to {place}"
+                await recorder.tell(moved, "Defragmented", text)
+
+        mover = replace(
+            self._mover(runtime), before=before, stopping=lambda: not _limits(runtime, group.name).after
+        )
+        try:
+            await mover.apply(moves.nodes, names, f"the place of {group.name}", group.name)
+        except (Stopped, ApiError) as error:
+            self.metrics.ended("stopped")
+            with suppress(
+                ApiError
+            ):  # what stays cordoned is marked: the next leader, or --undo, uncordons it
+                await mover.undo(moves.nodes)
+            text = f"moves for it were stopped: {error}; {pods(len(mover.evicted))} evicted, nodes uncordoned"
+            await recorder.tell(ref, "DefragmentationStopped", text, warning=True)
+            return
+        self.metrics.ended("done")
+        await recorder.tell(
+            ref, "Defragmented", f"it has its place: {pods(len(mover.evicted))} evicted for it"
+        )
+
+    def _mover(self, runtime: ClusterRuntime) -> Mover:
+        async def look() -> ClusterObjects:
+            seen, _ = await self._look(runtime)
+            return seen
+
+        return Mover(
+            runtime.api,
+            look,
+            partial(asyncio.sleep, self.look_seconds),
+            lambda text: log.info("defragmentation: %s", text),
+            by=LEADER,
+        )
+
+    async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, rules.World]:
+        """The cluster as of now, as the controller sees it, with what made its pods.
+
+        Raises `ApiError` where PodDisruptionBudgets may not be read: without them nothing is moved.
+        """
+        picture = runtime.snapshot()
+        assert picture is not None, "the watch is synced"
+        now = runtime.api.now()
+        book = await runtime.ledger.book(now)
+        world = world_of(picture, book, runtime.queue, now, observed=runtime.observed)
+        objects, forbidden = await listed_objects(runtime.api, MAKES_PODS)
+        budgets = next((path for path in forbidden if path.endswith(BUDGETS)), "")
+        if budgets:
+            raise ApiError(403, "Forbidden", f"{budgets} may not be listed: apply components/defragmentation")
+        spaces = {str(obj["metadata"].get("namespace")) for obj in objects if obj["kind"] == "Pod"}
+        left_alone = {
+            name: f"is in namespace {name}, which is not enforced" for name in runtime.observed(spaces)
+        }
+        self._rests = {name: until for name, until in self._rests.items() if until > self.clock()}
+        left_alone |= dict.fromkeys(self._rests, "was moved for another gang less than a day ago")
+        seen = ClusterObjects(
+            world.snapshot, objects, now, {}, tuple(forbidden), LEADER, left_alone=left_alone
+        )
+        return seen, world
+
+
+def _limits(runtime: ClusterRuntime, gang: str) -> MoveLimits:
+    return runtime.queue.in_force()(namespace_of(gang)).moves
+
+
+def ref_of(seen: ClusterObjects, name: str) -> Ref | None:
+    """The object NAMESPACE/KIND/NAME of a gang, or of one of its replicas; None where it was not listed."""
+    namespace, kind, own = name.split("/")[:3]
+    for obj in seen.objects:
+        metadata = obj["metadata"]
+        if obj["kind"] == kind and metadata["name"] == own and metadata.get("namespace") == namespace:
+            return Ref(str(obj["apiVersion"]), kind, namespace, own, str(metadata.get("uid", "")))
+    return None

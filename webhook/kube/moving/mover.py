@@ -1,0 +1,205 @@
+"""Moves of a defragmentation carried out: cordon, evict gang by gang, wait for each, uncordon.
+
+What is to be done is decided by `planner.planning.defragmentation.steps`. Here it is done, and the cluster is
+the only memory: a node that is cordoned for it carries a mark. So whoever comes after a crash, a surprise or
+Ctrl-C sees how far it came, and goes on or undoes it. Until the first pod is evicted all is undone by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from planner.model.pod import BoundPod
+from planner.model.reservation import Reservation
+from planner.model.words import listed, pods
+from planner.planning.defragmentation.movable import Movable
+from planner.planning.defragmentation.steps import (
+    Errand,
+    NotYet,
+    Step,
+    Surprise,
+    arrived,
+    errand,
+    next_step,
+)
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.cluster_objects import ClusterObjects
+from webhook.kube.node_marks import CordonError, CordonMark, NodeMarks
+from webhook.placement.movables import movables
+
+WAIT_SECONDS = 600.0
+"""How long reservations and pods may take to be where they are to be: images are pulled meanwhile."""
+
+_NODES = 8
+"""Nodes that are named in a line."""
+
+
+_T = TypeVar("_T")
+
+
+class Stopped(Exception):  # noqa: N818 - it is an end, not a fault
+    """It ended before its aim was reached; the message says why."""
+
+
+@dataclass
+class Mover:
+    """One defragmentation on a cluster. `look`: the cluster as of now; `news`: wait until something has
+    changed, a moment at most. `tell`: a line of progress. `stopping`: whether somebody wants it to end, which
+    it does between two steps. `seconds`: how long each wait may take. `by`: as in the mark. `before`: told of
+    each step before its pods are evicted.
+    """
+
+    api: Api
+    look: Callable[[], Awaitable[ClusterObjects]]
+    news: Callable[[], Awaitable[None]]
+    tell: Callable[[str], None]
+    stopping: Callable[[], bool] = lambda: False
+    restart_all: bool = False
+    seconds: float = WAIT_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    by: str = ""
+    before: Callable[[Step], Awaitable[None]] | None = None
+    evicted: list[str] = field(default_factory=list)
+
+    @property
+    def marks(self) -> NodeMarks:
+        """The cordons that are marked."""
+        return NodeMarks(self.api)
+
+    async def apply(self, nodes: Sequence[str], planned: Collection[str], aim: str, gang: str = "") -> None:
+        """Free these nodes of those that are `planned` to move. `aim`: in words; `gang`: whose place it is.
+
+        Raises `Stopped`; nothing is changed then where no pod has been evicted.
+        """
+        await self.refuse_second()
+        mark = CordonMark(aim, gang, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), self.by)
+        try:
+            for name in nodes:
+                try:
+                    await self.marks.cordon(name, mark)
+                except CordonError as error:
+                    raise Stopped(str(error)) from None
+            self.tell(f"cordoned {listed(nodes, _NODES)}")
+            await self._free(nodes, planned)
+        except Stopped:
+            if not self.evicted:
+                await self.undo(nodes)
+            raise
+        await self._finish(nodes, aim, gang)
+
+    async def refuse_second(self) -> None:
+        """Raises `Stopped` while another defragmentation goes on."""
+        if others := await self.marks.all():
+            where = listed(list(others), _NODES)
+            raise Stopped(f"another defragmentation has cordoned {where}: first --resume or --undo it")
+
+    async def resume(self) -> None:
+        """Go on with what is marked. Raises `Stopped`."""
+        marked = await self.marks.all()
+        if not marked:
+            raise Stopped("no node is marked: there is nothing to go on with")
+        first = next(iter(marked.values()))
+        self.tell(f"{first.aim}: begun {first.since}, {listed(list(marked), _NODES)} cordoned")
+        await self._free(list(marked))
+        await self._finish(list(marked), first.aim, first.gang)
+
+    async def undo(self, nodes: Iterable[str] | None = None) -> None:
+        """Uncordon what is marked. Pods that have left stay where they are."""
+        names = await self.marks.uncordon(await self.marks.all() if nodes is None else nodes)
+        self.tell(f"uncordoned {listed(names, _NODES)}" if names else "no node is marked: nothing to undo")
+
+    async def _free(self, nodes: Sequence[str], planned: Collection[str] | None = None) -> None:
+        task = await self._until(lambda seen: self._errand(seen, nodes, planned))
+        for name, held in sorted(task.holds.items()):
+            self.tell(f"{name} holds {listed(sorted(held.touched), _NODES)} now")
+        done: list[str] = []
+        while True:
+            if self.stopping():
+                raise Stopped("stopped as asked, between two steps")
+            step = await self._until(lambda seen: next_step(seen.snapshot, self._movables(seen), task, done))
+            if step is None:
+                return
+            await self._do(step, task, f"{len(done) + 1}/{len(task.names)}")
+            done.append(step.movable.name)
+
+    def _errand(
+        self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
+    ) -> Errand | NotYet | Surprise:
+        task = errand(seen.snapshot, self._movables(seen), nodes, planned)
+        if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:
+            return Surprise("no replica of Bayplan leads, and the reservations have to be moved by one")
+        return task
+
+    async def _do(self, step: Step, task: Errand, number: str) -> None:
+        """Evict, and wait until the pods are back."""
+        place = listed(sorted({seat.node for seat in step.place.assignments}), _NODES)
+        how = "reserved" if step.reserved else "free now"
+        self.tell(f"{number} {step.movable.name}: {pods(len(step.evicts))} to {place} ({how})")
+        if self.before is not None:
+            await self.before(step)
+        for pod in step.evicts:
+            await self._evict(pod)
+        await self._until(
+            lambda seen: arrived(seen.snapshot, self._movables(seen), task, step), between_steps=False
+        )
+
+    async def _until(
+        self, outcome_of: Callable[[ClusterObjects], _T | NotYet | Surprise], *, between_steps: bool = True
+    ) -> _T:
+        """What the cluster gives once it need not be waited for. Raises `Stopped` for a surprise, after
+        `seconds`, and as asked where this is between two steps."""
+        end, last_message = self.clock() + self.seconds, ""
+        while True:
+            outcome = outcome_of(await self.look())
+            if isinstance(outcome, Surprise):
+                raise Stopped(outcome.message)
+            if not isinstance(outcome, NotYet):
+                return outcome
+            if self.clock() >= end:
+                raise Stopped(f"waited {self.seconds:g} s {outcome.message}")
+            if between_steps and self.stopping():
+                raise Stopped(f"stopped as asked, while waiting {outcome.message}")
+            if outcome.message != last_message:
+                self.tell(f"waiting {outcome.message}")
+                last_message = outcome.message
+            await self.news()
+
+    async def _evict(self, pod: BoundPod) -> None:
+        """By the eviction API, which asks PodDisruptionBudgets. A pod that is gone already is as well."""
+        namespace, _, name = pod.name.partition("/")
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        try:
+            await self.api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", body)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise Stopped(f"the eviction of {pod.name} was refused: {error.message}") from None
+        self.evicted.append(pod.name)
+
+    async def _finish(self, nodes: Sequence[str], aim: str, gang: str) -> None:
+        await self.undo(nodes)
+        self.tell(f"done: {aim}; {pods(len(self.evicted))} evicted")
+        if gang:
+            held = await self._until(lambda seen: _admitted(seen, gang))
+            self.tell(f"{gang} holds {listed(sorted(held.touched), _NODES)}")
+
+    def _movables(self, seen: ClusterObjects) -> tuple[Movable, ...]:
+        return movables(
+            seen.objects,
+            seen.snapshot,
+            seen.now,
+            all_restartable=self.restart_all,
+            left_alone=seen.left_alone,
+        )
+
+
+def _admitted(seen: ClusterObjects, gang: str) -> Reservation | NotYet:
+    held = seen.snapshot.holding(gang)
+    return held or NotYet(f"for {gang} to be let in; `bayplan why {gang}` tells what it waits for")

@@ -1,0 +1,118 @@
+"""Nodes that are cordoned for a defragmentation, and marked so: whoever comes next can go on, or undo it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.workloads.annotation_keys import DEFRAGMENTATION
+
+TRIES = 5
+"""Writes of a node that others write too (its kubelet does) before its conflict is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CordonMark:
+    """What a defragmentation has written onto a node. `aim`: in words. `gang`: the gang whose place it is,
+    NAMESPACE/KIND/NAME, "" for whole domains. `since`: RFC 3339. `by`: "leader" where Bayplan's leader began
+    it, "" for a user."""
+
+    aim: str
+    gang: str = ""
+    since: str = ""
+    by: str = ""
+
+    def text(self) -> str:
+        """The annotation's value."""
+        by = {"by": self.by} if self.by else {}
+        return json.dumps({"aim": self.aim, "gang": self.gang, "since": self.since, **by})
+
+
+LEADER = "leader"
+"""`CordonMark.by` of Bayplan's leader."""
+
+
+class CordonError(Exception):
+    """A node cannot be had; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMarks:
+    """The marks of a cluster's nodes."""
+
+    api: Api
+
+    async def all(self) -> dict[str, CordonMark]:
+        """By node, in the order of names."""
+        items, _ = await self.api.list("/api/v1/nodes", _name_and_value)
+        return {name: _mark(value) for name, value in sorted(items) if value}
+
+    async def cordon(self, name: str, mark: CordonMark) -> None:
+        """Cordon and mark in one write. Raises `CordonError` for a node that is cordoned already, or gone."""
+        try:
+            await self._write(name, lambda node: _cordoned(node, mark))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            raise CordonError(f"node {name} is gone") from None
+
+    async def uncordon(self, names: Iterable[str]) -> list[str]:
+        """Uncordon those of them that are marked, and take the mark away; which they were."""
+        marked = []
+        for name in names:
+            try:
+                if await self._write(name, _uncordoned):
+                    marked.append(name)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+        return marked
+
+    async def _write(self, name: str, patch_of: Callable[[Json], Json]) -> bool:
+        """Patch a node as it is stored; False where there is nothing to patch."""
+        for left in reversed(range(TRIES)):
+            node = await self.api.get(f"/api/v1/nodes/{name}")
+            patch = patch_of(node)
+            if not patch:
+                return False
+            patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
+            try:
+                await self.api.merge(f"/api/v1/nodes/{name}", patch)
+            except ApiError as error:
+                if error.status != 409 or not left:
+                    raise
+            else:
+                break
+        return True
+
+
+def _cordoned(node: Json, mark: CordonMark) -> Json:
+    if (node.get("spec") or {}).get("unschedulable"):
+        raise CordonError(f"node {node['metadata']['name']} has been cordoned by somebody else meanwhile")
+    return {"metadata": {"annotations": {DEFRAGMENTATION: mark.text()}}, "spec": {"unschedulable": True}}
+
+
+def _uncordoned(node: Json) -> Json:
+    if not _value(node):
+        return {}
+    return {"metadata": {"annotations": {DEFRAGMENTATION: None}}, "spec": {"unschedulable": None}}
+
+
+def _value(node: Json) -> str:
+    return str((node["metadata"].get("annotations") or {}).get(DEFRAGMENTATION) or "")
+
+
+def _name_and_value(node: Json) -> tuple[str, str]:
+    return str(node["metadata"]["name"]), _value(node)
+
+
+def _mark(value: str) -> CordonMark:
+    """As it was written; somebody else's text is told as it is."""
+    try:
+        fields = json.loads(value)
+        rest = (str(fields.get(key, "")) for key in ("gang", "since", "by"))
+        return CordonMark(str(fields["aim"]), *rest)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return CordonMark(value[:80])

@@ -1,0 +1,177 @@
+"""Gangs put together of the workloads and pods that are stored: who waits, runs, is done. Pure.
+
+A pod belongs to the gang of the topmost workload above it that is a gang (a JobSet's pod through its Job), or
+to one that it names itself, or is one by itself. Objects that name one PodGroup are one gang, as
+admission has it (`webhook.workloads.merge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.model.podgroup import PodGroup
+from webhook.kube.state.gangs import Ref, Unbound, Work
+from webhook.placement.gang_members import GangMember, SeatNames, seats_of, together
+from webhook.placement.queue import foreign_gates
+from webhook.placement.stamp import PlacementAnnotation
+from webhook.placement.workload_plan import members_known
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """One gang with all that waits of it. `ref` is what events are told about."""
+
+    group: PodGroup
+    ref: Ref
+    created: float
+    queued: bool
+    finished: bool = False
+    failed: bool = False
+    notes: tuple[PlacementAnnotation, ...] = ()
+    """What former plans wrote into the templates."""
+    ids: tuple[str, ...] = ()
+    """The reservations that the workload names."""
+    pods: tuple[Unbound, ...] = field(default=())
+    held_back: bool = False
+    """Whether its pods, or before there are any its templates, have gates that others open, or Kueue has
+    still to admit it."""
+    members: tuple[GangMember, ...] = ()
+    """The objects that it is made of, where it is of several; none for a gang of one object."""
+    refs: tuple[Ref, ...] = ()
+    """The workloads that are told where it is: its own, or all members that are no pods; none where `ref`
+    is a pod."""
+    smaller: PodGroup | None = None
+    """The gang without the members that are known by number alone, where there are such."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in Bayplan's queue: one that others hold back keeps nobody waiting."""
+        return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
+
+    @property
+    def name(self) -> str:
+        """The gang's name, which its reservation carries."""
+        return self.group.name
+
+
+def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
+    """Every gang by name, with its pods that are not bound."""
+    by_uid = {work.ref.uid: work for work in works}
+    result: dict[str, Gang] = {}
+    shared: dict[str, list[Work]] = {}
+    for work in by_uid.values():
+        if name := _shared_gang(work):
+            shared.setdefault(name, []).append(work)
+            continue
+        for group in work.gangs:
+            result[group.name] = Gang(
+                group,
+                work.ref,
+                work.created,
+                work.queued,
+                work.finished,
+                work.failed,
+                notes=work.notes,
+                ids=() if work.leaving else work.ids,
+                held_back=work.kueue or bool(foreign_gates(group)),
+                refs=(work.ref,),
+            )
+    members: dict[str, list[Unbound]] = {}
+    for pod in pods:
+        name, brought_by = (pod.replica, "") if pod.replica in result else _gang_of(pod, by_uid)
+        if name in shared or pod.member is not None:
+            pod = replace(pod, brought_by=brought_by)
+        if name:
+            members.setdefault(name, []).append(pod)
+    for name, fellows in members.items():
+        if name not in result and any(pod.member is not None for pod in fellows):
+            shared.setdefault(name, [])
+    for name, brought in shared.items():
+        gang = _of_several(brought, members.get(name, []))
+        if gang is not None:
+            result[name] = gang
+    for name, fellows in members.items():
+        gang = result.get(name) or _of_pods(fellows)
+        if gang is None:
+            continue
+        gated = any(pod.gated for pod in fellows)
+        ordered = tuple(sorted(fellows, key=lambda pod: (pod.created, pod.ref.name)))
+        held_back = any(pod.held_back for pod in fellows)
+        if gang.members:
+            ordered = on_seats(ordered, {own.uid: seats_of(gang.group, own) for own in gang.members})
+        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated, held_back=held_back)
+    return result
+
+
+def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[Unbound, ...]:
+    """The pods, each told whose seats it takes."""
+
+    def seat(pod: Unbound) -> str:
+        own = seats.get(pod.brought_by, {})
+        if pod.pod_set in own.values():
+            return pod.pod_set
+        return own.get(pod.pod_set) or (next(iter(own.values())) if len(own) == 1 else "")
+
+    return tuple(replace(pod, pod_set=seat(pod)) if pod.brought_by in seats else pod for pod in pods)
+
+
+def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
+    """The name of a pod's gang, "" for none, and the UID of what brings it: of the nearest workload above it
+    that is a gang, or has a share in one; else its own.
+
+    What its template calls its gang is none where all owners are known and none of them is a gang.
+    """
+    owner, steps = pod.owner, 0
+    while owner in works and steps < 8:
+        work = works[owner]
+        if name := _shared_gang(work) or (work.gangs[0].name if work.gangs else ""):
+            return name, owner
+        owner, steps = work.owner, steps + 1
+    name = pod.group.name if pod.group is not None and not (pod.replica and owner) else ""
+    return name, pod.ref.uid
+
+
+def _shared_gang(work: Work) -> str:
+    return work.member.workload.gangs[0].name if work.member is not None else ""
+
+
+def _of_pods(fellows: list[Unbound]) -> Gang | None:
+    """A gang that has no object but its pods; the oldest speaks for it."""
+    first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
+    if first.group is None:  # of a gang that asks for nothing
+        return None
+    notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
+    return Gang(first.group, first.ref, first.created, False, notes=notes)
+
+
+def _of_several(brought: Sequence[Work], fellows: Sequence[Unbound]) -> Gang | None:
+    """A gang of several objects; the oldest workload, or else pod, speaks for it. None where nobody asks for
+    a plan."""
+    alive = [work for work in brought if not (work.finished or work.leaving)]
+    pods = [pod for pod in fellows if pod.member is not None and pod.brought_by == pod.ref.uid]
+    entries: list[Work | Unbound] = [*(alive or brought), *pods]
+    members = [entry.member for entry in entries if entry.member is not None]
+    asks = any(work.gangs for work in brought) or any(pod.group is not None for pod in pods)
+    if not members or not asks:
+        return None
+    first = min(entries, key=lambda entry: (entry.ref.kind == "Pod", entry.created, entry.ref.key))
+    everything: list[Work | Unbound] = [*brought, *fellows]
+    workload = together(members)
+    (group,) = workload.gangs
+    smaller = members_known(workload, group)
+    refs = tuple(work.ref for work in sorted(alive, key=lambda work: work.ref.key) if work.gangs)
+    return Gang(
+        group,
+        first.ref,
+        first.created,
+        any(work.queued for work in alive),
+        bool(brought) and all(work.finished for work in brought) and not fellows,
+        any(work.failed for work in brought),
+        notes=tuple(dict.fromkeys(note for entry in everything for note in entry.notes)),
+        ids=tuple(dict.fromkeys(name for work in alive for name in work.ids)),
+        held_back=any(work.kueue for work in alive) or bool(foreign_gates(group)),
+        members=tuple(members),
+        refs=refs,
+        smaller=smaller if smaller is not group else None,
+    )

@@ -1,0 +1,191 @@
+"""A gang of several stored objects, as the controller needs it: whole, on the seats that it holds. Pure.
+
+it holds nothing                 what its members make together, with room for those that are not known
+it holds a place                 its seats; each member has those that its plan wrote onto it
+a member came later, and waits   seats that are kept and that nobody has, or else seats more beside
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.reservation import Reservation
+from planner.model.resources import Resources
+from webhook.placement.gang_seat import GangSeats
+from webhook.workloads import Workload
+from webhook.workloads.merge import pod_set_in, whole
+from webhook.workloads.pod_groups import OTHERS
+
+SeatNames = Mapping[str, str]
+"""By a member's own PodSet the PodSet of its gang whose seats its pods have."""
+
+
+@dataclass(frozen=True, slots=True)
+class GangMember:
+    """A stored object with a share in a gang. `uid`: its own. `workload` has the share. `stamps`: the seats
+    that plans wrote onto its templates. `ids`: the reservations that it names. `waits`: it has no place."""
+
+    uid: str
+    workload: Workload
+    stamps: SeatNames = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
+    waits: bool = False
+
+    @property
+    def own(self) -> tuple[PodSet, ...]:
+        """The PodSets that it brings."""
+        return self.workload.share.own if self.workload.share is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class SeatedGang:
+    """A gang on the seats that it holds. `seats`: by member (UID) which ones its pods have. `left`: the
+    members that wait, and for which no seat is kept."""
+
+    group: PodGroup
+    seats: Mapping[str, SeatNames]
+    left: tuple[GangMember, ...]
+
+
+def together(members: Sequence[GangMember]) -> Workload:
+    """The first member with the gang whole. Its PodSets have the names that are written onto the templates,
+    so that what vanished is restored for pods that know it by those."""
+    workload = whole(members[0].workload, [member.workload for member in members])
+    (group,) = workload.gangs
+    stamped = {
+        pod_set_in(group, own): member.stamps[own.name]
+        for member in reversed(members)
+        for own in member.own
+        if member.stamps.get(own.name)
+    }
+    names = {pod_set.name: stamped.get(pod_set.name, pod_set.name) for pod_set in group.pod_sets}
+    if len(set(names.values())) < len(names):
+        return workload
+    group = replace(
+        group,
+        pod_sets=_renamed(group.pod_sets, names),
+        within=tuple((level, tuple(names[name] for name in tied)) for level, tied in group.within),
+    )
+    share = workload.share
+    share = share and replace(share, known_sets=_renamed(share.known_sets, names))
+    return replace(workload, gangs=(group,), share=share)
+
+
+def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
+    """The PodSets of a gang that was put `together` which are this member's own."""
+    names = {pod_set.name for pod_set in group.pod_sets}
+    stamps = {own.name: member.stamps.get(own.name, "") for own in member.own}
+    return {
+        own.name: stamps[own.name] if stamps[own.name] in names else pod_set_in(group, own)
+        for own in member.own
+    }
+
+
+def seated_gang(
+    held: Reservation, group: PodGroup, members: Iterable[GangMember], bound: Iterable[Resources]
+) -> SeatedGang:
+    """The gang as it is held. `bound`: what each of its pods that is on a node asks for."""
+    kept = GangSeats(held)
+    listed = sorted(members, key=lambda member: member.workload.name)
+    placed = [member for member in listed if held.id in member.ids]
+    seats: dict[str, SeatNames] = {}
+    shapes: dict[str, PodSet] = {}
+    by_objects, by_pods = Counter[str](), Counter[str]()
+    for member in placed:
+        names = {own.name: _placed_seat(kept, own, member.stamps.get(own.name, "")) for own in member.own}
+        seats[member.uid] = names
+        taken = by_pods if member.workload.kind == "Pod" else by_objects
+        for own in member.own:
+            shapes.setdefault(names[own.name], own)
+            taken[names[own.name]] += own.count
+    free = Counter({name: kept.count(name) for name, _ in held.requests if name != OTHERS})
+    free -= by_pods + (by_objects | _on_nodes(kept, bound))  # pods of an object are on nodes, or to come
+    left = []
+    for member in listed:
+        if not member.waits or held.id in member.ids:
+            continue
+        chosen, after = _free_seats(kept, member, free)
+        if chosen:
+            seats[member.uid], free = chosen, after
+            shapes |= {chosen[own.name]: own for own in member.own if chosen[own.name] not in shapes}
+        else:
+            left.append(member)
+    return SeatedGang(_as_held(kept, group, listed, shapes), seats, tuple(left))
+
+
+def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
+    """The member with its gang as it would be with seats for this one beside those that it holds, and the
+    names of these seats. The plan is to be put together again (`with_whole_sets`), as `plan_workload` does.
+    """
+    kept = GangSeats(held)
+    names = kept.names([own.name for own in member.own])
+    share = member.workload.share
+    workload = replace(
+        member.workload,
+        gangs=(kept.grown(group, member.own, names),),
+        share=share and replace(share, beside=True),
+        holds=True,
+    )
+    return workload, names
+
+
+def _renamed(pod_sets: Iterable[PodSet], names: SeatNames) -> tuple[PodSet, ...]:
+    return tuple(replace(pod_set, name=names.get(pod_set.name, pod_set.name)) for pod_set in pod_sets)
+
+
+def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
+    """The seats of pods that have some: as it was written, or else such as ask for the same; "" for none."""
+    names = [name for name, _ in kept.held.requests]
+    if stamp in names:
+        return stamp
+    return next(iter([*_alike(kept, own), *kept.fitting(own)]), "")
+
+
+def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tuple[SeatNames, Counter[str]]:
+    """Seats for all PodSets of a member that has none, and what is free then; none where one has no room."""
+    chosen: dict[str, str] = {}
+    free = free.copy()
+    for own in member.own:
+        candidates = (*_alike(kept, own), *kept.fitting(own))
+        name = next((name for name in candidates if free[name] >= own.count), "")
+        if not name:
+            return {}, free
+        chosen[own.name] = name
+        free[name] -= own.count
+    return chosen, free
+
+
+def _alike(kept: GangSeats, own: PodSet) -> list[str]:
+    """The PodSets whose seats are just what such a pod asks for, that of its own name first."""
+    names = [name for name, amounts in kept.held.requests if dict(amounts) == dict(own.shape.requests)]
+    return sorted(names, key=lambda name: (name != own.name, name))
+
+
+def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
+    """How many of the seats of each PodSet have a pod on them, told by what it asks for."""
+    taken = Counter[str]()
+    for requests in bound:
+        alike = [name for name, amounts in kept.held.requests if dict(amounts) == dict(requests)]
+        taken[next((name for name in alike if taken[name] < kept.count(name)), "")] += 1
+    return taken
+
+
+def _as_held(
+    kept: GangSeats, group: PodGroup, members: Sequence[GangMember], shapes: Mapping[str, PodSet]
+) -> PodGroup:
+    """The gang with the PodSets that it holds, each of the shape of a member whose seats they are."""
+    stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
+    any_of_them = members[0].own[0].shape
+
+    def pod_set(name: str, requests: Resources) -> PodSet:
+        shape = shapes[name].shape if name in shapes else any_of_them
+        constraint = stated.get(name, Constraint())
+        return PodSet(name, kept.count(name), replace(shape, requests=requests), constraint)
+
+    sets = tuple(pod_set(name, requests) for name, requests in sorted(kept.held.requests))
+    names = {own.name for own in sets}
+    within = ((level, tuple(name for name in tied if name in names)) for level, tied in group.within)
+    return replace(group, pod_sets=sets, within=tuple((level, tied) for level, tied in within if tied))

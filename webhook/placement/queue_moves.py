@@ -1,0 +1,67 @@
+"""Which gang of the queue others move for, and who moves: the leader's choice, under limits. Pure.
+
+The queue keeps its order: moves are made for a gang only where, once they are done, it would be let in at its
+turn, and not whoever stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.podgroup import PodGroup
+from planner.planning.defragmentation.gang_place import gang_place
+from planner.planning.defragmentation.movable import Movable
+from planner.planning.defragmentation.result import Defragmentation, NoMoves
+from webhook.placement.hold_limits import Limits, no_limits
+from webhook.placement.queue import plan_queue
+
+ATTEMPTS = 60
+"""Sets of movables that are planned for one gang: the leader has a queue to keep meanwhile."""
+
+MOST_TRIED = 4
+"""Gangs that one look is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueMoves:
+    """The moves for a gang, None where no gang has any; and why not for those that were looked at before."""
+
+    group: PodGroup | None
+    moves: Defragmentation | None
+    without: Mapping[str, str]
+
+
+def queue_moves(
+    snapshot: Snapshot,
+    order: Sequence[PodGroup],
+    max_lost: Mapping[str, float],
+    movables: Iterable[Movable],
+    limits: Limits = no_limits,
+) -> QueueMoves:
+    """`order`: the queue. `max_lost`: the gangs that have waited for long enough, each with the GPU seconds
+    of work that may be lost for it. `limits`: what the gangs of a namespace may hold."""
+    may_move = tuple(movables)
+    without: dict[str, str] = {}
+    overdue = [place for place, group in enumerate(order) if group.name in max_lost]
+    for place in overdue[:MOST_TRIED]:
+        group = order[place]
+        moves = gang_place(snapshot, may_move, group, ATTEMPTS, max_lost[group.name], whole_nodes=True)
+        if isinstance(moves, NoMoves):
+            without[group.name] = moves.message
+        elif not moves.moves:
+            without[group.name] = "it needs none: it waits for its turn, or for what its namespace may hold"
+        elif not _is_let_in(moves, order[: place + 1], limits):
+            without[group.name] = "those before it in the queue would get the room"
+        else:
+            return QueueMoves(group, moves, without)
+    return QueueMoves(None, None, without)
+
+
+def _is_let_in(moves: Defragmentation, order: Sequence[PodGroup], limits: Limits) -> bool:
+    """Whether the last of the queue has its place, once the moves are done and all before had their turn."""
+    if order[-1].joint:
+        return False  # it starts together with others, which wait for places of their own
+    turns, _ = plan_queue(moves.after.without(order[-1].name), order, limits)
+    return turns[-1].answer.decision == "admitted"

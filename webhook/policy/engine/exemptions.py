@@ -1,0 +1,137 @@
+"""Exemptions: whose objects a policy leaves alone, until when and why (PolicyException). Pure.
+
+An exempt policy runs as ever, and what it says or writes is taken back and told instead: so everybody sees
+what the exemption is used for. One that has ended changes nothing any more; where it would have been used,
+that is told too. What the planner refuses is no policy's, and cannot be exempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.cel import CelError, CostBudget
+from webhook.policy.engine.match import labels_of
+from webhook.policy.engine.model import PolicyException, like
+from webhook.wire.request import AdmissionRequest
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exempted:
+    """What an exemption did for one policy and one request: `message` was taken back; or, where it is `over`,
+    it stands."""
+
+    policy: str
+    exemption: PolicyException
+    message: str
+    over: bool = False
+
+    def __str__(self) -> str:
+        row = self.exemption
+        by = f"PolicyException {row.name}"
+        if self.over:
+            return f"policy {self.policy!r} applies again: {by} ended {row.ended} ({row.reason})"
+        return f"policy {self.policy!r}: exempt until {row.ended} by {by} ({row.reason}); it {self.message}"
+
+
+@dataclass(slots=True)
+class Exemptions:
+    """The exemptions that concern one request, and what came of them."""
+
+    of_request: Sequence[PolicyException]
+    now: float
+    used: dict[tuple[str, bool], Exempted] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        all_exemptions: Iterable[PolicyException],
+        request: AdmissionRequest,
+        now: float,
+        budget: CostBudget,
+    ) -> Exemptions:
+        """Those that match the request; without a clock (`now` infinite) there are none."""
+        if now == float("inf"):
+            return cls((), now)
+        return cls(tuple(row for row in all_exemptions if concerns(row, request, budget)), now)
+
+    def exempt(self, policy: str) -> PolicyException | None:
+        """The exemption from a policy that is in force, of several the one that ends last."""
+        return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
+
+    def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
+        """Whether what a policy came to is to be taken back; that, and that it would have been, is noted."""
+        exemption = self.exempt(policy)
+        if exemption is not None:
+            self.used.setdefault((policy, False), Exempted(policy, exemption, outcome()))
+            return True
+        ended = max(self._of(policy, over=True), key=lambda row: (row.until, row.name), default=None)
+        if ended is not None:
+            self.used.setdefault((policy, True), Exempted(policy, ended, outcome(), over=True))
+        return False
+
+    def _of(self, policy: str, *, over: bool) -> Iterable[PolicyException]:
+        return (row for row in self.of_request if row.covers(policy) and row.is_over(self.now) is over)
+
+    @property
+    def outcomes(self) -> tuple[Exempted, ...]:
+        """What came of them, in the order in which policies ran."""
+        return tuple(self.used.values())
+
+
+def concerns(exemption: PolicyException, request: AdmissionRequest, budget: CostBudget) -> bool:
+    """Whether a request is one that the exemption is for.
+
+    Its kind and name are the object's, or those of the controller that made it, so that the pods of an exempt
+    Job are exempt too. A condition that has no value exempts nobody.
+    """
+    for patterns, texts in (
+        (exemption.namespaces, (request.namespace,)),
+        (exemption.users, (request.user_info.username,)),
+        (exemption.groups, request.user_info.groups),
+    ):
+        if patterns and not any(like(text, patterns) for text in texts):
+            return False
+    if not any(_is_named(exemption, *identity) for identity in _identities(request)):
+        return False
+    shown = [labels_of(item) for item in (request.object, request.old_object) if item is not None]
+    if not any(exemption.selector.matches(labels) for labels in shown or [{}]):
+        return False
+    if request.namespace and not exemption.namespace_selector.matches(request.namespace_labels):
+        return False
+    return _conditions_hold(exemption, request, budget)
+
+
+def _conditions_hold(exemption: PolicyException, request: AdmissionRequest, budget: CostBudget) -> bool:
+    if not exemption.conditions:
+        return True
+    bindings = {
+        "object": request.object,
+        "oldObject": request.old_object,
+        "request": request.as_cel(),
+        "namespaceObject": request.namespace_object if request.namespace else None,
+    }
+    try:
+        return all(row.expression.evaluate(bindings, budget) is True for row in exemption.conditions)
+    except CelError:
+        return False
+
+
+def _identities(request: AdmissionRequest) -> Iterable[tuple[str, str]]:
+    """Kind and name of the object, and of its controller."""
+    obj = request.object or request.old_object or {}
+    metadata = obj.get("metadata")
+    head = metadata if isinstance(metadata, Mapping) else {}
+    yield request.kind.kind, request.name or str(head.get("name") or head.get("generateName") or "")
+    owners = head.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, Mapping) and owner.get("controller") is True:
+            yield str(owner.get("kind", "")), str(owner.get("name", ""))
+
+
+def _is_named(exemption: PolicyException, kind: str, name: str) -> bool:
+    kinds, names = exemption.kinds, exemption.names
+    return (not kinds or like(kind, kinds)) and (not names or like(name, names))

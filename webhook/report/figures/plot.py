@@ -1,0 +1,215 @@
+"""Courses drawn: GPUs at work, who waits, room for large gangs, and waits by size, as one SVG.
+
+A few dozen rectangles and lines; a plotting library would be the largest dependency for the smallest use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import log
+
+from planner.simulation.course import WHOLE_RACKS, Course, Sample
+from planner.simulation.figures import CourseFigures
+from planner.simulation.jobs import DAY
+
+COLOURS = ("#999999", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#0072b2")
+"""Colours that the colour-blind can tell apart (Okabe and Ito's)."""
+
+
+WIDTH, HEIGHT, LEFT, TOP = 960, 1470, 70, 60
+
+
+PANEL = 180
+
+
+_SMOOTH = 9
+
+
+WAITS = (
+    ("1 min", 1 / 60),
+    ("10 min", 1 / 6),
+    ("1 h", 1.0),
+    ("10 h", 10.0),
+    ("100 h", 100.0),
+    ("1,000 h", 1000.0),
+)
+"""Marks of the axis of waits, in hours. It is logarithmic: some ways to place let gangs wait minutes and some
+weeks, and on an even axis the longest would make all others the same."""
+
+
+UNITS = {
+    1.0: (1, 5, 15),
+    60.0: (1, 5, 10, 20),
+    3600.0: (1, 2, 4, 6, 12),
+    DAY: (1, 2, 5, 10, 20, 50, 100, 200),
+}
+"""Of each unit of time, in seconds, the steps between marks."""
+UNIT_WORDS = {1.0: "{} s", 60.0: "{} min", 3600.0: "{} h", DAY: "day {}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values to shares of a panel's height, with the marks that tell them."""
+
+    marks: Sequence[tuple[str, float]]
+    share: Callable[[float], float]
+
+
+SHARES = Axis([(f"{mark} %", mark / 100) for mark in (0, 25, 50, 75, 100)], lambda value: value)
+
+
+def queue_axis(longest: float) -> Axis:
+    """From nobody to the first power of ten that is not below the longest queue; even up to a single gang."""
+    powers = next(power for power in range(1, 10) if 10**power >= longest)
+    marks = [("0", 0.0), *((f"{10**power:,}", float(10**power)) for power in range(powers + 1))]
+    return Axis(marks, lambda value: (min(value, 1.0) + log(max(value, 1.0), 10)) / (powers + 1))
+
+
+def waits_axis(longest: float) -> Axis:
+    """From a minute to the first mark that is not below the longest wait, in hours."""
+    count = next((place for place, (_, mark) in enumerate(WAITS, 1) if mark >= longest), len(WAITS))
+    marks = WAITS[: max(2, count)]
+    low, high = marks[0][1], marks[-1][1]
+    return Axis(marks, lambda value: min(1.0, max(0.0, log(max(value, low) / low) / log(high / low))))
+
+
+@dataclass(frozen=True, slots=True)
+class PlotScene:
+    """What is drawn side by side: a title, courses for the lines, and the figures of each for the bars."""
+
+    title: str
+    courses: Sequence[Course]
+    figures: Sequence[CourseFigures]
+
+
+def plot(scenes: Sequence[PlotScene]) -> str:
+    """The whole SVG document: the scenes below each other."""
+    tall = HEIGHT * len(scenes)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" font-family="sans-serif">',
+        f"<title>{escape('; '.join(scene.title for scene in scenes))}</title>",
+        f'<rect width="{WIDTH}" height="{tall}" fill="white"/>',
+    ]
+    for place, scene in enumerate(scenes):
+        parts += [f'<g transform="translate(0 {place * HEIGHT})">', *_scene(scene), "</g>"]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _scene(scene: PlotScene) -> list[str]:
+    top, step = TOP + 20, PANEL + 50
+    waits = [[wait.mean / 3600 for wait in row.waits] for row in scene.figures]
+    sizes = [
+        max((row.waits[size].size for row in scene.figures), key=len)
+        for size in range(len(scene.figures[0].waits))
+    ]
+    longest = max((wait for row in waits for wait in row), default=0.0)
+    queued = max((sample.waiting for course in scene.courses for sample in course.samples), default=0.0)
+    startable = [list(row.startable) for row in scene.figures]
+    whole = [f"{racks} whole rack{'' if racks == 1 else 's'}" for racks in WHOLE_RACKS]
+    return [
+        _text(LEFT, 24, scene.title, size=15),
+        *_legend([course.name for course in scene.courses]),
+        *_lines(scene.courses, top, "GPUs of running gangs, of all", SHARES, lambda sample: sample.running),
+        *_lines(scene.courses, top + step, "GPUs held and idle, of all", SHARES, lambda sample: sample.held),
+        *_lines(
+            scene.courses,
+            top + 2 * step,
+            "gangs that wait, logarithmic above 1",
+            queue_axis(queued),
+            lambda sample: sample.waiting,
+        ),
+        *_lines(
+            scene.courses, top + 3 * step, "racks pristine, of all", SHARES, lambda sample: sample.pristine
+        ),
+        *_bars(startable, whole, top + 4 * step, "time in which a gang of so many racks could start", SHARES),
+        *_bars(
+            waits, sizes, top + 5 * step, "mean wait by size of gang (GPUs), logarithmic", waits_axis(longest)
+        ),
+    ]
+
+
+def _text(x: float, y: float, words: str, *, anchor: str = "start", size: int = 12) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(words)}</text>'
+
+
+def _legend(names: Sequence[str]) -> list[str]:
+    parts = []
+    for place, name in enumerate(names):
+        x = LEFT + place * 145
+        parts.append(f'<rect x="{x}" y="38" width="12" height="12" fill="{_colour(place)}"/>')
+        parts.append(_text(x + 18, 48, name))
+    return parts
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def _frame(top: float, title: str, axis: Axis) -> list[str]:
+    """A panel's title, and a line across it at each mark."""
+    parts = [_text(LEFT, top - 8, title)]
+    for words, mark in axis.marks:
+        y = top + PANEL * (1 - axis.share(mark))
+        parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - 30}" stroke="#dddddd" fill="none"/>')
+        parts.append(_text(LEFT - 6, y + 4, words, anchor="end"))
+    return parts
+
+
+def _lines(
+    courses: Sequence[Course], top: float, title: str, axis: Axis, of: Callable[[Sample], float]
+) -> list[str]:
+    parts = _frame(top, title, axis)
+    end = max(course.mean.time for course in courses) or 1.0
+    width = WIDTH - 30 - LEFT
+    for place, course in enumerate(courses):
+        values = _smooth([axis.share(of(sample)) for sample in course.samples])
+        points = " ".join(
+            f"{LEFT + width * sample.time / end:.1f},{top + PANEL * (1 - value):.1f}"
+            for sample, value in zip(course.samples, values, strict=True)
+        )
+        style = f'fill="none" stroke="{_colour(place)}" stroke-width="1.6"'
+        parts.append(f'<polyline points="{points}" {style}/>')
+    for words, seconds in time_marks(end):
+        x = LEFT + width * seconds / end
+        parts.append(f'<path d="M{x:.1f} {top + PANEL}v4" stroke="#777777" fill="none"/>')
+        parts.append(_text(x, top + PANEL + 16, words, anchor="middle"))
+    return parts
+
+
+def time_marks(end: float) -> list[tuple[str, float]]:
+    """About six marks from 0 on, at whole steps of the unit in which they are told; seconds."""
+    unit, step = next(
+        ((unit, step) for unit, steps in UNITS.items() for step in steps if step * unit * 6 >= end),
+        (DAY, end / DAY / 6),
+    )
+    times = [place * step for place in range(int(end / (step * unit)) + 1)]
+    return [(UNIT_WORDS[unit].format(f"{time:g}"), time * unit) for time in times]
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """Each value as the mean of those around it."""
+    half = _SMOOTH // 2
+    around = (values[max(0, place - half) : place + half + 1] for place in range(len(values)))
+    return [sum(part) / len(part) for part in around]
+
+
+def _bars(
+    rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str, axis: Axis
+) -> list[str]:
+    """A row of values for each strategy, in groups of one for each label."""
+    parts = _frame(top, title, axis)
+    group = (WIDTH - 30 - LEFT) / len(labels)
+    bar = group * 0.8 / len(rows)
+    for column, label in enumerate(labels):
+        for place, row in enumerate(rows):
+            tall = max(1.0, PANEL * axis.share(row[column]))  # nothing at all would look like a missing bar
+            x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
+            parts.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '
+                f'fill="{_colour(place)}"><title>{row[column]:.2f}</title></rect>'
+            )
+        middle = LEFT + (column + 0.5) * group
+        parts.append(_text(middle, top + PANEL + 16, label, anchor="middle"))
+    return parts
