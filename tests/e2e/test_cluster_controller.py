@@ -268,7 +268,7 @@ def deployment(name: str, replicas: int) -> Json:
 
 
 JOB_BACKOFF = 180.0
-"""Seconds. The Job controller makes a fourth lost pod anew after 80 (10 doubled with each), which is not ours."""
+"""Seconds. The Job controller makes a fourth lost pod anew after 80 (10, doubled with each)."""
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labelled", "nameless"])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES
+from tests.webhook.placement.test_gangs_across_objects import group, members
 from webhook.cli.common import inputs
 from webhook.cli.decisions.mutate import decide_all
 from webhook.cli.decisions.plan import plan_each
@@ -134,3 +135,23 @@ def test_plan_and_report_agree_on_every_gang(surroundings, drawn, together):
     outcomes = decide_all(policies, snapshot, documents, around, together=together, replicas=True)
     reported = [gang.answer for o in outcomes if o.decision.plan for gang in o.decision.plan.placed]
     assert shown(reported) == shown(planned)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    drawn=st.lists(OBJECTS, max_size=3),
+    gang=members,
+    scope=st.sampled_from(["", "rack"]),
+    first=st.booleans(),
+)
+def test_plan_and_report_agree_on_a_gang_of_several_objects(surroundings, drawn, gang, scope, first):
+    """Before or after others, in one apply: with its last member the gang is where it is planned."""
+    snapshot, around, policies = surroundings
+    whole = [group(sum(member.count for member in gang), scope)]
+    whole += [obj for member in gang for obj in member.objects()]
+    own = [Document("serve.yaml", place, obj) for place, obj in enumerate(whole)]
+    documents = [*own, *folder(drawn)] if first else [*folder(drawn), *own]
+    planned = [placed.answer for placed in plan_each(snapshot, documents, None, around)]
+    outcomes = decide_all(policies, snapshot, documents, around, together=True, replicas=True)
+    reported = [placed.answer for o in outcomes if o.decision.plan for placed in o.decision.plan.placed]
+    assert {row[0]: row for row in shown(reported)} == {row[0]: row for row in shown(planned)}
