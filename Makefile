@@ -4,6 +4,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 RUNS ?= 5
 IMAGE ?= bayplan:0.1.0
+E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser monitoring image base lock sbom docs release clean
@@ -58,7 +59,7 @@ explore: .venv/.ready ## properties and fuzz tests on new random examples, RUNS 
 
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
-	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E_FLAGS) tests/e2e
+	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E)
 
 browser: .venv/.ready ## HTML report and live page in Chromium (installed by apt once): widths, themes, contrast, axe-core
 	@BAYPLAN_BROWSER=$$(.ci/build-browser) || exit 1; export BAYPLAN_BROWSER; $(BIN)/python -m pytest tests/browser
