@@ -60,14 +60,14 @@ def cluster(
     for line in filter(None, map(str.strip, drawing.splitlines())):
         path, _, rest = line.partition(":")
         names = [word for word in rest.split() if "=" not in word and word not in ("cordoned", "notready")]
-        said = dict(word.split("=", 1) for word in rest.split() if "=" in word)
+        fields = dict(word.split("=", 1) for word in rest.split() if "=" in word)
         values = [value.strip() for value in path.split("/")]
         labels = {level: value for level, value in zip(levels, values, strict=False) if value}
-        used = int(said.pop("used", 0))
-        taint = said.pop("taint", "")
+        used = int(fields.pop("used", 0))
+        taint = fields.pop("taint", "")
         words = {"gpu": 8, "cpu": 64, "memory": 512, "pods": 110}
-        words |= {word: int(count) for word, count in said.items() if word in _UNITS}
-        other = {name: int(count) for name, count in said.items() if name not in _UNITS}
+        words |= {word: int(count) for word, count in fields.items() if word in _UNITS}
+        other = {name: int(count) for name, count in fields.items() if name not in _UNITS}
         for name in names:
             offers = {k: v for k, v in (amounts(**words) | other).items() if v}
             nodes.append(
@@ -136,10 +136,10 @@ def gang(
 ) -> PodGroup:
     """A gang; a number stands for so many workers of `gpu` GPUs each."""
     sets = tuple(
-        pod_set(one, shape(gpu=gpu), name="worker" if not place else f"worker-{place}")
-        if isinstance(one, int)
-        else one
-        for place, one in enumerate(pod_sets)
+        pod_set(count_or_set, shape(gpu=gpu), name="worker" if not place else f"worker-{place}")
+        if isinstance(count_or_set, int)
+        else count_or_set
+        for place, count_or_set in enumerate(pod_sets)
     )
     wanted = Constraint(required=required, preferred=preferred, topology=constraint.pop("topology", ""))
     return PodGroup(name, sets, wanted, reserve)

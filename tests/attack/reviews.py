@@ -89,14 +89,14 @@ def review(number: int) -> Json:
 
 
 def _request(obj: Any, old: Any, operation: str, chance: random.Random, number: int) -> Json:
-    known = from_object(obj if isinstance(obj, dict) else old)
+    request = from_object(obj if isinstance(obj, dict) else old)
     deleted = operation == "DELETE"
     return {
         "uid": f"fuzz-{number}",
-        "kind": known.kind.as_cel(),
-        "resource": known.resource.as_cel(),
-        "name": known.name,
-        "namespace": known.namespace,
+        "kind": request.kind.as_cel(),
+        "resource": request.resource.as_cel(),
+        "name": request.name,
+        "namespace": request.namespace,
         "operation": operation,
         "userInfo": {
             "username": chance.choice(("ann", "bob", "system:serviceaccount:kube-system:job-controller"))
@@ -129,7 +129,7 @@ def _annotate(obj: Json, chance: random.Random) -> None:
     fitting = (*key.values, "rack", "2", "0.5", "true", "a")
     value = chance.choice(fitting) if chance.random() < 0.7 else chance.choice(ODD)
     name = key.name if chance.random() < 0.8 else chance.choice(KEYS).name
-    places = [found for found in _mappings(obj) if "template" in found or "metadata" in found]
+    places = [mapping for mapping in _mappings(obj) if "template" in mapping or "metadata" in mapping]
     place = chance.choice(places) if places else obj
     _put(place, ("metadata", "labels" if key.form == "label" else "annotations", name), value)
 
@@ -175,9 +175,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _mappings(value: Any) -> list[Json]:
-    found = [value] if isinstance(value, dict) else []
-    return found + [part for host, key in _places(value) if isinstance(part := host[key], dict)]
+    mappings = [value] if isinstance(value, dict) else []
+    return mappings + [part for host, key in _places(value) if isinstance(part := host[key], dict)]
 
 
 def _pod_specs(value: Any) -> list[Json]:
-    return [found for found in _mappings(value) if "containers" in found]
+    return [mapping for mapping in _mappings(value) if "containers" in mapping]

@@ -126,9 +126,9 @@ def patched(api: Api, ports: Sequence[int]) -> Line:
             return
         seen += 1
         obj = jsonpatch.apply_patch(body["request"]["object"], base64.b64decode(response["patch"]).decode())
-        said = _refusal(api, obj)
-        if said:
-            refused.append(f"{body['request']['uid']}: {said[:200]}")
+        refusal = _refusal(api, obj)
+        if refusal:
+            refused.append(f"{body['request']['uid']}: {refusal[:200]}")
 
     asyncio.run(calls.send(ports, valid(), 1, answered))
     measured = f"{seen} patched, {len(refused)} refused {refused[:2] or ''}"
@@ -240,12 +240,12 @@ def lines(count: int) -> Iterator[Line]:
         yield of_files(attack, names)
 
 
-def main(count: int, told: Callable[[str], None] = print) -> int:
+def main(count: int, log: Callable[[str], None] = print) -> int:
     """The table; 1 where a line does not hold."""
     held = True
-    told(f"{'':6} {'attack':34} {'bound':38} measured")
+    log(f"{'':6} {'attack':34} {'bound':38} measured")
     for line in lines(count):
-        told(str(line))
+        log(str(line))
         held = held and line.holds
     return 0 if held else 1
 

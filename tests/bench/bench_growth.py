@@ -2,7 +2,7 @@
 
 Curves: the cost of a plan and of events by the nodes of the cluster, the pods of the gang, and the gangs that
 hold a reservation. Before each plan something has changed (`bench_planner`). A curve is summed up by its
-exponent between the first and the last size: 1 is linear, and a curve above `MOST` fails the run.
+exponent between the first and the last size: 1 is linear, and a curve above `MAX_EXPONENT` fails the run.
 
 Then the requests that ask most of the search: 1,024 and more whole nodes where no level is asked, pods spread
 over rows that cut the racks, and a gang for which every set of leaves is tried. Times are the process's own.
@@ -43,15 +43,15 @@ AMONG = 9_216
 """Nodes where it is not they that grow."""
 TIMES, EVENTS = 40, 60
 """How often a plan and an event are measured for a point of a curve."""
-MOST = 1.15
+MAX_EXPONENT = 1.15
 """The exponent above which a curve is worse than linear; what it has above 1 is for the machine's caches."""
 LARGE = range(1_024, 1_034)
 
 
-def timed(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> tuple[float, T]:
+def timed(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[float, T]:
     """The process's own time, ms, and what came of it."""
     began = time.process_time()
-    result = work(*args, **named)
+    result = work(*args, **kwargs)
     return (time.process_time() - began) * 1e3, result
 
 
@@ -115,11 +115,11 @@ def _and_back(moment: Snapshot, held: Reservation) -> Snapshot:
 
 def curve(title: str, unit: str, points: Mapping[int, float]) -> bool:
     """Prints a curve; whether it is no worse than linear."""
-    (first, least), *_, (last, most) = points.items()
-    exponent = log(most / least) / log(last / first)
+    (first, first_cost), *_, (last, last_cost) = points.items()
+    exponent = log(last_cost / first_cost) / log(last / first)
     row = "  ".join(f"{size:,}: {cost:.2f}" for size, cost in points.items())
     print(f"  {title:<44} {row} {unit}; grows with the power {exponent:.2f}", flush=True)
-    return exponent <= MOST
+    return exponent <= MAX_EXPONENT
 
 
 def curves() -> list[bool]:

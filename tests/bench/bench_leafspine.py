@@ -111,14 +111,14 @@ def main() -> None:
         f"leaf-spine decisions, {NODES} nodes, {NODES * 8} GPUs, {placed} of {CALLS} gangs placed, one core"
     )
     print(f"{'nodes of the gang':24}{'median ms':>12}{'p99 ms':>10}{'worst ms':>10}")
-    for what, rows in seconds.items():
+    for step, rows in seconds.items():
         for size, row in rows.items():
-            ms = [one * 1000 for one in row]
+            ms = [call * 1000 for call in row]
             p99 = quantiles(ms, n=100)[98]
-            print(f"{what + ', ' + str(size):<24}{median(ms):12.1f}{p99:10.1f}{max(ms):10.1f}")
+            print(f"{step + ', ' + str(size):<24}{median(ms):12.1f}{p99:10.1f}{max(ms):10.1f}")
         rate = CALLS / sum(map(sum, rows.values()))
         worst = max(max(row) for row in rows.values()) * 1000
-        print(f"{what}: {rate:.0f} a second, worst {worst:.0f} ms ", end="")
+        print(f"{step}: {rate:.0f} a second, worst {worst:.0f} ms ", end="")
         print(f"(promised {PROMISED_RATE:.0f} a second, below {PROMISED_MS:.0f} ms)")
 
 

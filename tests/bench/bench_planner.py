@@ -63,9 +63,9 @@ SERVER = PodShape({"cpu": 9000, "nvidia.com/gpu": 1, "pods": 1})
 LAUNCHER = PodShape({"cpu": 2000, "pods": 1})
 
 
-def pair(one: PodSet, other: PodSet, **wish: str) -> PodGroup:
+def pair(pod_set: PodSet, other: PodSet, **wish: str) -> PodGroup:
     """A gang of two kinds of pods."""
-    return PodGroup("bench/Job/pair", (one, other), Constraint(**wish))
+    return PodGroup("bench/Job/pair", (pod_set, other), Constraint(**wish))
 
 
 MIXTURES = {
@@ -137,9 +137,9 @@ class Churn:
 
     def _pod(self) -> Callable[[], Snapshot]:
         name, moment = self._random.choice(self._names), self.moment
-        there = moment.bound.on(name)
-        if there:
-            return lambda: moment.without_pod(there[0])
+        pods = moment.bound.on(name)
+        if pods:
+            return lambda: moment.without_pod(pods[0])
         self._number += 1
         pod = BoundPod(
             f"y/p{self._number}", name, {"cpu": 700 + self._number, "nvidia.com/gpu": 1, "pods": 1}
@@ -166,9 +166,9 @@ class Churn:
         return lambda: moment.with_node(node)
 
     def _removed(self) -> Callable[[], Snapshot]:
-        moment, at = self.moment, self._random.randrange(len(self._names))
-        name = self._names[at]
-        self._names[at] = self._names[-1]
+        moment, index = self.moment, self._random.randrange(len(self._names))
+        name = self._names[index]
+        self._names[index] = self._names[-1]
         self._names.pop()
         return lambda: moment.without_node(name)
 
@@ -274,8 +274,10 @@ def main() -> None:
         print(title)
         rows = [measure(count, times, busy=busy) for count, times in SIZES.items()]
         grown = [median(rows[-1].own[name]) / median(rows[0].own[name]) for name in REQUESTS]
-        more = rows[-1].count / rows[0].count
-        print(f"  {more:.0f} times the nodes cost {', '.join(f'{one:.1f}' for one in grown)} times as much")
+        ratio = rows[-1].count / rows[0].count
+        print(
+            f"  {ratio:.0f} times the nodes cost {', '.join(f'{cost:.1f}' for cost in grown)} times as much"
+        )
     print("several kinds of pods, 9,216 nodes, half of the racks in use; cpu ms: median, most, first")
     for line in mixtures(9_216, 20):
         print(line, flush=True)

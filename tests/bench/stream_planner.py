@@ -78,7 +78,7 @@ def _shape(random: Random, gpus: int) -> PodShape:
     return PodShape(asked | ({"nvidia.com/gpu": gpus} if gpus else {}))
 
 
-def _one(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
+def _single_set(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
     """One PodSet: whole nodes, or pods of one or two GPUs."""
     each = min(gpus, random.choice((per_node, per_node, 1, 2)))
     return (PodSet("worker", max(1, gpus // each), _shape(random, each)),)
@@ -86,7 +86,7 @@ def _one(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
 
 def _launcher(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
     """A launcher without GPUs and its workers."""
-    return (PodSet("launcher", 1, _shape(random, 0)), *_one(random, gpus, per_node))
+    return (PodSet("launcher", 1, _shape(random, 0)), *_single_set(random, gpus, per_node))
 
 
 def _roles(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
@@ -121,10 +121,10 @@ def _sliced(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
 def _ray(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
     """A head, workers with GPUs and workers without."""
     cpu = PodSet("cpu", random.choice((2, 4, 8, 16)), _shape(random, 0))
-    return (PodSet("head", 1, _shape(random, 0)), cpu, *_one(random, gpus, per_node))
+    return (PodSet("head", 1, _shape(random, 0)), cpu, *_single_set(random, gpus, per_node))
 
 
-FORMS = (_one, _launcher, _one, _roles, _replicas, _sliced, _ray)
+FORMS = (_single_set, _launcher, _single_set, _roles, _replicas, _sliced, _ray)
 
 
 def _routed(random: Random, gpus: int, per_node: int) -> tuple[PodSet, ...]:
@@ -213,7 +213,7 @@ class Stream:
         answer = plan(self.moment, group)
         self.seconds.append(time.thread_time() - start)
         self.seen[answer.decision] += 1
-        if any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings)):
+        if any("SearchBudgetExhausted" in text for text in (answer.reason, *answer.warnings)):
             self.ended.append(describe(group))
         taken = reservation_for(self.moment, group, answer)
         if taken is not None:

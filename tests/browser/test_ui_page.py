@@ -116,11 +116,11 @@ def hostile() -> Picture:
     for gang in gangs:
         assert gang.reservation is not None
         held = held.with_reservation(gang.reservation)
-    told = tuple(DecisionEntry(name, 1.0, name, name, name, True, name) for name in HOSTILE)
+    decisions = tuple(DecisionEntry(name, 1.0, name, name, name, True, name) for name in HOSTILE)
     policies = tuple(PolicyCounts(name, {name: {"fail": 1}}) for name in HOSTILE)
     health = tuple(HealthLine(name, "problem", name) for name in HOSTILE)
     standing = ClusterStanding(held, gangs, HOSTILE[0], (), 1.0)
-    return Picture(standing, HOSTILE[2], told, policies, HOSTILE, health)
+    return Picture(standing, HOSTILE[2], decisions, policies, HOSTILE, health)
 
 
 def reservation(snapshot: Snapshot, gang: str, first: int, count: int) -> Reservation:
@@ -144,14 +144,14 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[Map
         ("hostile", odd, pictures_of(hostile())),
     ):
         with served(pictures) as url:
-            more = {
+            options = {
                 "name": name,
                 "gang": gang,
                 "ready": "bay-gangs tbody tr",
                 "widths": WIDTHS,
                 "themes": THEMES,
             }
-            shown[name] = watch(folder, "looks", url, **more)
+            shown[name] = watch(folder, "looks", url, **options)
     return shown
 
 
@@ -196,13 +196,13 @@ def test_light_and_dark_are_two_grounds(name: str, looks: Mapping[str, Any]) -> 
 def used(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     """The page of four manifests on a superpod, used."""
     with served(source([SUPERPOD], *JOBS).pictures()) as url:
-        more = {
+        options = {
             "gang": "research/Job/pretrain-medium",
             "search": "mpijob",
             "ready": "bay-gangs tbody tr",
             "tabs": 40,
         }
-        seen: Mapping[str, Any] = watch(tmp_path_factory.mktemp("used"), "use", url, **more)
+        seen: Mapping[str, Any] = watch(tmp_path_factory.mktemp("used"), "use", url, **options)
     return seen
 
 
@@ -308,8 +308,10 @@ def _large(snapshot: Snapshot, moved: int) -> Picture:
         for n, name in enumerate(names[len(placed) :], 1)
     ]
     standing = ClusterStanding(replace(snapshot, reservations=tuple(holds)), (*gangs, *waiting), "x", (), 1.0)
-    told = tuple(DecisionEntry(f"{n}-{moved}", float(n), names[n], "Reserved", "a place") for n in range(500))
-    return Picture(standing, "10,000 nodes", told)
+    decisions = tuple(
+        DecisionEntry(f"{n}-{moved}", float(n), names[n], "Reserved", "a place") for n in range(500)
+    )
+    return Picture(standing, "10,000 nodes", decisions)
 
 
 def test_ten_thousand_nodes_and_two_thousand_gangs_stay_smooth(tmp_path: Path) -> None:

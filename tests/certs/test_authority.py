@@ -27,9 +27,9 @@ DAY = timedelta(days=1)
 NAMES = service_names("bayplan", "gpu-system", loopback=True)
 
 
-def verify(leaf, authorities, name, at=NOW):
+def verify(leaf, authorities, name, moment=NOW):
     """Check the chain with the rules of the web PKI."""
-    PolicyBuilder().store(Store(authorities)).time(at).build_server_verifier(name).verify(leaf, [])
+    PolicyBuilder().store(Store(authorities)).time(moment).build_server_verifier(name).verify(leaf, [])
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_a_pair_survives_its_pem():
 def test_a_key_of_another_certificate_is_refused():
     """Two halves that do not match are told apart before they serve."""
     ca = new_authority(NOW)
-    one, other = issue(ca, NAMES, NOW), issue(ca, NAMES, NOW)
+    pair, other = issue(ca, NAMES, NOW), issue(ca, NAMES, NOW)
     with pytest.raises(CertificateError, match="not that of the certificate"):
-        read_pair(one.certificate_pem, other.key_pem)
+        read_pair(pair.certificate_pem, other.key_pem)
 
 
 @pytest.mark.parametrize(

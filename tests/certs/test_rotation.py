@@ -35,8 +35,8 @@ def test_keys_are_for_their_owner_only(folder):
 
 def written(path):
     """What changes when a file is written, and not when it is read, as the time of access does."""
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns, path.read_bytes()
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, path.read_bytes()
 
 
 def test_a_second_check_changes_nothing(folder):
@@ -174,8 +174,8 @@ def test_processes_that_start_at_once_make_one_ca(folder):
     for starter in starters:
         starter.stdin.write("go\n")
         starter.stdin.flush()
-    said = "".join(starter.communicate(timeout=60)[0] for starter in starters)
-    assert said.count("made a CA") == said.count("made a serving certificate") == 1
+    output = "".join(starter.communicate(timeout=60)[0] for starter in starters)
+    assert output.count("made a CA") == output.count("made a serving certificate") == 1
 
 
 async def test_keeping_reports_what_goes_wrong_and_goes_on(folder):

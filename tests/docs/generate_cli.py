@@ -65,11 +65,11 @@ def _options(command: argparse.ArgumentParser) -> Iterator[str]:
 def _row(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str, str]:
     words = f"{_value(action)}" if action.nargs != 0 else ""
     names = [f"{name} {words}".strip() for name in action.option_strings] or [words]
-    told = command._get_formatter()._expand_help(action) if action.help else ""
+    help_text = command._get_formatter()._expand_help(action) if action.help else ""
     must = "needed" if action.required and action.option_strings else ""
     choices = f"one of {code(map(str, action.choices))}" if action.choices else ""
-    default = f"default `{action.default}`" if _is_told(action, told) else ""
-    return code(names), "; ".join(filter(None, (told, choices, default, must)))
+    default = f"default `{action.default}`" if _is_told(action, help_text) else ""
+    return code(names), "; ".join(filter(None, (help_text, choices, default, must)))
 
 
 def _value(action: argparse.Action) -> str:
@@ -79,12 +79,12 @@ def _value(action: argparse.Action) -> str:
     return {"+": f"{shown} …", "*": f"[{shown} …]", "?": f"[{shown}]"}.get(str(action.nargs), shown)
 
 
-def _is_told(action: argparse.Action, told: str) -> bool:
+def _is_told(action: argparse.Action, help_text: str) -> bool:
     """Whether there is a default that the help does not name itself."""
     return (
         bool(action.default)
         and action.default != argparse.SUPPRESS
-        and "default" not in told
+        and "default" not in help_text
         and action.nargs != 0
         and isinstance(action.default, (str, int, float))
     )

@@ -56,8 +56,8 @@ class Recorder(Fields):
             self.schema.setdefault("required", []).append(name)
         return rule
 
-    def _inside(self, name: str, *more: str | int) -> Recorder:
-        return Recorder(self.document, (*self.path, name, *more), {}, self.problems, meanings=self.meanings)
+    def _inside(self, name: str, *parts: str | int) -> Recorder:
+        return Recorder(self.document, (*self.path, name, *parts), {}, self.problems, meanings=self.meanings)
 
     def text(self, name: str, *, required: Required = False) -> str:
         """Text."""
@@ -224,5 +224,5 @@ def text(schema: Schema) -> str:
 
 
 if __name__ == "__main__":
-    for name, made in SCHEMAS.items():
-        (FOLDER / name).write_text(text(made()))
+    for name, build in SCHEMAS.items():
+        (FOLDER / name).write_text(text(build()))

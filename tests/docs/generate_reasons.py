@@ -102,20 +102,22 @@ def refusing() -> dict[str, str]:
 
 def said_in_code() -> Mapping[str, set[str]]:
     """Every reason in the code, by what says it."""
-    said: dict[str, set[str]] = defaultdict(set)
+    reasons: dict[str, set[str]] = defaultdict(set)
     for tree in (*_trees("planner"), *_trees("webhook")):
         constants = dict(_constants(tree))
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 for kind in (kind for kind, names in PLACES.items() if _called(node) in names):
-                    said[kind] |= set(_reasons(node, constants))
+                    reasons[kind] |= set(_reasons(node, constants))
             elif isinstance(node, ast.FunctionDef):
                 for kind in (kind for kind, names in PLACES.items() if node.name in names):
-                    said[kind] |= {text for value in node.args.defaults for text in _tokens(value, constants)}
+                    reasons[kind] |= {
+                        text for value in node.args.defaults for text in _tokens(value, constants)
+                    }
             elif isinstance(node, ast.Assign) and "reason" in set(_targets(node)):
-                said["answers"] |= set(_tokens(_first(node.value), constants))
-    said["refusals"] |= {row for row in REASON_CODES if row in {name for name, _ in REFUSALS}}
-    return said
+                reasons["answers"] |= set(_tokens(_first(node.value), constants))
+    reasons["refusals"] |= {row for row in REASON_CODES if row in {name for name, _ in REFUSALS}}
+    return reasons
 
 
 def _trees(folder: str) -> Iterator[ast.Module]:
@@ -130,11 +132,11 @@ def _called(node: ast.Call) -> str:
 
 def _reasons(node: ast.Call, constants: Mapping[str, str]) -> Iterator[str]:
     """Of the argument `reason`, or else of the first that is a token."""
-    named = [keyword.value for keyword in node.keywords if keyword.arg == "reason"]
+    keywords = [keyword.value for keyword in node.keywords if keyword.arg == "reason"]
     positional = [] if _called(node) in ("Answer", "replace", "Response") else node.args
-    for value in named or positional:
-        if found := tuple(_tokens(value, constants)):
-            yield from found
+    for value in keywords or positional:
+        if tokens := tuple(_tokens(value, constants)):
+            yield from tokens
             return
 
 

@@ -28,6 +28,6 @@ def fenced(text: str) -> str:
 
 def below(page: Path, mark: str, generated: str) -> str:
     """The page with what is generated in place of all below the mark."""
-    head, found, _ = page.read_text().partition(mark)
-    assert found, f"{page}: {mark} is not there"
+    head, separator, _ = page.read_text().partition(mark)
+    assert separator, f"{page}: {mark} is not there"
     return f"{head}{mark}\n{generated}"

@@ -61,10 +61,10 @@ def test_the_fields_that_are_named_are_there(name: str) -> None:
     """Of `gang`, `plan` and `cluster`, as an expression sees them."""
     workload = read(OBJECT, namespace="a")
     gang = gang_variable(workload, "a", "", OBJECT)
-    there = {
+    variable = {
         "gang": {**gang, **gang["podSets"][0]},
         "plan": plan_variable(None, ""),
         "cluster": NO_CLUSTER,
     }[name]
     (cell,) = re.findall(rf"^\| `{name}` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", cell)) <= set(there or ())
+    assert set(re.findall(r"`(\w+)`", cell)) <= set(variable or ())

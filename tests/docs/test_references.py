@@ -62,14 +62,20 @@ def test_every_policy_has_a_description_and_stands_on_the_page() -> None:
 
 def test_every_metric_says_what_it_tells() -> None:
     """In words, not by its name alone."""
-    helps = [generate_metrics.family(one).documentation for one in generate_metrics.instruments()]
+    helps = [
+        generate_metrics.family(instrument).documentation for instrument in generate_metrics.instruments()
+    ]
     assert len(helps) > 20
     assert all(len(text.split()) >= 3 for text in helps)
 
 
 def test_every_metric_that_the_code_makes_is_on_the_page() -> None:
     """Those too that only some servers register."""
-    made = re.compile(r'(?:Counter|Gauge|Histogram)\(\s*"((?:bayplan|topology)_\w+)"')
-    names = {name for path in (ROOT / "webhook").rglob("*.py") for name in made.findall(path.read_text())}
+    constructor = re.compile(r'(?:Counter|Gauge|Histogram)\(\s*"((?:bayplan|topology)_\w+)"')
+    names = {
+        name for path in (ROOT / "webhook").rglob("*.py") for name in constructor.findall(path.read_text())
+    }
     assert len(names) > 20
-    assert names <= {generate_metrics.family(one).name for one in generate_metrics.instruments()}
+    assert names <= {
+        generate_metrics.family(instrument).name for instrument in generate_metrics.instruments()
+    }

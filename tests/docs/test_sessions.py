@@ -46,8 +46,8 @@ def test_there_are_pages_of_each_sort() -> None:
 def test_whatever_needs_a_control_plane_is_run_on_one() -> None:
     """Every page with such a block is in the end-to-end test."""
     needing = {page.stem for page in PAGES if any(step.where == "cluster" for step in steps(page))}
-    told = (ROOT / "tests" / "e2e" / "test_tutorials.py").read_text()
-    assert needing == set(re.findall(r'"(?:start|tutorials|how-to)/([\w-]+)\.md"', told))
+    source = (ROOT / "tests" / "e2e" / "test_tutorials.py").read_text()
+    assert needing == set(re.findall(r'"(?:start|tutorials|how-to)/([\w-]+)\.md"', source))
 
 
 @pytest.mark.parametrize(

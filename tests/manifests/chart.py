@@ -32,7 +32,7 @@ def when(condition: str, text: str) -> str:
     return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
 
 
-def given(value: str, key: str, indent: int) -> str:
+def optional_field(value: str, key: str, indent: int) -> str:
     """A field with the value as YAML, left out where the value is empty."""
     space = " " * indent
     return (
@@ -57,7 +57,7 @@ def _part(component: str, first: str, last: str = "") -> str:
     return rest.partition(last)[0] if last else rest
 
 
-def _more(value: str) -> str:
+def _extra_rows(value: str) -> str:
     """Further rows of a list in a container."""
     space = " " * 12
     lines = f"{{{{- with .Values.{value} }}}}", "{{- toYaml . | nindent 12 }}", "{{- end }}"
@@ -80,7 +80,7 @@ _GIT_SYNC: Edits = (
         "{{ .Values.policies.git.image | quote }}\n",
     ),
     ('"https://git.example.com/platform/bayplan-policies"', "{{ .Values.policies.git.repository | quote }}"),
-    ("value: main}\n", "value: {{ .Values.policies.git.ref | quote }}}\n" + _more("policies.git.env")),
+    ("value: main}\n", "value: {{ .Values.policies.git.ref | quote }}}\n" + _extra_rows("policies.git.env")),
     ("--period=30s", "--period={{ .Values.policies.git.period }}"),
     (
         "            - {name: git-sync-tmp, mountPath: /tmp}\n",
@@ -126,13 +126,13 @@ _SPREAD = _SPREAD[
 
 _DEPLOYMENT: Edits = (
     ("  replicas: 3\n", "  replicas: {{ .Values.replicas }}\n"),
-    (_SPREAD, given("topologySpreadConstraints", "topologySpreadConstraints", 6)),
+    (_SPREAD, optional_field("topologySpreadConstraints", "topologySpreadConstraints", 6)),
     (
         "      containers:\n",
-        given("image.pullSecrets", "imagePullSecrets", 6)
+        optional_field("image.pullSecrets", "imagePullSecrets", 6)
         + _PRIORITY
-        + given("nodeSelector", "nodeSelector", 6)
-        + given("tolerations", "tolerations", 6)
+        + optional_field("nodeSelector", "nodeSelector", 6)
+        + optional_field("tolerations", "tolerations", 6)
         + when(GIT, _sidecar())
         + "      containers:\n",
     ),
@@ -147,9 +147,9 @@ _DEPLOYMENT: Edits = (
         "            - -p=/policies\n",
         f"            - -p=/policies{{{{ if {GIT} }}}}{_FOLDER}{{{{ end }}}}\n"
         + when(TAINT, "            - --fence=taint\n")
-        + _more("extraArgs"),
+        + _extra_rows("extraArgs"),
     ),
-    (_RESOURCES, given("resources", "resources", 10)),
+    (_RESOURCES, optional_field("resources", "resources", 10)),
     (
         "            - {name: tmp, mountPath: /tmp}\n",
         "            - {name: tmp, mountPath: /tmp}\n"
@@ -227,16 +227,16 @@ _UI_POLICY = _UI[_UI.index("apiVersion: networking.k8s.io/v1\n") :]
 UI: Edits = (
     (
         "      containers:\n",
-        given("image.pullSecrets", "imagePullSecrets", 6)
+        optional_field("image.pullSecrets", "imagePullSecrets", 6)
         + _PRIORITY
-        + given("nodeSelector", "nodeSelector", 6)
-        + given("tolerations", "tolerations", 6)
+        + optional_field("nodeSelector", "nodeSelector", 6)
+        + optional_field("tolerations", "tolerations", 6)
         + "      containers:\n",
     ),
     ("          image: bayplan:0.1.0\n", _IMAGE),
     (
         _RESOURCES.replace("500m", "100m"),
-        given("ui.resources", "resources", 10),
+        optional_field("ui.resources", "resources", 10),
     ),
     (
         f"---\n{_UI_POLICY}",
@@ -312,21 +312,21 @@ def templates(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     Raises `ValueError` where a manifest no longer has what an edit replaces.
     """
-    made = {}
+    files = {}
     for path in sorted(MANIFESTS.glob("[0-9]*.yaml")):
         text = path.read_text()
         if "{{" in text:
             raise ValueError(f"{path}: Helm would read its braces as a template")
         text = _webhooks(text, rows) if path.name == WEBHOOKS else edited(text, EDITS.get(path.name, ()))
         condition = CONDITIONS.get(path.name)
-        made[path.name] = HEADER + (when(condition, text) if condition else text)
+        files[path.name] = HEADER + (when(condition, text) if condition else text)
     for name, (condition, path) in ADDED.items():
-        made[name] = HEADER + when(condition, path.read_text())
-    made["80-ui.yaml"] = HEADER + when(
+        files[name] = HEADER + when(condition, path.read_text())
+    files["80-ui.yaml"] = HEADER + when(
         ".Values.ui.enabled", (COMPONENTS / "ui" / "rbac.yaml").read_text() + "---\n" + edited(_UI, UI)
     )
     for name, edits in MONITORING.items():
         text = monitoring.literal((monitoring.COMPONENT / f"{name}.yaml").read_text())
         condition = f".Values.monitoring.{SWITCHES[name]}.enabled"
-        made[f"{name}.yaml"] = HEADER + when(condition, edited(text, edits))
-    return made
+        files[f"{name}.yaml"] = HEADER + when(condition, edited(text, edits))
+    return files

@@ -86,8 +86,8 @@ def member() -> str:
     """A CEL expression: the pod says of which gang it is, as a launcher or router without a GPU does."""
     names = [*GROUP_ANNOTATIONS, KUEUE_GROUP]
     places = ("object.metadata.annotations", "object.metadata.labels")
-    named = (f"has({place}) && {place}.exists(k, k in {names})" for place in places)
-    return _any((*named, *(f"has(object.spec.{reference[0]})" for reference in REFERENCES)))
+    key_checks = (f"has({place}) && {place}.exists(k, k in {names})" for place in places)
+    return _any((*key_checks, *(f"has(object.spec.{reference[0]})" for reference in REFERENCES)))
 
 
 def anywhere() -> str:

@@ -64,7 +64,10 @@ def examples() -> list[Example]:
 
 def text() -> str:
     """The README's text."""
-    rows = [f"| `{one.manifest}` | {_code(one.clusters)} | {one.shows} | {_end(one)} |" for one in examples()]
+    rows = [
+        f"| `{example.manifest}` | {_code(example.clusters)} | {example.shows} | {_end(example)} |"
+        for example in examples()
+    ]
     first = examples()[0]
     return TEXT.format(rows="\n".join(rows), clusters=first.clusters[0], manifest=first.manifest)
 
@@ -73,11 +76,11 @@ def _code(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _end(one: Example) -> str:
-    if one.refused:
-        return "refused" if one.decisions else "refused by a policy"
-    decided = ", ".join(sorted(set(one.decisions or ())))
-    return f"{decided}: {_code(tuple(dict.fromkeys(one.places)))}" if one.places else decided
+def _end(example: Example) -> str:
+    if example.refused:
+        return "refused" if example.decisions else "refused by a policy"
+    decided = ", ".join(sorted(set(example.decisions or ())))
+    return f"{decided}: {_code(tuple(dict.fromkeys(example.places)))}" if example.places else decided
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def selector(enforced: Enforced, *, by_default: bool) -> Json:
     return {"matchExpressions": [left_alone, {"key": MODE, **chosen[enforced]}]}
 
 
-def both(name: str, path: str, rows: list[Json], condition: str) -> list[Json]:
+def enforced_and_observed(name: str, path: str, rows: list[Json], condition: str) -> list[Json]:
     """The webhook that fails closed where Bayplan acts, and the one that lets pass where it only looks."""
     return [
         webhook(name, path, "Fail", rows, condition, enforced=True),
@@ -225,7 +225,9 @@ def mutating() -> Json:
     hooks = [
         hook
         for name, kinds in FAMILIES.items()
-        for hook in both(name, "/mutate", rules(kinds, _operations(name)), asking(rows_of(kinds)))
+        for hook in enforced_and_observed(
+            name, "/mutate", rules(kinds, _operations(name)), asking(rows_of(kinds))
+        )
     ]
     pods = FAMILIES["pods"]
     beside = f"{member()} && !{asking(rows_of(pods))}"
@@ -240,7 +242,9 @@ def validating() -> Json:
     hooks = [
         hook
         for name, kinds in FAMILIES.items()
-        for hook in both(name, "/validate", rules(kinds, _operations(name)), asking(rows_of(kinds)))
+        for hook in enforced_and_observed(
+            name, "/validate", rules(kinds, _operations(name)), asking(rows_of(kinds))
+        )
     ]
     hooks.append(webhook("podgroups", "/validate", "Ignore", group_rules(), wishing()))
     hooks.append(webhook("namespaces", "/validate", "Ignore", [NAMESPACE_RULE], no_mode()))
@@ -306,7 +310,9 @@ def enforced_text() -> str:
 
 
 def _dumped(documents: list[Any]) -> str:
-    return "---\n".join(yaml.dump(one, Dumper=_Plain, sort_keys=False, width=4096) for one in documents)
+    return "---\n".join(
+        yaml.dump(document, Dumper=_Plain, sort_keys=False, width=4096) for document in documents
+    )
 
 
 def charted() -> dict[str, str]:

@@ -53,9 +53,9 @@ def asks(obj: Json) -> bool:
 
 def pods_of(value: Any) -> list[Json]:
     """Every pod spec in an object, found by its containers and by nothing that the code knows of kinds."""
-    found = [value] if isinstance(value, dict) and "containers" in value else []
+    specs = [value] if isinstance(value, dict) and "containers" in value else []
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return found + [spec for part in parts for spec in pods_of(part)]
+    return specs + [spec for part in parts for spec in pods_of(part)]
 
 
 def with_pods(kind: str, *specs: Json) -> Json:
@@ -91,13 +91,13 @@ def resources(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def containers(draw: st.DrawFn, least: int = 0) -> list[Json]:
+def containers(draw: st.DrawFn, min_size: int = 0) -> list[Json]:
     """Containers, some of which say nothing of resources; in `initContainers` some are sidecars."""
     optional = {"resources": resources(), "restartPolicy": st.just("Always")}
     return draw(
         st.lists(
             st.fixed_dictionaries({"name": st.just("c"), "image": st.just("i")}, optional=optional),
-            min_size=least,
+            min_size=min_size,
             max_size=2,
         )
     )
@@ -163,7 +163,7 @@ BESIDE = {
 
 def annotated(kind: str, path: str, notes: Json) -> list[Json]:
     """An object without GPUs, its first and its last metadata at a path annotated, each in a copy."""
-    found = []
+    copies = []
     for last in (False, True):
         obj = with_pods(kind, {"containers": [CONTAINER]})
         place: Any = obj
@@ -173,8 +173,8 @@ def annotated(kind: str, path: str, notes: Json) -> list[Json]:
             if name != step:
                 place = (list(place.values()) if isinstance(place, dict) else place)[-1 if last else 0]
         place["annotations"] = notes
-        found.append(obj)
-    return found
+        copies.append(obj)
+    return copies
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)

@@ -38,17 +38,19 @@ def name(example: Example) -> str:
     return f"{example.manifest} on {' and '.join(example.clusters)}"
 
 
-@pytest.mark.parametrize("example", [one for one in ALL if one.decisions], ids=name)
+@pytest.mark.parametrize("example", [example for example in ALL if example.decisions], ids=name)
 def test_the_plan_decides_as_the_example_says(example: Example) -> None:
     """Admitted, queued or rejected, gang by gang, and placed where it says; a no has its reason."""
     documents = objects([str(EXAMPLES / example.manifest)])
-    answers = [one.answer for one in plan_each(cluster(example.clusters), documents, None, Environment())]
+    answers = [
+        planned.answer for planned in plan_each(cluster(example.clusters), documents, None, Environment())
+    ]
     assert tuple(answer.decision for answer in answers) == example.decisions
     assert all(answer.reason and answer.message for answer in answers if answer.decision != "admitted")
     places = ["/".join(answer.domain) for answer in answers if answer.decision == "admitted"]
     assert len(places) == len(example.places)
     assert all(
-        f"{found}/".startswith(f"{place}/") for found, place in zip(places, example.places, strict=True)
+        f"{domain}/".startswith(f"{place}/") for domain, place in zip(places, example.places, strict=True)
     )
 
 
@@ -76,8 +78,8 @@ def test_every_example_is_expected_and_says_so() -> None:
 def test_every_example_asks_for_a_plan() -> None:
     """None would pass the webhook by."""
     for example in ALL:
-        found = objects([str(EXAMPLES / example.manifest)])
-        assert any(wants_plan(read(one.value, where=Where(one.file))) for one in found)
+        documents = objects([str(EXAMPLES / example.manifest)])
+        assert any(wants_plan(read(document.value, where=Where(document.file))) for document in documents)
 
 
 def test_the_table_is_what_is_expected() -> None:
@@ -85,7 +87,7 @@ def test_the_table_is_what_is_expected() -> None:
     assert README.read_text() == text()
 
 
-@pytest.mark.parametrize("example", [one for one in ALL if not one.refused], ids=name)
+@pytest.mark.parametrize("example", [example for example in ALL if not example.refused], ids=name)
 def test_a_second_look_changes_nothing(example: Example) -> None:
     """What the webhook stored, sent again, gets an empty patch."""
     for document in objects([str(EXAMPLES / example.manifest)]):

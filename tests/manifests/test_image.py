@@ -31,18 +31,18 @@ def instructions() -> list[tuple[str, str]]:
 
 def stages() -> list[list[tuple[str, str]]]:
     """The instructions of each stage, from its FROM on; arguments given before any stand for themselves."""
-    found: list[list[tuple[str, str]]] = []
+    by_stage: list[list[tuple[str, str]]] = []
     arguments: dict[str, str] = {}
     for word, rest in instructions():
-        if word == "ARG" and not found:
+        if word == "ARG" and not by_stage:
             name, _, value = rest.partition("=")
             arguments[f"${{{name}}}"] = value
             continue
         if word == "FROM":
-            found.append([])
+            by_stage.append([])
             rest = " ".join(arguments.get(part, part) for part in rest.split())
-        found[-1].append((word, rest))
-    return found
+        by_stage[-1].append((word, rest))
+    return by_stage
 
 
 def pinned(lock: str) -> dict[str, str]:
@@ -62,11 +62,11 @@ def needed(*roots: str, extra: str = "") -> set[str]:
     """The distributions that these need here, themselves included."""
     wanted, seen = list(roots), set[str]()
     while wanted:
-        one = wanted.pop()
-        seen.add(normal(one))
-        needs = [Requirement(row) for row in metadata.requires(one) or []]
-        given = [need for need in needs if not need.marker or need.marker.evaluate({"extra": extra})]
-        wanted += [need.name for need in given if normal(need.name) not in seen]
+        distribution = wanted.pop()
+        seen.add(normal(distribution))
+        needs = [Requirement(row) for row in metadata.requires(distribution) or []]
+        applicable = [need for need in needs if not need.marker or need.marker.evaluate({"extra": extra})]
+        wanted += [need.name for need in applicable if normal(need.name) not in seen]
     return seen
 
 
@@ -78,8 +78,8 @@ def copied() -> set[str]:
 
 def webhook_pod() -> Any:
     """The pod template of our Deployment."""
-    found = yaml.safe_load_all(DEPLOYMENT.read_text())
-    return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    bodies = yaml.safe_load_all(DEPLOYMENT.read_text())
+    return next(body for body in bodies if body["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 
 def test_everything_that_is_copied_is_there_and_not_ignored() -> None:
@@ -172,10 +172,10 @@ def test_provenance_tells_the_files_the_commit_and_the_locks(tmp_path: Path) -> 
     command = [sys.executable, str(ROOT / ".ci" / "provenance"), str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    (subject,) = said["subject"]
+    statement = json.loads(done.stdout)
+    (subject,) = statement["subject"]
     assert subject == {"name": wheel.name, "digest": {"sha256": hashlib.sha256(b"wheel").hexdigest()}}
-    source, *locks = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    source, *locks = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, cwd=ROOT)
     assert source["digest"]["gitCommit"] == head.stdout.strip()
     for lock in locks:
@@ -185,7 +185,7 @@ def test_provenance_tells_the_files_the_commit_and_the_locks(tmp_path: Path) -> 
 def test_the_user_of_the_image_has_a_home_that_can_be_written() -> None:
     """A uid without an entry in /etc/passwd has none of its own, and / is read-only."""
     (environment,) = [rest for word, rest in stages()[-1] if word == "ENV"]
-    home = dict(one.split("=", 1) for one in environment.split())["HOME"]
+    home = dict(assignment.split("=", 1) for assignment in environment.split())["HOME"]
     assert home in {mount["mountPath"] for mount in webhook_pod()["containers"][0]["volumeMounts"]}
 
 
@@ -207,7 +207,7 @@ def test_git_sync_writes_where_the_webhook_reads() -> None:
     assert mount["readOnly"]
     assert f"-p={mount['mountPath']}" in webhook_pod()["containers"][0]["args"]
     assert f"--root={mount['mountPath']}" in sidecar["args"]
-    written = {one["name"]: one["mountPath"] for one in sidecar["volumeMounts"]}
+    written = {volume_mount["name"]: volume_mount["mountPath"] for volume_mount in sidecar["volumeMounts"]}
     assert written[mount["name"]] == mount["mountPath"]
     assert set(written) == {volume["name"] for volume in patch["volumes"]}
 
@@ -220,8 +220,8 @@ def kustomized(folder: Path, kustomization: str) -> Any:
     (folder / "kustomization.yaml").write_text(kustomization)
     done = subprocess.run([kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = yaml.safe_load_all(done.stdout)
-    return next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+    bodies = yaml.safe_load_all(done.stdout)
+    return next(body for body in bodies if body["kind"] == "Deployment")["spec"]["template"]["spec"]
 
 
 def test_both_components_go_together(tmp_path: Path) -> None:
@@ -247,9 +247,9 @@ def test_the_pages_kustomization_names_repository_images_and_token(tmp_path: Pat
     if pod is None:
         return
     (sidecar,) = pod["initContainers"]
-    given = {row["name"]: row["value"] for row in sidecar["env"]}
-    assert {"GITSYNC_REPO", "GITSYNC_REF", "GITSYNC_USERNAME", "GITSYNC_PASSWORD_FILE"} <= set(given)
+    variables = {row["name"]: row["value"] for row in sidecar["env"]}
+    assert {"GITSYNC_REPO", "GITSYNC_REF", "GITSYNC_USERNAME", "GITSYNC_PASSWORD_FILE"} <= set(variables)
     mounts = {mount["mountPath"] for mount in sidecar["volumeMounts"]}
-    assert {str(Path(given["GITSYNC_PASSWORD_FILE"]).parent), "/policies", "/tmp"} <= mounts
+    assert {str(Path(variables["GITSYNC_PASSWORD_FILE"]).parent), "/policies", "/tmp"} <= mounts
     images = [container["image"] for container in (*pod["initContainers"], *pod["containers"])]
     assert all(image.startswith("registry.example.com/") for image in images)

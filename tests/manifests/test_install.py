@@ -47,13 +47,14 @@ def listed() -> list[str]:
 def every() -> list[Any]:
     """Every object."""
     texts = [(MANIFESTS / name).read_text() for name in listed()]
-    return [one for text in texts for one in yaml.safe_load_all(text)]
+    return [document for text in texts for document in yaml.safe_load_all(text)]
 
 
 def by_kind(objects: list[Any]) -> dict[str, Any]:
     """The first of each kind; custom resource definitions by the kind that they define."""
     return {
-        one["spec"]["names"]["kind"] if one["kind"] == CRD else one["kind"]: one for one in reversed(objects)
+        manifest["spec"]["names"]["kind"] if manifest["kind"] == CRD else manifest["kind"]: manifest
+        for manifest in reversed(objects)
     }
 
 
@@ -258,7 +259,9 @@ def test_the_container_is_started_with_flags_that_exist() -> None:
     assert args.service == OBJECTS["Service"]["metadata"]["name"]
     assert args.certificate_secret == OBJECTS["Secret"]["metadata"]["name"]
     configurations = {
-        one["metadata"]["name"] for one in EVERY if one["kind"].endswith("WebhookConfiguration")
+        manifest["metadata"]["name"]
+        for manifest in EVERY
+        if manifest["kind"].endswith("WebhookConfiguration")
     }
     assert set(args.webhook_configurations) == configurations
     volumes = {volume["name"] for volume in POD["spec"]["volumes"]}
@@ -300,9 +303,9 @@ def test_the_pods_are_restricted() -> None:
 def rules(name: str) -> list[Any]:
     """The rules of a Role and a ClusterRole of this name, the namespaced ones first."""
     roles = [
-        one for one in EVERY if one["kind"] in ("Role", "ClusterRole") and one["metadata"]["name"] == name
+        role for role in EVERY if role["kind"] in ("Role", "ClusterRole") and role["metadata"]["name"] == name
     ]
-    return [rule for role in sorted(roles, key=lambda one: one["kind"] != "Role") for rule in role["rules"]]
+    return [rule for role in sorted(roles, key=lambda role: role["kind"] != "Role") for rule in role["rules"]]
 
 
 def test_what_is_secret_or_ours_is_named() -> None:
@@ -332,7 +335,7 @@ def test_every_kind_of_workload_may_be_watched() -> None:
         for resource in rule["resources"]
     }
     kinds = {(row.group, row.resource) for row in KINDS.values()}
-    assert kinds | {(one.group, one.resource) for one in EXTRAS} <= watched
+    assert kinds | {(extra.group, extra.resource) for extra in EXTRAS} <= watched
 
 
 def test_cert_manager_takes_the_place_of_our_own_certificates(tmp_path: Path) -> None:
@@ -345,21 +348,25 @@ def test_cert_manager_takes_the_place_of_our_own_certificates(tmp_path: Path) ->
         f"resources: [{relative}]\ncomponents: [{relative}/components/cert-manager]\n"
     )
     done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
-    found = list(yaml.safe_load_all(done.stdout))
-    assert "bayplan-certificates" not in {one["metadata"]["name"] for one in found}
-    container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    manifests = list(yaml.safe_load_all(done.stdout))
+    assert "bayplan-certificates" not in {manifest["metadata"]["name"] for manifest in manifests}
+    container = by_kind(manifests)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     args = parser("serve").parse_args([container["command"][1], *container["args"]])
     assert args.certificate_secret is None
     assert str(args.tls_cert.parent) in {mount["mountPath"] for mount in container["volumeMounts"]}
-    certificate = next(one for one in found if one["kind"] == "Certificate" and "dnsNames" in one["spec"])
+    certificate = next(
+        manifest
+        for manifest in manifests
+        if manifest["kind"] == "Certificate" and "dnsNames" in manifest["spec"]
+    )
     assert certificate["spec"]["secretName"] in {
         volume.get("secret", {}).get("secretName")
-        for volume in by_kind(found)["Deployment"]["spec"]["template"]["spec"]["volumes"]
+        for volume in by_kind(manifests)["Deployment"]["spec"]["template"]["spec"]["volumes"]
     }
     assert tuple(certificate["spec"]["dnsNames"]) == service_names("bayplan", "bayplan-system").dns
-    for one in found:
-        if one["kind"].endswith("WebhookConfiguration"):
-            source = one["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+    for manifest in manifests:
+        if manifest["kind"].endswith("WebhookConfiguration"):
+            source = manifest["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
             assert source == f"bayplan-system/{certificate['metadata']['name']}"
 
 
@@ -372,13 +379,15 @@ def test_the_fence_by_taint_takes_one_right_and_one_flag(tmp_path: Path) -> None
     parts = f"{relative}/components/cert-manager, {relative}/components/taint-fence"
     (tmp_path / "kustomization.yaml").write_text(f"resources: [{relative}]\ncomponents: [{parts}]\n")
     done = subprocess.run([kubectl, "kustomize", str(tmp_path)], capture_output=True, text=True, check=True)
-    found = list(yaml.safe_load_all(done.stdout))
-    container = by_kind(found)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    manifests = list(yaml.safe_load_all(done.stdout))
+    container = by_kind(manifests)["Deployment"]["spec"]["template"]["spec"]["containers"][0]
     args = parser("serve").parse_args([container["command"][1], *container["args"]])
     assert args.fence == "taint"
     assert parser("serve").parse_args([container["command"][1], *CONTAINER["args"]]).fence == "affinity"
     (right,) = (
-        one["rules"] for one in found if one["metadata"]["name"] == "bayplan-fence" and "rules" in one
+        manifest["rules"]
+        for manifest in manifests
+        if manifest["metadata"]["name"] == "bayplan-fence" and "rules" in manifest
     )
     assert right == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]}]
 
@@ -393,17 +402,17 @@ def faults(schema: Any, value: Any, path: str = "") -> list[str]:
     if not isinstance(value, types[schema["type"]]) or value not in schema.get("enum", [value]):
         return [f"{path} is {value!r}"]
     if isinstance(value, list):
-        return [fault for one in value for fault in faults(schema["items"], one, f"{path}[]")]
+        return [fault for element in value for fault in faults(schema["items"], element, f"{path}[]")]
     if not isinstance(value, dict):
         return []
-    known, rest = schema.get("properties", {}), schema.get("additionalProperties")
-    found = [f"{path}.{name} is missing" for name in schema.get("required", []) if name not in value]
-    found += [f"{path}.{name} is unknown" for name in value if name not in known and not rest]
-    return found + [
+    properties, rest = schema.get("properties", {}), schema.get("additionalProperties")
+    problems = [f"{path}.{name} is missing" for name in schema.get("required", []) if name not in value]
+    problems += [f"{path}.{name} is unknown" for name in value if name not in properties and not rest]
+    return problems + [
         fault
-        for name, one in value.items()
-        if name in known or rest
-        for fault in faults(known.get(name, rest), one, f"{path}.{name}")
+        for name, content in value.items()
+        if name in properties or rest
+        for fault in faults(properties.get(name, rest), content, f"{path}.{name}")
     ]
 
 
@@ -426,8 +435,8 @@ def test_a_reservation_as_written_fits_its_definition() -> None:
         nodes=frozenset({"dgx-05"}), assignments=(Assignment("main", "dgx-05", 4),),
         requests=(("main", {"cpu": 16000, o.GPU: 2}),), fingerprint="f", created=1.5, expires=61.5,
     )  # fmt: skip
-    for one in (held, replace(held, expires=None)):
-        assert faults(schema_of("Reservation"), reservation_manifest(one)) == []
+    for reservation in (held, replace(held, expires=None)):
+        assert faults(schema_of("Reservation"), reservation_manifest(reservation)) == []
 
 
 def test_a_topology_as_kai_writes_it_fits_ours() -> None:
@@ -518,7 +527,9 @@ def test_the_pods_of_a_daemon_set_are_not_asked_about() -> None:
 
 def test_the_account_may_write_little_of_whatever_it_may_patch() -> None:
     """Each kind that the rights name with patch is bounded by the policy, in all but system namespaces."""
-    (role,) = (one for one in EVERY if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "bayplan")
+    (role,) = (
+        role for role in EVERY if role["kind"] == "ClusterRole" and role["metadata"]["name"] == "bayplan"
+    )
     rules = OBJECTS["ValidatingAdmissionPolicy"]["spec"]["matchConstraints"]["resourceRules"]
     bounded = {(group, name) for rule in rules for group in rule["apiGroups"] for name in rule["resources"]}
     patched = {
@@ -535,8 +546,8 @@ def test_the_account_may_write_little_of_whatever_it_may_patch() -> None:
 
 def test_no_right_is_a_wildcard_or_reads_all_secrets() -> None:
     """Secrets are named, and of the namespace of Bayplan alone."""
-    roles = [one for one in EVERY if one["kind"] in ("Role", "ClusterRole")]
-    rules = [(one["kind"], rule) for one in roles for rule in one["rules"]]
+    roles = [role for role in EVERY if role["kind"] in ("Role", "ClusterRole")]
+    rules = [(role["kind"], rule) for role in roles for rule in role["rules"]]
     for kind, rule in rules:
         assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
         if "secrets" in rule["resources"]:
@@ -545,8 +556,8 @@ def test_no_right_is_a_wildcard_or_reads_all_secrets() -> None:
 
 def test_the_charts_templates_are_what_the_manifests_give() -> None:
     """A change of a manifest is one of the chart, or this fails until the generator was run."""
-    made = generate.charted()
+    templates = generate.charted()
     by_hand = {"NOTES.txt", "podmonitor.yaml"}
-    assert {path.name for path in generate.chart.TEMPLATES.iterdir()} == made.keys() | by_hand
-    for name, text in made.items():
+    assert {path.name for path in generate.chart.TEMPLATES.iterdir()} == templates.keys() | by_hand
+    for name, text in templates.items():
         assert (generate.chart.TEMPLATES / name).read_text() == text, name

@@ -80,8 +80,8 @@ def test_each_alert_has_a_section_that_says_what_to_do(rule: Any) -> None:
 
 def test_labels_are_bounded() -> None:
     """None is a name out of an object: labels are policies, modes, answers, ages, phases, domains, files."""
-    known = {"phase", "allowed", "mode", "outcome", "policy", "answer", "decision", "status", "revision"}
-    known |= {
+    bounded = {"phase", "allowed", "mode", "outcome", "policy", "answer", "decision", "status", "revision"}
+    bounded |= {
         "reserve_default",
         "age",
         "certificate",
@@ -96,4 +96,4 @@ def test_labels_are_bounded() -> None:
         for instrument in metrics().registry._collector_to_names
         for label in getattr(instrument, "_labelnames", ())
     }
-    assert labels <= known
+    assert labels <= bounded

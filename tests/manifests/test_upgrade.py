@@ -64,7 +64,7 @@ def test_the_kinds_changed_by_addition_alone() -> None:
     for name, version in before.items():
         assert after[name]["served"]
         assert after[name]["storage"] == version["storage"]
-        old, new = (one["schema"]["openAPIV3Schema"] for one in (version, after[name]))
+        old, new = (definition["schema"]["openAPIV3Schema"] for definition in (version, after[name]))
         assert lost(old, new, name) == []
 
 
@@ -82,5 +82,5 @@ def test_a_change_that_takes_something_away_is_seen(change: Any, loss: str) -> N
     """A field gone, of another type, required or narrower; one more field is fine."""
     before = {"type": "object", "properties": {"gang": {"type": "string"}}}
     assert lost(before, {**before, **change}, "v1") == [loss]
-    more = {**before["properties"], "level": {"type": "string"}}  # type: ignore[dict-item]
-    assert lost(before, {**before, "properties": more}, "v1") == []
+    extended = {**before["properties"], "level": {"type": "string"}}  # type: ignore[dict-item]
+    assert lost(before, {**before, "properties": extended}, "v1") == []

@@ -42,7 +42,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
+def wait_until(holds: Callable[[], bool], expected: str) -> None:
     """Raises `AssertionError` where it does not hold in time."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -52,7 +52,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         except OSError:
             pass
         time.sleep(0.2)
-    raise AssertionError(f"in {PATIENCE:g} s not: {what}")
+    raise AssertionError(f"in {PATIENCE:g} s not: {expected}")
 
 
 def got(url: str) -> str:

@@ -41,7 +41,9 @@ def with_parameters(**data: Any) -> PolicySet:
 @cache
 def cluster(name: str) -> Snapshot:
     """An example cluster."""
-    return read_cluster((one.file, one.value) for one in documents([str(CLUSTERS / f"{name}.yaml")]))
+    return read_cluster(
+        (document.file, document.value) for document in documents([str(CLUSTERS / f"{name}.yaml")])
+    )
 
 
 def mutate(obj: Json, using: PolicySet | None = None, on: Snapshot | None = None) -> Decision:
@@ -52,8 +54,8 @@ def mutate(obj: Json, using: PolicySet | None = None, on: Snapshot | None = None
 def containers(value: Any) -> list[Json]:
     """Every container, of whatever list, anywhere in an object."""
     if isinstance(value, list):
-        return [found for item in value for found in containers(item)]
+        return [container for item in value for container in containers(item)]
     if not isinstance(value, dict):
         return []
     own = [item for name in ("containers", "initContainers") for item in value.get(name) or []]
-    return own + [found for item in value.values() for found in containers(item)]
+    return own + [container for item in value.values() for container in containers(item)]

@@ -29,20 +29,25 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
         yield from places(item, (*path, step))
 
 
-PLACES = [(one, path) for one in OBJECTS for path in places(one) if path not in (("apiVersion",), ("kind",))]
+PLACES = [
+    (manifest, path)
+    for manifest in OBJECTS
+    for path in places(manifest)
+    if path not in (("apiVersion",), ("kind",))
+]
 
 
 @settings(max_examples=250)
 @given(st.sampled_from(PLACES), JUNK, st.booleans())
 def test_one_wrong_value_anywhere_gets_words(
-    place: tuple[Json, tuple[str | int, ...]], junk: Any, known: bool
+    place: tuple[Json, tuple[str | int, ...]], junk: Any, with_cluster: bool
 ) -> None:
     """Whatever stands wherever, the answer is a decision, and its words are for people."""
     obj, path = place
-    decision = mutate(changed(obj, path, junk), on=cluster("superpod-32") if known else None)
-    said = [decision.response.message, *decision.response.warnings]
-    assert not [text for text in said for word in INTERNAL if word in text]
-    assert all(len(text) < 1_500 for text in said)
+    decision = mutate(changed(obj, path, junk), on=cluster("superpod-32") if with_cluster else None)
+    messages = [decision.response.message, *decision.response.warnings]
+    assert not [text for text in messages for word in INTERNAL if word in text]
+    assert all(len(text) < 1_500 for text in messages)
 
 
 RICH = changed(POD, ("spec",), {
@@ -66,10 +71,12 @@ RICH = changed(POD, ("spec",), {
 def test_one_wrong_value_in_a_fabrics_pod_fails_no_policy(path: tuple[str | int, ...], junk: Any) -> None:
     """What is malformed is the API server's to refuse; the policies look past it."""
     decision = mutate(changed(RICH, path, junk), on=cluster("nvl72-8racks"))
-    said = [decision.response.message, *decision.response.warnings]
-    assert not [text for text in said for word in INTERNAL if word in text]
+    messages = [decision.response.message, *decision.response.warnings]
+    assert not [text for text in messages for word in INTERNAL if word in text]
     ours = ("compute-domain", "dra-gpus", "nccl-env", "numa-alignment", "rdma-fabric")
-    assert not [text for text in said for name in ours if re.search(rf"policy '{name}[a-z-]*', spec\.", text)]
+    assert not [
+        text for text in messages for name in ours if re.search(rf"policy '{name}[a-z-]*', spec\.", text)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +98,8 @@ def test_a_parameter_that_is_no_number_is_told_and_the_rest_goes_on(key: str, va
 
 def test_parameters_of_the_wrong_type_count_as_what_they_say() -> None:
     """A ConfigMap from a file may hold numbers that nobody quoted."""
-    told = with_parameters(**{"guaranteed-qos.cpu-per-gpu": 4, "guaranteed-qos.memory-per-gpu": "16Gi"})
-    (container,) = mutate(JOB, told).object["spec"]["template"]["spec"]["containers"]  # type: ignore[index]
+    policy_set = with_parameters(**{"guaranteed-qos.cpu-per-gpu": 4, "guaranteed-qos.memory-per-gpu": "16Gi"})
+    (container,) = mutate(JOB, policy_set).object["spec"]["template"]["spec"]["containers"]  # type: ignore[index]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 2, "cpu": "8", "memory": "32Gi"}
 
 
@@ -118,7 +125,7 @@ KEYED = (
     "scheduling.k8s.io/group-name", "k8s.v1.cni.cncf.io/networks",
 )  # fmt: skip
 """Every annotation or label that some policy or the planner reads."""
-SAID = st.sampled_from(
+METADATA_VALUES = st.sampled_from(
     ["", "x", "rack", "true", "0", "-1", "0.5", "80G", "9" * 40, "a,b", "[", "é", None, 3, 1.5, False, [], {}]
 )
 
@@ -126,15 +133,15 @@ SAID = st.sampled_from(
 @settings(max_examples=120, phases=(Phase.explicit, Phase.generate))
 @given(
     st.sampled_from(OBJECTS),
-    st.dictionaries(st.sampled_from(KEYED), SAID, min_size=1, max_size=4),
+    st.dictionaries(st.sampled_from(KEYED), METADATA_VALUES, min_size=1, max_size=4),
     st.sampled_from(["annotations", "labels"]),
     st.sampled_from(["", "superpod-32", "nvl72-8racks", "mig-pool"]),
 )
 def test_keys_that_say_nonsense_or_contradict_each_other_get_words(
-    obj: Json, said: Json, part: str, where: str
+    obj: Json, metadata: Json, part: str, where: str
 ) -> None:
     """Whatever keys say, of whichever system, alone or together; no policy fails on them."""
-    odd = changed(obj, ("metadata", part), said)
+    odd = changed(obj, ("metadata", part), metadata)
     decision = mutate(odd, on=cluster(where) if where else None)
     texts = [decision.response.message, *decision.response.warnings]
     assert not [text for text in texts for word in INTERNAL if word in text]

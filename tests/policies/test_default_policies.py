@@ -34,7 +34,7 @@ from webhook.workloads import pod_of, read
 
 PARAMETERS = yaml.safe_load((POLICIES / "parameters.yaml").read_text())
 SCHEMA = json.loads((POLICIES / "parameters.schema.json").read_text())["properties"]["data"]
-KINDS = [pytest.param(one, id=one["kind"]) for one in EVERY]
+KINDS = [pytest.param(manifest, id=manifest["kind"]) for manifest in EVERY]
 
 
 def test_every_case_passes_and_every_expression_is_reached() -> None:
@@ -80,10 +80,12 @@ def test_every_kind_gets_an_answer_in_words_on_every_cluster(obj: Json, where: s
 def test_gpu_pods_of_every_kind_are_guaranteed_and_go_to_the_gpu_scheduler(obj: Json) -> None:
     """Requests equal limits in cpu and memory, CPUs are whole; a Pod's requests default to its limits."""
     result = mutate(obj).object
-    found = [one for one in containers(result) if GPU in one["resources"]["limits"]]
-    assert found
-    for one in found:
-        limits, requests = one["resources"]["limits"], one["resources"].get("requests", {})
+    gpu_containers = [
+        container for container in containers(result) if GPU in container["resources"]["limits"]
+    ]
+    assert gpu_containers
+    for container in gpu_containers:
+        limits, requests = container["resources"]["limits"], container["resources"].get("requests", {})
         if obj["kind"] != "Pod":
             assert requests == limits
         assert {**limits, **requests} == limits
@@ -101,10 +103,10 @@ def test_two_folders_load_without_the_others(first: str, second: str) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_folder_given_alone_works_on_its_defaults(folder: str) -> None:
     """Without parameters.yaml the same comes out as with it."""
-    alone, told = policies(folder), replace(policies(folder), params=policies().params)
+    alone, with_params = policies(folder), replace(policies(folder), params=policies().params)
     for obj in (POD, JOB):
         on = cluster("superpod-32")
-        assert mutate(obj, alone, on).response.patch == mutate(obj, told, on).response.patch
+        assert mutate(obj, alone, on).response.patch == mutate(obj, with_params, on).response.patch
     assert folder in {policy.name for policy in alone.policies}
 
 

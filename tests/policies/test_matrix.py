@@ -49,8 +49,10 @@ def sized(obj: Json, where: str) -> Json:
 
 def failures(decision: Decision) -> list[str]:
     """What says that an expression of a policy could not be evaluated, or that something broke inside."""
-    said = [decision.response.message, *decision.response.warnings]
-    return [text for text in said if re.search(r"policy '[\w-]+', spec\.|Traceback|Error\(|NoneType", text)]
+    messages = [decision.response.message, *decision.response.warnings]
+    return [
+        text for text in messages if re.search(r"policy '[\w-]+', spec\.|Traceback|Error\(|NoneType", text)
+    ]
 
 
 @pytest.mark.parametrize("where", CLUSTERS)

@@ -44,7 +44,11 @@ def scheduler_of(decision: Decision) -> str:
 
 def about_schedulers(decision: Decision) -> list[str]:
     """The warnings that name a scheduler or a queue."""
-    return [one for one in decision.response.warnings if "scheduler-missing" in one or "kai-lacks" in one]
+    return [
+        warning
+        for warning in decision.response.warnings
+        if "scheduler-missing" in warning or "kai-lacks" in warning
+    ]
 
 
 def test_kube_scheduler_alone_serves_without_a_word() -> None:

@@ -18,11 +18,11 @@ WRITTEN_IF = re.compile(r'\?"((?:kai\.scheduler|kueue\.x-k8s\.io)/[a-z-]+)":')
 
 def written() -> set[str]:
     """The keys of KAI's and Kueue's that the expressions of shipped policies put into metadata."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for folder in FOLDERS:
         text = (POLICIES / folder / "policy.yaml").read_text()
-        found |= {*WRITTEN.findall(text), *WRITTEN_IF.findall(text)}
-    return found
+        keys |= {*WRITTEN.findall(text), *WRITTEN_IF.findall(text)}
+    return keys
 
 
 def test_policies_write_keys_of_both_systems() -> None:

@@ -125,7 +125,7 @@ def create(api: Api, bodies: Sequence[Json], clients: int, path: str = PODS, **q
     """All of these, by so many clients, none of which tries twice."""
     failed: Counter[int] = Counter()
 
-    def one(body: Json) -> float | None:
+    def create_timed(body: Json) -> float | None:
         began = time.perf_counter()
         try:
             api.create(path, body, **query)
@@ -136,7 +136,7 @@ def create(api: Api, bodies: Sequence[Json], clients: int, path: str = PODS, **q
 
     began = time.perf_counter()
     with ThreadPoolExecutor(clients) as hands:
-        seconds = [found for found in hands.map(one, bodies) if found is not None]
+        seconds = [elapsed for elapsed in hands.map(create_timed, bodies) if elapsed is not None]
     return Created(tuple(seconds), failed, time.perf_counter() - began)
 
 
@@ -184,21 +184,23 @@ def load(plane: ControlPlane, replicas: Replicas, clients: int, count: int, kind
     api = plane.api
     parts = {"replicas": replicas.processes, "api": [plane.running("kube-apiserver")]}
     parts["etcd"] = [plane.running("etcd")]
-    before = {name: sum(map(cpu, found)) for name, found in parts.items()}
+    before = {name: sum(map(cpu, processes)) for name, processes in parts.items()}
     written, tried = writes(api), tries(replicas)
-    made = create(api, [kind.make(f"p{number}") for number in range(count)], clients, kind.path)
-    used = {name: 1000 * (sum(map(cpu, found)) - before[name]) / count for name, found in parts.items()}
+    created = create(api, [kind.make(f"p{number}") for number in range(count)], clients, kind.path)
+    used = {
+        name: 1000 * (sum(map(cpu, processes)) - before[name]) / count for name, processes in parts.items()
+    }
     held = len(reservations(api))
     writ = (writes(api) - written) / count
     tried = tries(replicas) - tried
     clear(api)
-    error = f"{dict(made.failed)}" if made.failed else "none"
-    took = 1000 * statistics.fmean(made.seconds or (made.took,))
+    error = f"{dict(created.failed)}" if created.failed else "none"
+    took = 1000 * statistics.fmean(created.seconds or (created.took,))
     return (
-        f"{kind.word:4} {len(replicas.processes):8} {clients:8} {len(made.seconds):6}/{count:<4} {held:6} "
-        f"{len(made.seconds) / made.took:8.1f} {tried['tries'] / max(tried['calls'], 1):10.2f} "
+        f"{kind.word:4} {len(replicas.processes):8} {clients:8} {len(created.seconds):6}/{count:<4} {held:6} "
+        f"{len(created.seconds) / created.took:8.1f} {tried['tries'] / max(tried['calls'], 1):10.2f} "
         f"{tried['tries'] - tried['calls']:10} {error:>16} "
-        f"{percentiles(made.seconds):>16} {used['replicas']:9.1f} {used['api']:6.1f} {used['etcd']:6.1f} "
+        f"{percentiles(created.seconds):>16} {used['replicas']:9.1f} {used['api']:6.1f} {used['etcd']:6.1f} "
         f"{writ:7.2f} {1 - sum(used.values()) / took:6.0%} "
         f"{1000 * len(replicas.processes) / used['replicas']:8.1f}"
     )
@@ -223,8 +225,8 @@ def percentiles(seconds: Sequence[float]) -> str:
 def rehearse(api: Api, name: str) -> str:
     """The latency of a quiet call: dry runs, one after the other."""
     create(api, [pod(f"warm{number}") for number in range(5)], 1, dryRun="All")
-    made = create(api, [pod(f"dry{number}") for number in range(REHEARSED)], 1, dryRun="All")
-    return f"{name:28} {percentiles(made.seconds):>16}"
+    created = create(api, [pod(f"dry{number}") for number in range(REHEARSED)], 1, dryRun="All")
+    return f"{name:28} {percentiles(created.seconds):>16}"
 
 
 def with_empty_webhook(plane: ControlPlane, certs: Path, folder: Path) -> str:
@@ -254,7 +256,7 @@ def wait_longer(api: Api) -> None:
         api.call("PUT", path, body)
 
 
-def main(most: int) -> None:
+def main(pod_count: int) -> None:
     """All of it."""
     with tempfile.TemporaryDirectory() as name, control_plane(Path(name)) as (plane, kubectl):
         folder, api = Path(name), plane.api
@@ -274,10 +276,10 @@ def main(most: int) -> None:
                 quiet.append(rehearse(api, f"Bayplan, {count} of it"))
                 for clients in CLIENTS:
                     # A single client is given fewer: its rate needs no more to be seen.
-                    number = most if clients == max(CLIENTS) else most // 8
+                    number = pod_count if clients == max(CLIENTS) else pod_count // 8
                     rows.append(load(plane, replicas, clients, number))
                     print(rows[-1], file=sys.stderr, flush=True)
-                rows.append(load(plane, replicas, max(CLIENTS), min(GANGS, most), JOB))
+                rows.append(load(plane, replicas, max(CLIENTS), min(GANGS, pod_count), JOB))
                 print(rows[-1], file=sys.stderr, flush=True)
                 replicas.unconfigure()
             finally:
