@@ -35,9 +35,9 @@ class Api:
     def __init__(self, kubeconfig: Path) -> None:
         """Reads the current context. Raises `KeyError` for one that is not whole."""
         config = yaml.safe_load(kubeconfig.read_text())
-        context = _named(config["contexts"], config["current-context"])["context"]
-        cluster = _named(config["clusters"], context["cluster"])["cluster"]
-        user = _named(config["users"], context["user"])["user"]
+        context = _entry(config["contexts"], config["current-context"])["context"]
+        cluster = _entry(config["clusters"], context["cluster"])["cluster"]
+        user = _entry(config["users"], context["user"])["user"]
         address = urlsplit(cluster["server"])
         self._host, self._port = address.hostname or "", address.port or 443
         self._tls = _tls(cluster, user)
@@ -94,8 +94,8 @@ class Api:
             status, answer = self._exchange(method, target, data, headers)
         if status >= 400:
             raise ApiError(status, _message(answer))
-        found = json.loads(answer) if answer.startswith(b"{") else {"text": answer.decode()}
-        return dict(found)
+        decoded = json.loads(answer) if answer.startswith(b"{") else {"text": answer.decode()}
+        return dict(decoded)
 
     def _exchange(
         self, method: str, target: str, data: bytes | None, headers: dict[str, str]
@@ -114,7 +114,7 @@ class Api:
             raise
 
 
-def _named(entries: list[Json], name: str) -> Json:
+def _entry(entries: list[Json], name: str) -> Json:
     return next(entry for entry in entries if entry["name"] == name)
 
 

@@ -36,8 +36,8 @@ class Programs:
 
 def find() -> Programs:
     """`$KUBEBUILDER_ASSETS`, or what was built; it is built now where it was not. Raises `Missing`."""
-    named = os.environ.get("KUBEBUILDER_ASSETS")
-    home = Path(named) if named else _built()
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    home = Path(assets) if assets else _built()
     absent = [name for name in PROGRAMS if not os.access(home / name, os.X_OK)]
     if absent:
         text = f"{home} has no {', '.join(absent)}; unset KUBEBUILDER_ASSETS to have them built from source"

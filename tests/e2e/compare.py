@@ -37,8 +37,8 @@ def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
     if isinstance(wanted, list) and isinstance(stored, list) and len(wanted) == len(stored):
         pairs = enumerate(zip(wanted, stored, strict=True))
         return [line for index, pair in pairs for line in differences(*pair, f"{path}[{index}]")]
-    same = wanted == stored or path == OF_WHAT_CAME or _same_quantity(wanted, stored)
-    return [] if same else [f"{path}: {wanted!r}, {stored!r}"]
+    equal = wanted == stored or path == OF_WHAT_CAME or _same_quantity(wanted, stored)
+    return [] if equal else [f"{path}: {wanted!r}, {stored!r}"]
 
 
 def content(obj: Json) -> Json:
@@ -52,8 +52,8 @@ def content(obj: Json) -> Json:
     if obj["kind"] == "Pod":
         kept["spec"] = {key: value for key, value in obj["spec"].items() if key != "nodeName"}
     for place, foreign in (("annotations", OF_OTHERS), ("labels", (OF_THE_SCHEDULER,))):
-        found = kept["metadata"].get(place, {})
-        kept["metadata"][place] = {key: found[key] for key in found if key not in foreign}
+        entries = kept["metadata"].get(place, {})
+        kept["metadata"][place] = {key: entries[key] for key in entries if key not in foreign}
     return _replaced(kept, uid)  # type: ignore[no-any-return]
 
 
@@ -67,8 +67,8 @@ def _replaced(value: Any, uid: str) -> Any:
     return "UID" if value == uid else value
 
 
-def _same_quantity(one: Any, other: Any) -> bool:
+def _same_quantity(quantity: Any, other: Any) -> bool:
     try:
-        return parse(one, Where("")) == parse(other, Where(""))
+        return parse(quantity, Where("")) == parse(other, Where(""))
     except InputError:
         return False

@@ -37,7 +37,7 @@ def configure(
 
     What was made is added to `paths`.
     """
-    patches = {} if observed else {one["kind"]: one["webhooks"] for one in _documents(ENFORCED)}
+    patches = {} if observed else {patch["kind"]: patch["webhooks"] for patch in _documents(ENFORCED)}
     trust = {"caBundle": base64.b64encode((certs / "ca-bundle.crt").read_bytes()).decode()} if certs else {}
     for body in _documents(WEBHOOKS):
         rows = {row["name"]: row for row in patches.get(body["kind"], ())}
@@ -51,7 +51,7 @@ def configure(
 
 
 def _documents(path: Path) -> list[Json]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
 def wait_for_calls(api: Api, logged: Logged) -> None:
@@ -73,4 +73,4 @@ def _phases(api: Api, logged: Logged) -> set[str]:
         api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")
     except ApiError as error:
         return {str(error)}
-    return {one["phase"] for one in logged()[before:] if one.get("event") == "decision"}
+    return {line["phase"] for line in logged()[before:] if line.get("event") == "decision"}

@@ -41,10 +41,10 @@ def _site(item: pytest.Item) -> str:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane that is up, with the examples' kinds and namespaces."""
-    named = named_cluster()
+    kubeconfig = named_cluster()
     folder = tmp_path_factory.mktemp("controlplane")
-    if named:
-        plane: ControlPlane | ExistingCluster = ExistingCluster(named)
+    if kubeconfig:
+        plane: ControlPlane | ExistingCluster = ExistingCluster(kubeconfig)
         program = shutil.which("kubectl") or "kubectl"
     else:
         try:
@@ -56,8 +56,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     plane.start()
     try:
         kubectl = Kubectl(program, plane.kubeconfig)
-        made = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-        assert made.status == 0, made.err
+        output = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
+        assert output.status == 0, output.err
         kubectl.wait_for_kinds()
         for name in NAMESPACES:
             namespace(plane.api, name)
@@ -117,6 +117,6 @@ def clean(site: Site, request: pytest.FixtureRequest) -> Iterator[None]:
     site.clear()
     example = request.node.callspec.params.get("example") if hasattr(request.node, "callspec") else None
     if example is not None:
-        site.found(EXAMPLES / example.manifest)
+        site.apply_groups(EXAMPLES / example.manifest)
     yield
     site.clear()

@@ -69,7 +69,7 @@ class ControlPlane:
 
     def running(self, name: str) -> Process:
         """One of the four programs."""
-        return next(one for one in self._running if one.name == name)
+        return next(process for process in self._running if process.name == name)
 
     def start_etcd(self) -> Process:
         """The store; on a restart it has what it had."""
@@ -202,7 +202,7 @@ class ControlPlane:
 
     def _start(self, name: str, *arguments: str) -> Process:
         process = start(name, [self.programs[name], *arguments], self.folder)
-        self._running = [one for one in self._running if one.popen.poll() is None]
+        self._running = [earlier for earlier in self._running if earlier.popen.poll() is None]
         self._running.append(process)
         return process
 
@@ -248,12 +248,12 @@ def exists(api: Api, path: str) -> bool:
 
 def _healthy(url: str) -> bool:
     """Health endpoints, whose certificates the programs make themselves."""
-    blind = ssl.create_default_context()
-    blind.check_hostname = False
-    blind.verify_mode = ssl.CERT_NONE
+    unverified = ssl.create_default_context()
+    unverified.check_hostname = False
+    unverified.verify_mode = ssl.CERT_NONE
     try:
         with urllib.request.urlopen(
-            url, timeout=2, context=blind if url.startswith("https") else None
+            url, timeout=2, context=unverified if url.startswith("https") else None
         ) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):

@@ -35,15 +35,15 @@ class Fleet:
 
     def make(self, objects: Iterable[Json]) -> None:
         """Nodes that are ready, topologies, and pods that run on the nodes."""
-        found = list(objects)
-        for item in found:
+        manifests = list(objects)
+        for item in manifests:
             if item["kind"] == "Node":
                 self._node(item)
             elif item["kind"] == "Topology":
                 self.api.create(TOPOLOGIES, item)
                 self.topologies.append(item["metadata"]["name"])
         wait_until(self._ready, "the nodes' not-ready taints to go")
-        for item in found:
+        for item in manifests:
             if item["kind"] == "Pod":
                 namespace(self.api, item["metadata"]["namespace"])
                 self.api.create(f"/api/v1/namespaces/{item['metadata']['namespace']}/pods", item)

@@ -13,7 +13,7 @@ import yaml
 
 from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT, Missing
-from tests.e2e.kubectl import Said
+from tests.e2e.kubectl import Output
 
 CHART = ROOT / "manifests" / "chart"
 RELEASE = "bayplan"
@@ -27,7 +27,7 @@ class Helm:
     home: Path
     kubeconfig: Path | None = None
 
-    def __call__(self, *arguments: str) -> Said:
+    def __call__(self, *arguments: str) -> Output:
         """Run it."""
         target = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         done = subprocess.run(
@@ -38,13 +38,13 @@ class Helm:
             timeout=300,
             env={"PATH": os.environ["PATH"], "HOME": str(self.home)},
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Output(done.returncode, done.stdout, done.stderr)
 
     def must(self, *arguments: str) -> str:
         """What it printed. Raises `AssertionError` where it failed or warned."""
-        said = self(*arguments)
-        assert (said.status, said.err) == (0, ""), said.err
-        return said.out
+        output = self(*arguments)
+        assert (output.status, output.err) == (0, ""), output.err
+        return output.out
 
     def template(self, settings: Sequence[str] = (), *options: str) -> list[Json]:
         """The objects that the chart makes with these values, without a cluster."""

@@ -20,8 +20,8 @@ CRDS = Path(__file__).parents[2] / "manifests" / "20-crds.yaml"
 
 def install(kubectl: Kubectl) -> None:
     """Our kinds, served."""
-    made = kubectl("apply", "-f", str(CRDS))
-    assert made.status == 0, made.err
+    output = kubectl("apply", "-f", str(CRDS))
+    assert output.status == 0, output.err
     kubectl.wait_for_kinds()
 
 
@@ -57,16 +57,16 @@ def part(node: str, gang: str) -> Reservation:
 async def ledgers(kubeconfig: Path, count: int = 1) -> AsyncIterator[list[KubeLedger]]:
     """So many replicas' ledgers on an empty book, each with a client of its own."""
     apis = [await connect(str(kubeconfig)) for _ in range(count)]
-    made = [KubeLedger(api) for api in apis]
+    replicas = [KubeLedger(api) for api in apis]
     try:
         await clear(apis[0])
-        for ledger in made:
+        for ledger in replicas:
             await ledger.start()
-        for ledger in made:
+        for ledger in replicas:
             await ready(ledger)
-        yield made
+        yield replicas
     finally:
-        for ledger, api in zip(made, apis, strict=True):
+        for ledger, api in zip(replicas, apis, strict=True):
             await ledger.close()
             await api.close()
 

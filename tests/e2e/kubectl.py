@@ -14,8 +14,8 @@ from tests.e2e.processes import wait_until
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One call of kubectl."""
+class Output:
+    """What one call of kubectl printed, and its exit status."""
 
     status: int
     out: str
@@ -24,15 +24,15 @@ class Said:
     @property
     def object(self) -> dict[str, Any]:
         """The one object that it printed as YAML."""
-        found = yaml.safe_load(self.out)
-        assert isinstance(found, dict), self
-        return found
+        body = yaml.safe_load(self.out)
+        assert isinstance(body, dict), self
+        return body
 
     @property
     def objects(self) -> list[dict[str, Any]]:
         """The objects that it printed as YAML: one, a List, or several documents."""
-        found = [body for body in yaml.safe_load_all(self.out) if body]
-        return [item for body in found for item in (body["items"] if body["kind"] == "List" else [body])]
+        bodies = [body for body in yaml.safe_load_all(self.out) if body]
+        return [item for body in bodies for item in (body["items"] if body["kind"] == "List" else [body])]
 
     @property
     def warnings(self) -> list[str]:
@@ -49,7 +49,7 @@ class Kubectl:
     program: str
     kubeconfig: Path
 
-    def __call__(self, *arguments: str, text: str | None = None) -> Said:
+    def __call__(self, *arguments: str, text: str | None = None) -> Output:
         """Run it; `text` is its standard input."""
         done = subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
@@ -60,7 +60,7 @@ class Kubectl:
             timeout=120,
             env={"PATH": os.environ["PATH"], "HOME": str(self.kubeconfig.parent)},
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Output(done.returncode, done.stdout, done.stderr)
 
     def wait_for_kinds(self) -> None:
         """Until every kind that was defined is served. Raises `TimeoutError`.
@@ -69,5 +69,5 @@ class Kubectl:
         """
         wait_until(lambda: self._established().status == 0, "the custom kinds to be served", 60)
 
-    def _established(self) -> Said:
+    def _established(self) -> Output:
         return self("wait", "--for=condition=Established", "crd", "--all", "--timeout=10s")

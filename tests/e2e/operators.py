@@ -70,8 +70,8 @@ def _training_job(api: Api, stored: Json) -> None:
 def _ray_job(api: Api, stored: Json) -> None:
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": stored["spec"]["rayClusterSpec"]}
     name = f"{stored['metadata']['name']}-raycluster-x1y2z"
-    made = _make(api, RAY_CLUSTERS, body, name, stored)
-    _ray_cluster(api, made)
+    ray_cluster = _make(api, RAY_CLUSTERS, body, name, stored)
+    _ray_cluster(api, ray_cluster)
 
 
 def _ray_cluster(api: Api, stored: Json) -> None:
@@ -99,8 +99,8 @@ def _leader_worker_set(api: Api, stored: Json) -> None:
     _make(api, STATEFUL_SETS, body, name, stored)
 
     def leaders() -> list[Json]:
-        found = api.items(folder, labelSelector=f"{LWS}/name={name},{LWS}/worker-index=0")
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        pods = api.items(folder, labelSelector=f"{LWS}/name={name},{LWS}/worker-index=0")
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     wait_until(lambda: len(leaders()) == count, f"the leaders of {name}", 60)
     for pod in leaders():
@@ -141,22 +141,22 @@ def _labelled(template: Json, labels: dict[str, str]) -> Json:
 
 def _make(api: Api, folder: str, body: Json, name: str, owner: Json) -> Json:
     """Create it for its owner; a name that ends in "-" is completed by the API server."""
-    theirs = owner["metadata"]
+    owner_metadata = owner["metadata"]
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],
-        "name": theirs["name"],
-        "uid": theirs["uid"],
+        "name": owner_metadata["name"],
+        "uid": owner_metadata["uid"],
         "controller": True,
         "blockOwnerDeletion": True,
     }
     metadata = {
         **body.get("metadata", {}),
         "generateName" if name.endswith("-") else "name": name,
-        "namespace": theirs["namespace"],
+        "namespace": owner_metadata["namespace"],
         "ownerReferences": [reference],
     }
-    return api.create(folder.format(theirs["namespace"]), {**body, "metadata": metadata})
+    return api.create(folder.format(owner_metadata["namespace"]), {**body, "metadata": metadata})
 
 
 OPERATORS: dict[str, Callable[[Api, Json], None]] = {

@@ -75,10 +75,10 @@ def free_port() -> int:
             return int(listener.getsockname()[1])
 
 
-def wait_until(true: Callable[[], bool], what: str, seconds: float = 30.0, pause: float = 0.1) -> None:
+def wait_until(true: Callable[[], bool], awaited: str, seconds: float = 30.0, pause: float = 0.1) -> None:
     """Look again and again. Raises `TimeoutError` that says what was waited for."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
+            raise TimeoutError(f"waited {seconds:g} s for {awaited}")
         time.sleep(pause)

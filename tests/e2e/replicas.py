@@ -69,11 +69,11 @@ class Balancer:
             with suppress(OSError):
                 server = socket.create_connection(("127.0.0.1", ports[self._turn % len(ports)]), 2)
                 server.settimeout(None)
-                for one in (
+                for connection in (
                     client,
                     server,
                 ):  # else each call waits for the other side's delayed acknowledgement
-                    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 self._open |= {client, server}
                 threading.Thread(target=_pump, args=(server, client), daemon=True).start()
                 _pump(client, server)
@@ -168,7 +168,7 @@ class Replicas:
         texts = [process.log.read_text().splitlines() for process in self.processes]
         return [[json.loads(line) for line in text if line.startswith("{")] for text in texts]
 
-    def said(self) -> str:
+    def output(self) -> str:
         """All that they printed."""
         return "\n".join(process.log.read_text() for process in self.processes)
 

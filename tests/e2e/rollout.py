@@ -102,8 +102,8 @@ class Rollout:
 
     def apply(self, name: str) -> None:
         """One of the manifests."""
-        made = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
-        assert made.status == 0, made.err
+        output = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
+        assert output.status == 0, output.err
 
     def configure(self) -> None:
         """The webhook configurations, without any CA."""
@@ -145,14 +145,14 @@ class Rollout:
         assert replica.process.popen.wait(30) == 0, replica.process.tail()
         self.replicas.remove(replica)
 
-    def said(self) -> str:
+    def output(self) -> str:
         """All that the replicas printed."""
         return "\n".join(path.read_text() for path in sorted(self.folder.glob("replica-*.log")))
 
     def bundle(self) -> bytes:
         """The CA certificates that the API server trusts now, which are the same everywhere."""
-        (one,) = self.bundles()
-        return one
+        (bundle,) = self.bundles()
+        return bundle
 
     def bundles(self) -> set[bytes]:
         """The same by webhook: they differ while one configuration is written after the other."""
@@ -208,7 +208,7 @@ class Load:
         self._stop.set()
         self._thread.join()
 
-    def more(self, count: int) -> None:
+    def wait_for_calls(self, count: int) -> None:
         """Wait for so many further calls, however long each takes on a busy machine."""
         enough = self.calls + count
         wait_until(lambda: self.calls >= enough, f"{count} more calls", 120)
@@ -244,7 +244,7 @@ def wait_for_certificate(rollout: Rollout, former: bytes, seconds: float = 90.0)
     wait_until(lambda: rollout.stored("tls.crt") != former, "a new certificate", seconds)
     new = rollout.stored("tls.crt").decode().strip()
     for replica in rollout.replicas:
-        wait_until(lambda one=replica: one.certificate().strip() == new, "every replica to serve it")
+        wait_until(lambda replica=replica: replica.certificate().strip() == new, "every replica to serve it")
 
 
 @contextmanager

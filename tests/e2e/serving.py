@@ -70,8 +70,8 @@ def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
 
 def pods(serving: Replicas, name: str) -> list[Json]:
     """A Job's pods that are not being deleted."""
-    found = serving.api.items(PODS, labelSelector=f"job-name={name}")
-    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    listed = serving.api.items(PODS, labelSelector=f"job-name={name}")
+    return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
 
 def running(serving: Replicas, name: str, count: int) -> list[Json]:

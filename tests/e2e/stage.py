@@ -11,7 +11,7 @@ import yaml
 from tests.e2e.api import Api, Json
 from tests.e2e.fleet import Fleet
 from tests.e2e.hook import Hook
-from tests.e2e.kubectl import Kubectl, Said
+from tests.e2e.kubectl import Kubectl, Output
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
 
@@ -56,19 +56,19 @@ class Site:
     fleet: Fleet
     hook: Hook
 
-    def apply(self, path: Path, *arguments: str) -> Said:
+    def apply(self, path: Path, *arguments: str) -> Output:
         """`kubectl apply -f PATH`."""
         return self.cluster.kubectl("apply", "-f", str(path), *arguments)
 
     def look(self) -> None:
         """The webhook's picture of the cluster is what `kubectl get -o yaml` prints now."""
-        said = self.cluster.kubectl("get", PICTURE, "--all-namespaces", "-o", "yaml")
-        assert said.status == 0, said.err
+        output = self.cluster.kubectl("get", PICTURE, "--all-namespaces", "-o", "yaml")
+        assert output.status == 0, output.err
         part = self.hook.picture.with_suffix(".part")
-        part.write_text(said.out)
+        part.write_text(output.out)
         part.replace(self.hook.picture)
 
-    def found(self, manifest: Path) -> None:
+    def apply_groups(self, manifest: Path) -> None:
         """The PodGroups of a manifest are there, and in the picture, before its pods come."""
         groups = [
             body for body in yaml.safe_load_all(manifest.read_text()) if body and body["kind"] == "PodGroup"
@@ -91,13 +91,13 @@ class Site:
 
     def pods(self, **query: str) -> list[Json]:
         """The pods of the namespaces, those that ran before any test left out."""
-        found = [
+        listed = [
             pod
             for place in NAMESPACES
             for pod in self.cluster.api.items(f"/api/v1/namespaces/{place}/pods", **query)
         ]
         return [
             pod
-            for pod in found
+            for pod in listed
             if (pod["metadata"]["namespace"], pod["metadata"]["name"]) not in self.fleet.pods
         ]

@@ -30,7 +30,7 @@ again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Tally:
     """What became of the gangs ("admitted", "queued", "unplanned" or a status), and the calls made again."""
 
     outcomes: Counter[str]
@@ -43,7 +43,7 @@ def pods_of(number: int) -> int:
     return 1 + number % 2
 
 
-def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int] = PASSING) -> Said:
+def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int] = PASSING) -> Tally:
     """Every gang, `AT_ONCE` in flight; a call that fails for a passing reason is made again, as kubectl's
     user would."""
     started = time.monotonic()
@@ -66,7 +66,7 @@ def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int]
 
     with ThreadPoolExecutor(AT_ONCE) as users:
         outcomes = Counter(users.map(apply, range(gangs)))
-    return Said(outcomes, retries, time.monotonic() - started)
+    return Tally(outcomes, retries, time.monotonic() - started)
 
 
 def _created(api: Api, name: str, pods: int) -> Json:
@@ -87,11 +87,13 @@ def _noted(stored: Json) -> str:
 def is_sound(api: Api) -> None:
     """No rack has two holders, no node is over its capacity, and no gang is there in part."""
     held = reservations(api)
-    for one, other in combinations(held.values(), 2):
-        assert not touched(one) & touched(other), f"{one['spec']['gang']} and {other['spec']['gang']}"
-    for name, one in held.items():
+    for reservation, other in combinations(held.values(), 2):
+        assert not touched(reservation) & touched(other), (
+            f"{reservation['spec']['gang']} and {other['spec']['gang']}"
+        )
+    for name, reservation in held.items():
         wanted = pods_of(int(name.rpartition("-")[2]))
-        assert sum(part["count"] for part in one["spec"]["assignments"]) == wanted, name
+        assert sum(part["count"] for part in reservation["spec"]["assignments"]) == wanted, name
     used = Counter[str]()
     for pod in api.items("/api/v1/pods", fieldSelector="spec.nodeName!="):
         if pod["status"].get("phase") not in ("Succeeded", "Failed"):
@@ -104,14 +106,14 @@ def every_admitted_gang_has_its_place(api: Api) -> bool:
     """Whether each Job whose note says so holds a reservation."""
     held = reservations(api)
     jobs = api.items(JOBS)
-    admitted = {f"research/Job/{one['metadata']['name']}" for one in jobs if _noted(one) == "admitted"}
+    admitted = {f"research/Job/{job['metadata']['name']}" for job in jobs if _noted(job) == "admitted"}
     return admitted <= set(held)
 
 
 def touched(reservation: Json) -> set[str]:
     """Every node that it holds or uses."""
     spec = reservation["spec"]
-    return set(spec["nodes"]) | {one["node"] for one in spec["assignments"]}
+    return set(spec["nodes"]) | {assignment["node"] for assignment in spec["assignments"]}
 
 
 def end_all(api: Api, patience: float = 180) -> float:

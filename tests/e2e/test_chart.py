@@ -45,7 +45,7 @@ def kustomized(folder: Path) -> list[Json]:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def named(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
+def by_identity(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
     """The objects by kind, namespace and name, of which none stands twice."""
     rows = {
         (body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]): body
@@ -57,7 +57,7 @@ def named(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
 
 def pod(objects: list[Json]) -> Any:
     """The pod of the replicas' Deployment."""
-    deployment = named(objects)["Deployment", "bayplan-system", "bayplan"]
+    deployment = by_identity(objects)["Deployment", "bayplan-system", "bayplan"]
     return deployment["spec"]["template"]["spec"]
 
 
@@ -71,12 +71,12 @@ def meant(objects: list[Json]) -> dict[tuple[str, str, str], Json]:
         for field in ("volumeMounts", "env"):
             part[field] = sorted(part.get(field, ()), key=lambda row: str(row["name"]))
     spec["volumes"] = sorted(spec["volumes"], key=lambda row: str(row["name"]))
-    return named(objects)
+    return by_identity(objects)
 
 
 def test_the_defaults_give_what_kustomize_gives_object_by_object(helm: Helm) -> None:
     """No object more, none less, no field of any another."""
-    assert named(helm.template()) == named(kustomized(MANIFESTS))
+    assert by_identity(helm.template()) == by_identity(kustomized(MANIFESTS))
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -90,11 +90,11 @@ def test_a_value_gives_what_its_component_gives(helm: Helm, component: str, tmp_
 
 def test_helm_finds_no_fault_in_it(helm: Helm) -> None:
     """Nor with all components at once; recommendations count."""
-    said = helm("lint", "--strict", str(CHART))
-    assert said.status == 0, said.out
+    output = helm("lint", "--strict", str(CHART))
+    assert output.status == 0, output.out
     sets = [word for values in COMPONENTS.values() for value in values for word in ("--set-json", value)]
-    said = helm("lint", "--strict", str(CHART), *sets)
-    assert said.status == 0, said.out
+    output = helm("lint", "--strict", str(CHART), *sets)
+    assert output.status == 0, output.out
 
 
 def test_its_version_is_the_programs() -> None:
@@ -107,9 +107,9 @@ def test_its_version_is_the_programs() -> None:
 
 def test_a_release_in_the_namespace_itself_does_not_make_it_again(helm: Helm) -> None:
     """Helm stores the release there before it makes anything, so it is there already."""
-    made = named(helm.template((), "--namespace", "bayplan-system"))
-    every = named(helm.template())
-    assert every.keys() - made.keys() == {("Namespace", "", "bayplan-system")}
+    in_namespace = by_identity(helm.template((), "--namespace", "bayplan-system"))
+    every = by_identity(helm.template())
+    assert every.keys() - in_namespace.keys() == {("Namespace", "", "bayplan-system")}
 
 
 VALUES: dict[str, tuple[list[str], str, Any]] = {
@@ -221,9 +221,9 @@ def test_the_metrics_are_at_a_port_that_the_pods_have(helm: Helm) -> None:
 def test_policies_come_from_a_config_map(helm: Helm) -> None:
     """It is mounted where the webhook reads them, over those of the image."""
     spec = pod(helm.template(['policies={"source":"configMap","configMap":"team-policies"}']))
-    (volume,) = (one for one in spec["volumes"] if one["name"] == "policies")
+    (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "policies")
     assert volume["configMap"] == {"name": "team-policies"}
-    (mount,) = (one for one in spec["containers"][0]["volumeMounts"] if one["name"] == "policies")
+    (mount,) = (mount for mount in spec["containers"][0]["volumeMounts"] if mount["name"] == "policies")
     assert (mount["mountPath"], mount["readOnly"]) == ("/policies", True)
     assert "-p=/policies" in spec["containers"][0]["args"]
 
@@ -242,12 +242,14 @@ def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None
         "GITSYNC_REF": "v2",
         "GITSYNC_PASSWORD_FILE": "/etc/git-secret/token",
     }
-    assert {mount["name"] for mount in sidecar["volumeMounts"]} <= {one["name"] for one in spec["volumes"]}
+    assert {mount["name"] for mount in sidecar["volumeMounts"]} <= {
+        volume["name"] for volume in spec["volumes"]
+    }
     assert "-p=/policies/current/gpu/policies" in spec["containers"][0]["args"]
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ('mode="enforced"', "mode"),
         ("replicas=0", "replicas"),
@@ -260,9 +262,9 @@ def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None
         ('webhooks.failurePolicy="fail"', "failurePolicy"),
     ],
 )
-def test_a_value_that_is_none_is_refused_by_name(helm: Helm, setting: str, said: str) -> None:
+def test_a_value_that_is_none_is_refused_by_name(helm: Helm, setting: str, message: str) -> None:
     """values.schema.json knows every value."""
     answer = helm("template", "bayplan", str(CHART), "--set-json", setting)
     assert answer.status != 0
     assert "values don't meet the specifications of the schema" in answer.err
-    assert said in answer.err
+    assert message in answer.err

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT
-from tests.e2e.kubectl import Said
+from tests.e2e.kubectl import Output
 from tests.e2e.processes import wait_until
 from tests.e2e.stage import Cluster
 
@@ -70,7 +70,7 @@ ESCAPES: dict[str, Json] = {
 }
 
 
-def apply(cluster: Cluster, user: str, body: Json, space: str = SPACE) -> Said:
+def apply(cluster: Cluster, user: str, body: Json, space: str = SPACE) -> Output:
     """`kubectl create --dry-run=server` as this user."""
     arguments = ("create", "--dry-run=server", "-n", space, f"--as={user}", "-f", "-")
     return cluster.kubectl(*arguments, text=json.dumps(body))
@@ -79,10 +79,10 @@ def apply(cluster: Cluster, user: str, body: Json, space: str = SPACE) -> Said:
 @pytest.mark.parametrize("escape", ESCAPES)
 def test_an_editor_may_not(cluster: Cluster, escape: str) -> None:
     """The message names the verb, the resource and the role."""
-    said = apply(cluster, "ann", ESCAPES[escape])
-    assert said.status != 0
+    output = apply(cluster, "ann", ESCAPES[escape])
+    assert output.status != 0
     verb = "skip" if escape.startswith("skip") else escape
-    assert f"needs the verb {verb} on reservations.bayplan.dev" in said.err
+    assert f"needs the verb {verb} on reservations.bayplan.dev" in output.err
 
 
 @pytest.mark.parametrize("escape", ESCAPES)

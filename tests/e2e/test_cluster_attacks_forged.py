@@ -52,8 +52,8 @@ def forge(serving: Replicas, path: str, obj: Json, **words: str) -> Json:
     url = f"https://127.0.0.1:{serving.ports[0]}{path}"
     call = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
     with urllib.request.urlopen(call, timeout=15, context=context) as answer:
-        told: Json = orjson.loads(answer.read())["response"]
-        return told
+        response: Json = orjson.loads(answer.read())["response"]
+        return response
 
 
 def claimed(serving: Replicas, gang: str) -> Json:
@@ -111,8 +111,8 @@ def test_a_forged_creation_under_anothers_name_takes_its_place_from_nobody(servi
     before = claimed(serving, "research/Job/victim")
     noted = serving.api.get(f"{JOBS}/victim")["metadata"]["annotations"]
     smaller = job("victim", 1)
-    elsewhere = job("victim", 2, nodeSelector={"example.com/rack": "r6"})
-    for forged in (smaller, elsewhere):
+    moved = job("victim", 2, nodeSelector={"example.com/rack": "r6"})
+    for forged in (smaller, moved):
         answer = forge(serving, "/mutate", forged)
         assert not answer["allowed"]
         assert "research/Job/victim is there already" in answer["status"]["message"]

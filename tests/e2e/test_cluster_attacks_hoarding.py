@@ -64,8 +64,8 @@ def test_a_quota_of_eight_gpus_holds_eight(cluster: Cluster, serving: Replicas) 
     quota = {"metadata": {"name": "compute"}, "spec": {"hard": {f"requests.{GPU}": "8"}}}
     serving.api.create(QUOTAS, quota)
     wait_until(lambda: "status" in serving.api.get(f"{QUOTAS}/compute"), "the quota to be counted")
-    told = [decided(serving.api.create(JOBS, job(f"hoard-{n}", 1, required=""))) for n in range(6)]
-    assert ['"admitted"' in note for note in told] == [True, *[False] * 5]
+    notes = [decided(serving.api.create(JOBS, job(f"hoard-{n}", 1, required=""))) for n in range(6)]
+    assert ['"admitted"' in note for note in notes] == [True, *[False] * 5]
     assert held_gpus(serving) == 8
     once_more = json.dumps(job("hoard-6", 1, required=""))
     applied = cluster.kubectl("apply", "--dry-run=server", "-f", "-", text=once_more)

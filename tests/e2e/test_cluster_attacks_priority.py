@@ -31,11 +31,11 @@ def test_a_priority_in_a_template_is_ignored_with_a_warning(cluster: Cluster, se
     jumps = json.dumps(job("jumps", 3, priority=2_000_000_000))
     applied = cluster.kubectl("apply", "-f", "-", text=jumps)
     assert "spec.priority 2000000000 is ignored: no priorityClassName means 0" in applied.err
-    wait_until(lambda: _told(serving, "patient", "position 1 of 2"), "the queue")
-    assert _told(serving, "jumps", "position 2 of 2")
+    wait_until(lambda: _has_event(serving, "patient", "position 1 of 2"), "the queue")
+    assert _has_event(serving, "jumps", "position 2 of 2")
     for name in ("busy", "patient", "jumps"):
         serving.api.delete(f"{JOBS}/{name}")
 
 
-def _told(serving: Replicas, name: str, words: str) -> bool:
+def _has_event(serving: Replicas, name: str, words: str) -> bool:
     return any(words in message for _, message in events(serving.api, "Job", name))

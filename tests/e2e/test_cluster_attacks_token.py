@@ -22,7 +22,7 @@ from tests.e2e.stage import Cluster
 
 SYSTEM = "bayplan-system"
 FILES = ("10-namespace.yaml", "20-crds.yaml", "30-rbac.yaml", "31-least-power.yaml")
-OURS, THEIRS = "bayplan.dev/queued", "example.com/approval"
+OURS, FOREIGN = "bayplan.dev/queued", "example.com/approval"
 PODS = "/api/v1/namespaces/{}/pods"
 JOBS = "/apis/batch/v1/namespaces/{}/jobs"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/{}/deployments"
@@ -41,8 +41,8 @@ AFFINITY = {
 def thief(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API server with the token of the replicas' account."""
     for name in FILES:
-        made = cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
-        assert made.status == 0, made.err
+        output = cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
+        assert output.status == 0, output.err
     account = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts/bayplan"
     token = cluster.api.create(f"{account}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"]
     config = yaml.safe_load(Path(cluster.kubectl.kubeconfig).read_text())
@@ -58,7 +58,7 @@ def thief(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def template(**spec: Any) -> Json:
     """A pod of one container, behind our gate and another's."""
     container = {"name": "main", "image": "busybox:1", "resources": {"limits": {"cpu": "1"}}}
-    gates = [{"name": OURS}, {"name": THEIRS}]
+    gates = [{"name": OURS}, {"name": FOREIGN}]
     return {"restartPolicy": "Never", "containers": [container], "schedulingGates": gates, **spec}
 
 
@@ -74,10 +74,10 @@ def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
     yield paths
     for path in paths.values():
         cluster.api.delete(path, grace=0)
-        wait_until(lambda path=path: not _there(cluster.api, path), "the pod to go")
+        wait_until(lambda path=path: not _exists(cluster.api, path), "the pod to go")
 
 
-def _there(api: Api, path: str) -> bool:
+def _exists(api: Api, path: str) -> bool:
     try:
         api.get(path)
     except ApiError:
@@ -87,10 +87,10 @@ def _there(api: Api, path: str) -> bool:
 
 def refused(thief: Api, path: str, patch: Json) -> str:
     """What the API server says to a patch that it must refuse."""
-    with pytest.raises(ApiError) as said:
+    with pytest.raises(ApiError) as caught:
         thief.merge(path, patch)
-    assert said.value.status in (403, 422)
-    return str(said.value)
+    assert caught.value.status in (403, 422)
+    return str(caught.value)
 
 
 @pytest.fixture(autouse=True)
@@ -114,20 +114,20 @@ def test_the_gate_may_be_opened_and_the_place_written(thief: Api, pods: dict[str
     patch = {
         "metadata": {"annotations": {"bayplan.dev/placement": "{}", "bayplan.dev/reservation": "bp-1"}},
         "spec": {
-            "schedulingGates": [{"name": THEIRS}],
+            "schedulingGates": [{"name": FOREIGN}],
             "affinity": AFFINITY,
             "tolerations": [*stored["spec"]["tolerations"], reserved],
         },
     }
     opened = thief.merge(pods["research"], patch)
-    assert opened["spec"]["schedulingGates"] == [{"name": THEIRS}]
+    assert opened["spec"]["schedulingGates"] == [{"name": FOREIGN}]
     assert opened["spec"]["affinity"] == AFFINITY
 
 
 def test_nothing_in_kube_system_may_be_changed(thief: Api, pods: dict[str, str]) -> None:
     """Not even our own gate."""
-    said = refused(thief, pods["kube-system"], {"spec": {"schedulingGates": [{"name": THEIRS}]}})
-    assert "namespaces of the cluster's own programs" in said
+    message = refused(thief, pods["kube-system"], {"spec": {"schedulingGates": [{"name": FOREIGN}]}})
+    assert "namespaces of the cluster's own programs" in message
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_affinity_behind_others_gates_alone_may_not_be_changed(
     cluster: Cluster, thief: Api, pods: dict[str, str]
 ) -> None:
     """What does not wait for us is not ours to place."""
-    cluster.api.merge(pods["research"], {"spec": {"schedulingGates": [{"name": THEIRS}]}})
+    cluster.api.merge(pods["research"], {"spec": {"schedulingGates": [{"name": FOREIGN}]}})
     assert "bayplan-least-power" in refused(thief, pods["research"], {"spec": {"affinity": AFFINITY}})
 
 
@@ -214,6 +214,6 @@ def test_a_workloads_spec_may_not_be_changed(cluster: Cluster, thief: Api, kind:
 )
 def test_there_is_no_right_to_secrets_deletions_or_rights(thief: Api, verb: str, path: str) -> None:
     """RBAC alone says so."""
-    with pytest.raises(ApiError) as said:
+    with pytest.raises(ApiError) as caught:
         thief.call(verb, path, None)
-    assert said.value.status == 403
+    assert caught.value.status == 403

@@ -49,7 +49,7 @@ class Shared:
 
     async def look(self) -> bool:
         """All replicas at once; True where one of them did something."""
-        return any(await asyncio.gather(*(one.look() for one in self.replicas)))
+        return any(await asyncio.gather(*(replica.look() for replica in self.replicas)))
 
     async def settle(self) -> None:
         """Until nobody has anything to do."""
@@ -60,14 +60,16 @@ class Shared:
     async def bundles(self) -> list[bytes]:
         """What each entry of each configuration trusts."""
         stored = [await self.api.get(f"{CONFIGURATIONS}/{kind}/{NAME}") for kind in KINDS]
-        webhooks = [webhook for one in stored for webhook in one["webhooks"]]
+        webhooks = [webhook for configuration in stored for webhook in configuration["webhooks"]]
         return [base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks]
 
     async def all_trusted(self) -> bool:
         """Whether every entry trusts what every replica serves."""
         trusted = [read_bundle(bundle) for bundle in await self.bundles()]
         return all(
-            any(_issued(one.serving, ca) for ca in bundle) for bundle in trusted for one in self.replicas
+            any(_issued(replica.serving, ca) for ca in bundle)
+            for bundle in trusted
+            for replica in self.replicas
         )
 
     async def stored(self) -> Json:
@@ -121,10 +123,10 @@ async def test_replicas_that_start_together_agree_on_one_ca(cluster: Cluster) ->
     async with shared(cluster) as now:
         replicas = now.add(5)
         await now.settle()
-        assert len({one.serving for one in replicas}) == 1
+        assert len({replica.serving for replica in replicas}) == 1
         assert {len(read_bundle(bundle)) for bundle in await now.bundles()} == {1}
         assert await now.all_trusted()
-        assert [one.waiting() for one in replicas] == [""] * 5
+        assert [replica.waiting() for replica in replicas] == [""] * 5
 
 
 async def test_in_two_years_what_is_served_is_trusted_at_every_moment(cluster: Cluster) -> None:
@@ -136,11 +138,11 @@ async def test_in_two_years_what_is_served_is_trusted_at_every_moment(cluster: C
         while now.now < BEGIN + timedelta(days=730):
             now.now += timedelta(days=10)
             first, *others = now.replicas
-            for one in (first, *others, first, *others[::-1]):
-                await one.look()
+            for replica in (first, *others, first, *others[::-1]):
+                await replica.look()
                 assert await now.all_trusted()
-                assert one.serving.not_valid_after_utc > now.now
-            seen.add(one.serving)
+                assert replica.serving.not_valid_after_utc > now.now
+            seen.add(replica.serving)
         assert len(seen) >= 5
         assert {len(read_bundle(bundle)) for bundle in await now.bundles()} <= {1, 2}
 
@@ -163,44 +165,44 @@ async def test_racing_replicas_never_put_back_an_older_bundle(cluster: Cluster) 
 async def test_a_new_ca_rests_in_the_configurations_before_it_signs(cluster: Cluster) -> None:
     """However often one looks, the former certificate stays until the rest is over."""
     async with shared(cluster, rest=1.0) as now:
-        (one,) = now.add()
+        (replica,) = now.add()
         await now.settle()
-        former = one.serving
+        former = replica.serving
         now.now += timedelta(days=140)  # the certificate is due, the CA not: it has to rest after a start too
         await now.settle()
-        assert one.serving == former
+        assert replica.serving == former
         await asyncio.sleep(1.1)
         await now.settle()
-        assert one.serving != former
+        assert replica.serving != former
 
 
 async def test_without_the_configurations_a_replica_is_not_ready_and_says_which(cluster: Cluster) -> None:
     """They may be applied later: then it is ready without a restart."""
     async with shared(cluster, configured=False) as now:
-        (one,) = now.add()
-        await one.look()  # makes the Secret
+        (replica,) = now.add()
+        await replica.look()  # makes the Secret
         with pytest.raises(ApiError, match=f"mutatingwebhookconfigurations/{NAME} is not there"):
-            await one.look()
-        assert one.waiting() != ""
+            await replica.look()
+        assert replica.waiting() != ""
         await configure(now.api)
         await now.settle()
-        assert one.waiting() == ""
+        assert replica.waiting() == ""
 
 
 async def test_a_spoilt_secret_is_named_and_what_was_good_goes_on(cluster: Cluster) -> None:
     """The message names Secret and key, not what is in it; emptied, the Secret is filled anew."""
     async with shared(cluster) as now:
-        (one,) = now.add()
+        (replica,) = now.add()
         await now.settle()
-        former = one.serving
+        former = replica.serving
         spoilt = base64.b64encode(b"a private thing").decode()
         await now.api.merge(f"{SECRETS}/{NAME}", {"data": {"ca.key": spoilt}})
         with pytest.raises(CertificateError) as caught:
-            await one.look()
+            await replica.look()
         assert f"default/{NAME}: ca.crt, ca.key: the key is no" in str(caught.value)
         assert "private thing" not in str(caught.value)
-        assert one.serving == former
+        assert replica.serving == former
         await now.api.merge(f"{SECRETS}/{NAME}", {"data": None})
         await now.settle()
-        assert one.serving != former
+        assert replica.serving != former
         assert await now.all_trusted()

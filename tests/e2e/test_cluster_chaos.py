@@ -31,26 +31,26 @@ AWAY_SECONDS = 20.0
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     """A control plane of this test's own, whose API server may be killed."""
     programs = find()
-    made = ControlPlane(programs, tmp_path)
-    made.start()
+    plane = ControlPlane(programs, tmp_path)
+    plane.start()
     try:
-        kubectl = Kubectl(programs["kubectl"], made.kubeconfig)
+        kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         applied = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
         assert applied.status == 0, applied.err
         install(kubectl)
-        namespace(made.api, "research")
-        with Kubelet(made.api):
-            yield made
+        namespace(plane.api, "research")
+        with Kubelet(plane.api):
+            yield plane
     finally:
-        made.stop()
+        plane.stop()
 
 
 @pytest.fixture
 def wire(plane: ControlPlane) -> Iterator[Balancer]:
     """What lies between the replicas and the API server, and can be cut."""
-    made = Balancer([plane.port])
-    yield made
-    made.close()
+    balancer = Balancer([plane.port])
+    yield balancer
+    balancer.close()
 
 
 @pytest.fixture
@@ -122,15 +122,15 @@ def test_kills_cuts_and_an_api_server_that_is_away_lose_and_double_nothing(
         plane.start_apiserver()
 
     with trouble(kill, cut, stop_the_server):
-        said = storm.apply_all(plane.api, "chaos")
-    assert set(said.outcomes) <= {"admitted", "queued"}, said
-    assert said.outcomes.total() == storm.GANGS
+        tally = storm.apply_all(plane.api, "chaos")
+    assert set(tally.outcomes) <= {"admitted", "queued"}, tally
+    assert tally.outcomes.total() == storm.GANGS
     wait_until(lambda: storm.every_admitted_gang_has_its_place(plane.api), "each place to be in the book", 60)
     storm.is_sound(plane.api)
     gone = storm.end_all(plane.api)
     with capsys.disabled():
         print(
             f"\n{kills} kills, {cuts} lost connections and an API server {AWAY_SECONDS:g} s away among "
-            f"{storm.GANGS} gangs in {said.seconds:.0f} s, {said.retries} calls made again: "
-            f"{dict(said.outcomes)}; all places free {gone:.1f} s after the end"
+            f"{storm.GANGS} gangs in {tally.seconds:.0f} s, {tally.retries} calls made again: "
+            f"{dict(tally.outcomes)}; all places free {gone:.1f} s after the end"
         )

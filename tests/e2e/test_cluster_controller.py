@@ -60,8 +60,8 @@ def test_a_job_is_planned_held_claimed_and_bound_where_the_plan_put_it(serving: 
 
 def test_a_dry_run_gives_the_same_and_reserves_nothing(serving: Replicas) -> None:
     """`kubectl apply --dry-run=server`: the place is in the answer, and not in the book."""
-    said = serving.api.create(JOBS, job("dry", 3), dryRun="All")
-    assert "admitted" in said["metadata"]["annotations"]["bayplan.dev/placement"]
+    stored = serving.api.create(JOBS, job("dry", 3), dryRun="All")
+    assert "admitted" in stored["metadata"]["annotations"]["bayplan.dev/placement"]
     assert reservations(serving.api) == {}
 
 
@@ -112,8 +112,8 @@ def history(serving: Replicas) -> dict[str, float]:
     """How gangs ended, by leaf."""
     folder = f"/api/v1/namespaces/{serving.namespace}/configmaps"
     stored = serving.api.get(f"{folder}/topology-scheduler-history")
-    found: dict[str, float] = yaml.safe_load((stored.get("data") or {}).get("history.yaml", "")) or {}
-    return found
+    by_leaf: dict[str, float] = yaml.safe_load((stored.get("data") or {}).get("history.yaml", "")) or {}
+    return by_leaf
 
 
 def test_queued_gangs_are_let_in_by_priority_then_age_when_a_place_frees_up(serving: Replicas) -> None:
@@ -201,7 +201,10 @@ def test_a_gang_that_loses_a_node_is_replanned_with_one_pod_moved(serving: Repli
     """Its rack has a third node: the pod goes there, the others stay, within 30 seconds of the mark."""
     serving.api.create(JOBS, job("train", 2))
     before = {pod["spec"]["nodeName"] for pod in running(serving, "train", 2)}
-    planned = {one["node"] for one in reservations(serving.api)["research/Job/train"]["spec"]["assignments"]}
+    planned = {
+        assignment["node"]
+        for assignment in reservations(serving.api)["research/Job/train"]["spec"]["assignments"]
+    }
     lost = sorted(planned)[0]
     assert before <= {f"{lost.partition('-')[0]}-n{host}" for host in (1, 2, 3)}
     former = serving.api.get(f"/api/v1/nodes/{lost}")
@@ -346,8 +349,8 @@ def member(name: str) -> Json:
 
 def joins(serving: Replicas, gang: str) -> bool:
     """Whether every replica takes such a Job to be of that gang: the API server asks now this, now that."""
-    said = [serving.api.create(JOBS, member("probe"), dryRun="All") for _ in range(8)]
-    names = {item["metadata"]["annotations"].get("bayplan.dev/reservation") for item in said}
+    probes = [serving.api.create(JOBS, member("probe"), dryRun="All") for _ in range(8)]
+    names = {item["metadata"]["annotations"].get("bayplan.dev/reservation") for item in probes}
     return names == {reservation_id(gang)}
 
 
@@ -394,12 +397,12 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
 
     wait_until(held_by_the_job, "it to be the Job's")  # a proposal's object goes when its place is taken over
     before = reservations(serving.api)["research/Job/train"]
-    said = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
-    assert said.status == 0, said.err
+    output = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
+    assert output.status == 0, output.err
     wait_until(lambda: bool(reservations(serving.api)), "the reservation", 30)
     held = reservations(serving.api)["research/Job/train"]
     assert held["spec"]["domains"] == before["spec"]["domains"]
-    assert {one["node"] for one in held["spec"]["assignments"]} == bound
+    assert {assignment["node"] for assignment in held["spec"]["assignments"]} == bound
     wait_until(held_by_the_job, "it to be the Job's")
     wait_until(lambda: "Replanned" in dict(events(serving.api, "Job", "train")), "the event")
 
@@ -430,17 +433,20 @@ def test_kubectl_shows_reservations_and_what_happened_to_a_gang(serving: Replica
         serving.api.merge(f"/api/v1/nodes/{rack}-n1", {"spec": {"unschedulable": None}})
     wait_until(lambda: "Released" in dict(events(serving.api, "Job", "story")), "the event", 30)
     wait_until(lambda: "Reserved" in dict(events(serving.api, "Job", "next")), "the event", 30)
-    said = {
+    descriptions = {
         name: cluster.kubectl("describe", "job", name, "-n", "research").out for name in ("story", "next")
     }
-    told = {name: [line for line in text.splitlines() if " bayplan " in line] for name, text in said.items()}
-    print("\n" + "\n".join(line for lines in told.values() for line in lines))
-    reasons = {name: {line.split()[1] for line in lines} for name, lines in told.items()}
+    event_lines = {
+        name: [line for line in text.splitlines() if " bayplan " in line]
+        for name, text in descriptions.items()
+    }
+    print("\n" + "\n".join(line for lines in event_lines.values() for line in lines))
+    reasons = {name: {line.split()[1] for line in lines} for name, lines in event_lines.items()}
     assert reasons == {
         "story": {"Reserved", "Released"},
         "next": {"Queued", "Admitted", "Reserved", "Replanned"},
     }
-    assert any("waits for" in line for line in told["next"])
+    assert any("waits for" in line for line in event_lines["next"])
 
 
 def test_a_gang_whose_rack_is_lost_moves_and_its_new_pods_follow(serving: Replicas) -> None:
@@ -492,7 +498,7 @@ def test_the_leader_is_one_and_another_takes_over(serving: Replicas, cluster: Cl
 def assigned(serving: Replicas, name: str) -> set[str]:
     """The nodes that the reservation of a Job's gang gives it."""
     held = reservations(serving.api).get(f"research/Job/{name}")
-    return {one["node"] for one in held["spec"]["assignments"]} if held else set()
+    return {assignment["node"] for assignment in held["spec"]["assignments"]} if held else set()
 
 
 def mark(serving: Replicas, name: str, how: str) -> None:
@@ -520,7 +526,7 @@ def heal(serving: Replicas, former: Json) -> None:
     name = former["metadata"]["name"]
     fresh = {**former, "metadata": {"name": name, "labels": former["metadata"]["labels"]}}
     path = Path("/api/v1/nodes")
-    if any(one["metadata"]["name"] == name for one in serving.api.items(str(path))):
+    if any(node["metadata"]["name"] == name for node in serving.api.items(str(path))):
         patch = {"metadata": {"labels": former["metadata"]["labels"]}, "spec": {"unschedulable": None}}
         serving.api.merge(f"{path}/{name}", patch)
         ready(serving, name, "True")

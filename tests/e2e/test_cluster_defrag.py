@@ -89,12 +89,12 @@ def test_a_rack_is_freed_for_the_gang_that_waits(serving: Replicas, cluster: Clu
     """The cheaper Job gets its place in the other rack before its pod is evicted; then the gang is let in."""
     serving.api.create(JOBS, job("big", 2))
     wait_until(lambda: len(pods(serving, "big")) == 2, "the gang's pods")
-    status, told = defrag(cluster, "--for", "research/Job/big", "--apply")
-    assert status == 0, told
-    assert "(reserved)" in told
+    status, output = defrag(cluster, "--for", "research/Job/big", "--apply")
+    assert status == 0, output
+    assert "(reserved)" in output
     (rack,) = racks_of(running(serving, "big", 2))
-    both = [*running(serving, "x", 1), *running(serving, "y", 1)]
-    assert racks_of(both) == {"r1", "r2"} - {rack}
+    small_pods = [*running(serving, "x", 1), *running(serving, "y", 1)]
+    assert racks_of(small_pods) == {"r1", "r2"} - {rack}
     assert cordoned(serving) == {}
 
 
@@ -107,16 +107,16 @@ def test_another_administrator_goes_on_after_a_surprise(serving: Replicas, clust
     serving.api.create(BUDGETS, budget)
     try:
         begin(serving)
-        status, told = defrag(cluster, "--resume", "--timeout", "5")
-        assert (status, "PodDisruptionBudget x" in told) == (1, True), told
-        assert "still cordoned: r1-n1, r1-n2" in told
+        status, output = defrag(cluster, "--resume", "--timeout", "5")
+        assert (status, "PodDisruptionBudget x" in output) == (1, True), output
+        assert "still cordoned: r1-n1, r1-n2" in output
         assert racks_of(pods(serving, "x")) == {"r1"}
     finally:
         serving.api.delete(f"{BUDGETS}/x")
-    status, told = defrag(cluster, "--free", "1", "--apply")
-    assert (status, "first --resume or --undo it" in told) == (1, True), told
-    status, told = defrag(cluster, "--resume")
-    assert status == 0, told
+    status, output = defrag(cluster, "--free", "1", "--apply")
+    assert (status, "first --resume or --undo it" in output) == (1, True), output
+    status, output = defrag(cluster, "--resume")
+    assert status == 0, output
     assert racks_of(running(serving, "x", 1)) == {"r2"}
     assert cordoned(serving) == {}
 
@@ -126,7 +126,7 @@ def test_undone_the_place_is_again_where_the_pod_stands(serving: Replicas, clust
     before = holds(serving, "x")
     begin(serving)
     wait_until(lambda: holds(serving, "x").isdisjoint(before), "the leader to move it", 30)
-    status, told = defrag(cluster, "--undo")
-    assert status == 0, told
+    status, output = defrag(cluster, "--undo")
+    assert status == 0, output
     assert cordoned(serving) == {}
     wait_until(lambda: holds(serving, "x") == before, "it to follow its pod", 30)

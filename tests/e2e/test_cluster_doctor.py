@@ -20,11 +20,11 @@ from tests.e2e.stage import Cluster
 def examined(cluster: Cluster, *options: str) -> dict[str, dict[str, Any]]:
     """What it found, the worst of each subject."""
     arguments = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", *options)
-    found: dict[str, dict[str, Any]] = {}
-    for one in json.loads(bayplan("doctor", *arguments, statuses=(0, 1))):
-        if one["subject"] not in found or one["grade"] == "fail":
-            found[one["subject"]] = one
-    return found
+    findings: dict[str, dict[str, Any]] = {}
+    for finding in json.loads(bayplan("doctor", *arguments, statuses=(0, 1))):
+        if finding["subject"] not in findings or finding["grade"] == "fail":
+            findings[finding["subject"]] = finding
+    return findings
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +47,15 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def test_without_configurations_it_fails_and_says_what_to_apply(cluster: Cluster, serving: Replicas) -> None:
     """The kinds are served and nodes are labelled; nobody calls the webhook, and no right is given."""
-    found = examined(cluster)
-    assert found["CRDs"]["grade"] == "ok"
-    assert found["Reports"]["grade"] == "ok"
-    assert found["topology racks"]["grade"] == "ok"
-    assert "kai-scheduler is there by" in found["scheduling"]["message"]
-    assert "no pod that runs it is running" in found["scheduling"]["message"]
-    assert found["mutating webhooks"]["mend"] == "kubectl apply -k manifests/"
-    assert found["RBAC"]["grade"] == "fail"
-    assert found["dry run"]["message"].endswith("but no webhook planned it")
+    findings = examined(cluster)
+    assert findings["CRDs"]["grade"] == "ok"
+    assert findings["Reports"]["grade"] == "ok"
+    assert findings["topology racks"]["grade"] == "ok"
+    assert "kai-scheduler is there by" in findings["scheduling"]["message"]
+    assert "no pod that runs it is running" in findings["scheduling"]["message"]
+    assert findings["mutating webhooks"]["mend"] == "kubectl apply -k manifests/"
+    assert findings["RBAC"]["grade"] == "fail"
+    assert findings["dry run"]["message"].endswith("but no webhook planned it")
     bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), statuses=(1,))
 
 
@@ -66,11 +66,14 @@ def test_what_serves_is_found_to_serve(cluster: Cluster, serving: Replicas) -> N
         wait_until(
             lambda: examined(cluster, "--namespace", "default")["controller"]["grade"] == "ok", "a leader"
         )
-        found = examined(cluster, "--namespace", "default")
-        grades = {one: found[one]["grade"] for one in ("mutating webhooks", "validating webhooks", "dry run")}
-        assert set(grades.values()) == {"ok"}, found
-        assert found["modes"]["grade"] == "ok", found["modes"]
-        print(f"\n{found['dry run']['message']}")
+        findings = examined(cluster, "--namespace", "default")
+        grades = {
+            subject: findings[subject]["grade"]
+            for subject in ("mutating webhooks", "validating webhooks", "dry run")
+        }
+        assert set(grades.values()) == {"ok"}, findings
+        assert findings["modes"]["grade"] == "ok", findings["modes"]
+        print(f"\n{findings['dry run']['message']}")
     finally:
         serving.unconfigure()
 
@@ -81,16 +84,16 @@ def test_a_label_that_is_no_mode_is_told_by_kubectl_and_by_the_doctor(
     """When it is written, and for as long as it stands there."""
     serving.configure()
     try:
-        said = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=enforced", "--overwrite")
-        assert said.status == 0
-        warning = " ".join(said.warnings)
+        output = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=enforced", "--overwrite")
+        assert output.status == 0
+        warning = " ".join(output.warnings)
         assert warning.startswith("namespace research: label bayplan.dev/mode is")
         assert "valid are enforce, warn, audit, off" in warning
         wrong = examined(cluster, "--namespace", "default")["modes"]
         assert wrong["grade"] == "warn"
         assert "namespace research: label bayplan.dev/mode is" in wrong["message"]
-        said = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=warn", "--overwrite")
-        assert (said.status, said.warnings) == (0, [])
+        output = cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode=warn", "--overwrite")
+        assert (output.status, output.warnings) == (0, [])
     finally:
         cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode-")
         serving.unconfigure()
@@ -100,8 +103,8 @@ def test_a_node_without_its_label_is_named(cluster: Cluster, serving: Replicas) 
     """It is in no topology, so no gang that asks for a rack can use it."""
     cluster.api.merge("/api/v1/nodes/r1-n1", {"metadata": {"labels": {RACK: None}}})
     try:
-        found = examined(cluster)["topologies"]
-        assert found["grade"] == "warn"
-        assert "r1-n1" in found["message"]
+        finding = examined(cluster)["topologies"]
+        assert finding["grade"] == "warn"
+        assert "r1-n1" in finding["message"]
     finally:
         cluster.api.merge("/api/v1/nodes/r1-n1", {"metadata": {"labels": {RACK: "r1"}}})

@@ -28,18 +28,18 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """Two replicas that fence by taint, on two racks of three nodes; one node has a taint of its own."""
     folder = tmp_path_factory.mktemp("fence")
     fleet = Fleet(cluster.api)
-    found = Rollout(cluster, folder, policy_set("default-scheduler", folder), options=("--fence", "taint"))
+    rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder), options=("--fence", "taint"))
     rights = str(COMPONENT / "rbac.yaml")
     try:
         fleet.make(nodes(2, 3))
-        found.install()
+        rollout.install()
         assert cluster.kubectl("apply", "-f", rights).status == 0
-        found.add()
-        found.add()
-        yield found
+        rollout.add()
+        rollout.add()
+        yield rollout
     finally:
         cluster.kubectl("delete", "-f", rights, "--ignore-not-found")
-        found.uninstall()
+        rollout.uninstall()
         fleet.remove()
 
 
@@ -68,12 +68,12 @@ def tainted(rollout: Rollout) -> dict[str, str]:
 def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
     """Wait until so many of a Job's pods have a node."""
 
-    def found() -> list[Json]:
+    def bound_pods() -> list[Json]:
         pods = rollout.api.items(PODS, labelSelector=f"job-name={name}")
         return [pod for pod in pods if "nodeName" in pod["spec"]]
 
-    wait_until(lambda: len(found()) == count, f"{name} to run", 60)
-    return found()
+    wait_until(lambda: len(bound_pods()) == count, f"{name} to run", 60)
+    return bound_pods()
 
 
 def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
@@ -88,15 +88,19 @@ def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
 def fence_by_doctor(rollout: Rollout) -> tuple[str, str]:
     """What `bayplan doctor` says of the fence."""
     kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
-    said = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
-    return next((one["grade"], one["message"]) for one in said if one["subject"] == "fence")
+    findings = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
+    return next(
+        (finding["grade"], finding["message"]) for finding in findings if finding["subject"] == "fence"
+    )
 
 
 def refused_by_taint(rollout: Rollout, name: str) -> bool:
     """Whether the scheduler says that a taint keeps the pod away."""
     conditions = rollout.api.get(f"{PODS}/{name}")["status"].get("conditions", ())
     return any(
-        "untolerated taint" in one.get("message", "") for one in conditions if one["type"] == "PodScheduled"
+        "untolerated taint" in condition.get("message", "")
+        for condition in conditions
+        if condition["type"] == "PodScheduled"
     )
 
 
@@ -134,8 +138,8 @@ def test_a_gang_from_the_queue_passes_the_fence_of_its_new_rack(rollout: Rollout
 
 def test_other_taints_stay_and_a_wiped_one_comes_back(rollout: Rollout, cluster: Cluster) -> None:
     """Somebody takes a taint off a reserved node: within seconds it is there again, beside the node's own."""
-    said = cluster.kubectl("taint", "node", "r1-n3", "example.com/own=yes:PreferNoSchedule")
-    assert said.status == 0, said.err
+    output = cluster.kubectl("taint", "node", "r1-n3", "example.com/own=yes:PreferNoSchedule")
+    assert output.status == 0, output.err
     try:
         rollout.api.create(JOBS, job("train", 2))
         bound(rollout, "train", 2)
@@ -163,8 +167,8 @@ def test_another_leader_keeps_the_fence_and_what_is_left_behind_is_taken_off_by_
     rollout.api.delete(f"{RESERVATIONS}/{held['metadata']['name']}")
     grade, text = fence_by_doctor(rollout)
     assert (grade, text) == ("warn", "3 of 3 fenced nodes are held by nobody, as r1-n1 is not")
-    said = cluster.kubectl("taint", "nodes", "--all", f"{TAINT}-")
-    assert tainted(rollout) == {}, said.err
+    output = cluster.kubectl("taint", "nodes", "--all", f"{TAINT}-")
+    assert tainted(rollout) == {}, output.err
     rollout.add()
     rollout.add()
     wait_until(lambda: len(tainted(rollout)) == 3, "the taints, by the next leader", 60)

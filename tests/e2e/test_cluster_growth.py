@@ -51,13 +51,13 @@ POOL: Json = {
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of one node, and a replica that the API server calls."""
-    made = cluster.api.create(DEFINITIONS, NODE_POOLS)
+    definition = cluster.api.create(DEFINITIONS, NODE_POOLS)
     wait_until(lambda: _served(cluster), "the API server to serve NodePools")
     try:
         with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 1, 1, count=1) as replicas:
             yield replicas
     finally:
-        cluster.api.delete(f"{DEFINITIONS}/{made['metadata']['name']}")
+        cluster.api.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
 
 
 def _served(cluster: Cluster) -> bool:

@@ -106,16 +106,16 @@ def test_a_pod_without_gpus_and_its_kai_pod_group_never_wait_for_a_hung_bayplan(
     """Pod, Job, the PodGroup that KAI makes for it, one of the user's, what KAI writes later and the end of
     each: nobody is called."""
     api, before = cluster.api, hung.calls
-    made = api.create(PODS, pod("cpu-only"))
-    made |= {"kind": "Pod"}
-    api.create(GROUPS, group("pg-cpu-only", made))
-    copied = group("pg-wishes", made, topologyConstraint={"topology": "racks"})
+    stored = api.create(PODS, pod("cpu-only"))
+    stored |= {"kind": "Pod"}
+    api.create(GROUPS, group("pg-cpu-only", stored))
+    copied = group("pg-wishes", stored, topologyConstraint={"topology": "racks"})
     copied["metadata"]["annotations"] = {"kai.scheduler/topology": "racks"}
     api.create(GROUPS, copied)
     part = {"name": "all", "minMember": 1, "topologyConstraint": {}}
     api.create(GROUPS, group("by-hand", None, subGroups=[part]))
     api.merge(f"{PODS}/cpu-only", {"metadata": {"annotations": {"pod-group-name": "pg-cpu-only"}}})
-    template = {"metadata": made["metadata"].get("labels") and {"labels": made["metadata"]["labels"]}}
+    template = {"metadata": stored["metadata"].get("labels") and {"labels": stored["metadata"]["labels"]}}
     spec = {**pod("")["spec"], "restartPolicy": "Never"}
     job = {"metadata": {"name": "cpu-only"}, "spec": {"template": {**template, "spec": spec}}}
     api.create(JOBS, job)
@@ -132,8 +132,8 @@ def test_a_pod_without_gpus_and_its_kai_pod_group_never_wait_for_a_hung_bayplan(
 def test_what_asks_for_gpus_does_wait(cluster: Cluster, hung: Silent) -> None:
     """Or the test before would say nothing: where Bayplan acts, such a pod is refused in words."""
     before = hung.calls
-    made = pod("gpu")
-    made["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "1", GPU: "1"}
+    body = pod("gpu")
+    body["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "1", GPU: "1"}
     with pytest.raises(Exception, match="bayplan"):
-        cluster.api.create(PODS, made)
+        cluster.api.create(PODS, body)
     assert hung.calls > before

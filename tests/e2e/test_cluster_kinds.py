@@ -57,8 +57,8 @@ def workload(kind: str, name: str, spec: Json, **annotations: str) -> Json:
 
 def job_set(name: str, *, copies: int = 1, pods: int = 2, **annotations: str) -> Json:
     """Replicated jobs of so many pods."""
-    one = {**template(), "spec": {**template()["spec"], "restartPolicy": "Never"}}
-    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": one}
+    pod_template = {**template(), "spec": {**template()["spec"], "restartPolicy": "Never"}}
+    spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": pod_template}
     replicated = [{"name": "train", "replicas": copies, "template": {"spec": spec}}]
     return workload("JobSet", name, {"replicatedJobs": replicated}, **annotations)
 
@@ -111,25 +111,27 @@ def clean(serving: Replicas) -> Iterator[None]:
 
 def pods(serving: Replicas, **labels: str) -> list[Json]:
     """The pods that are not being deleted, of these labels."""
-    found = serving.api.items(PODS, labelSelector=",".join(f"{key}={value}" for key, value in labels.items()))
-    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    listed = serving.api.items(
+        PODS, labelSelector=",".join(f"{key}={value}" for key, value in labels.items())
+    )
+    return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
 
 def bound(serving: Replicas, count: int, name: str = "") -> list[Json]:
     """Wait until so many pods whose names begin so, and no more, have a node."""
 
-    def found() -> list[Json]:
+    def bound_pods() -> list[Json]:
         own = [pod for pod in pods(serving) if pod["metadata"]["name"].startswith(name)]
         return [pod for pod in own if "nodeName" in pod["spec"]]
 
     def arrived() -> bool:
-        return len(found()) == count
+        return len(bound_pods()) == count
 
     try:
         wait_until(arrived, f"{count} pods to be bound", 60)
     except TimeoutError as error:
         raise AssertionError(f"{error}: {json.dumps(pods(serving), indent=1)[:6000]}") from None
-    return found()
+    return bound_pods()
 
 
 def gates(pod: Json) -> set[str]:
@@ -152,13 +154,13 @@ def test_the_pods_that_an_operator_makes_are_bound_where_the_plan_put_the_gang(
     """One reservation for the object, with its UID; all its GPU pods in the rack that it holds."""
     stored = apply(serving, body)
     gang = f"research/{body['kind']}/{body['metadata']['name']}"
-    found = [pod for pod in bound(serving, count) if GPU in str(pod["spec"]["containers"])]
+    workers = [pod for pod in bound(serving, count) if GPU in str(pod["spec"]["containers"])]
     held = reservations(serving.api)
     assert set(held) == {gang}, "nothing is held twice, for the object and for its children"
-    assert racks_of(found) == {held[gang]["status"]["where"].partition("/")[0]}
+    assert racks_of(workers) == {held[gang]["status"]["where"].partition("/")[0]}
     uid = stored["metadata"]["uid"]  # written once a watch has told of the object
     wait_until(lambda: reservations(serving.api)[gang]["status"].get("ownerUID") == uid, "it to be claimed")
-    names = {pod["metadata"]["annotations"]["bayplan.dev/reservation"] for pod in found}
+    names = {pod["metadata"]["annotations"]["bayplan.dev/reservation"] for pod in workers}
     # Where the scheduler chose other nodes of the rack, the place is just being written anew, as NAME-next.
     wait_until(lambda: {reservations(serving.api)[gang]["metadata"]["name"]} == names, "its name")
 
@@ -166,15 +168,17 @@ def test_the_pods_that_an_operator_makes_are_bound_where_the_plan_put_the_gang(
 def test_each_replica_of_a_leader_worker_set_has_a_rack_of_its_own(serving: Replicas) -> None:
     """Leader and worker of one replica share it; the shared template is pinned to both racks."""
     apply(serving, serving_set("serve", 2))
-    found = bound(serving, 4)
+    bound_pods = bound(serving, 4)
     held = reservations(serving.api)
     for index in ("0", "1"):
         own = [
-            p for p in found if p["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] == index
+            p
+            for p in bound_pods
+            if p["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] == index
         ]
         assert len(own) == 2
         assert racks_of(own) == {held[f"research/LeaderWorkerSet/serve/{index}"]["status"]["where"]}
-    assert len(racks_of(found)) == 2
+    assert len(racks_of(bound_pods)) == 2
 
 
 def test_a_replica_without_a_place_waits_and_is_let_in_alone(serving: Replicas) -> None:
@@ -193,11 +197,11 @@ def test_a_replica_without_a_place_waits_and_is_let_in_alone(serving: Replicas) 
     assert first != second
     ids = [item["metadata"]["name"] for _, item in sorted(reservations(serving.api).items())]
 
-    def told() -> Any:
+    def reserved_ids() -> Any:
         now = serving.api.get(f"{FOLDERS['LeaderWorkerSet']}/serve")
         return now["metadata"]["annotations"]["bayplan.dev/reservation"].split(",")
 
-    wait_until(lambda: told() == ids, f"the object to name {ids}, not {told()}")
+    wait_until(lambda: reserved_ids() == ids, f"the object to name {ids}, not {reserved_ids()}")
 
 
 def test_a_whole_leader_worker_set_that_waits_is_let_in_replica_by_replica(serving: Replicas) -> None:
@@ -212,8 +216,8 @@ def test_a_whole_leader_worker_set_that_waits_is_let_in_replica_by_replica(servi
     assert set(reservations(serving.api)) == {"research/Job/left", "research/Job/right"}
     for name in ("left", "right"):
         serving.api.delete(f"{JOBS}/{name}")
-    found = bound(serving, 4, "serve")
-    assert len(racks_of(found)) == 2
+    bound_pods = bound(serving, 4, "serve")
+    assert len(racks_of(bound_pods)) == 2
     wait_until(lambda: len(reservations(serving.api)) == 2, "two places")
 
 
@@ -221,10 +225,10 @@ def test_a_job_set_with_a_rack_for_each_job_has_a_gang_for_each(serving: Replica
     """JobSet's exclusive-topology: two jobs, two racks, and each job's pods together."""
     body = job_set("apart", copies=2, **{"alpha.jobset.sigs.k8s.io/exclusive-topology": RACK})
     apply(serving, body)
-    found = bound(serving, 4)
+    bound_pods = bound(serving, 4)
     by_job = [racks_of(pods(serving, **{"jobset.sigs.k8s.io/job-global-index": str(n)})) for n in (0, 1)]
     assert [len(racks) for racks in by_job] == [1, 1]
-    assert len(racks_of(found)) == 2
+    assert len(racks_of(bound_pods)) == 2
     assert len(reservations(serving.api)) == 2
 
 
@@ -267,9 +271,9 @@ def test_a_queued_job_set_is_applied_again_and_waits_on(serving: Replicas, clust
     manifest = yaml.safe_dump(job_set("again"))
 
     def applied() -> Json:
-        said = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=manifest)
-        assert said.status == 0, said.err
-        return said.object
+        output = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=manifest)
+        assert output.status == 0, output.err
+        return output.object
 
     first = applied()
     (replicated,) = first["spec"]["replicatedJobs"]

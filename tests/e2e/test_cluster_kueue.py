@@ -43,9 +43,9 @@ def gone(serving: Replicas) -> Iterator[None]:
 
 def queued(serving: Replicas, name: str = "trains") -> Json:
     """A suspended Job of two whole nodes, and Kueue's Workload for it, which has no quota yet."""
-    made = job(name, 2)
-    made["spec"]["suspend"] = True
-    stored = serving.api.create(JOBS, made)
+    body = job(name, 2)
+    body["spec"]["suspend"] = True
+    stored = serving.api.create(JOBS, body)
     owner = {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -53,7 +53,7 @@ def queued(serving: Replicas, name: str = "trains") -> Json:
         "uid": stored["metadata"]["uid"],
         "controller": True,
     }
-    pod_set = {"name": "main", "count": 2, "template": made["spec"]["template"]}
+    pod_set = {"name": "main", "count": 2, "template": body["spec"]["template"]}
     return serving.api.create(
         WORKLOADS,
         {
@@ -179,8 +179,8 @@ def test_what_another_gang_holds_stays_its_and_is_told_on_the_job(serving: Repli
     says(serving, {"admission": admission("r1-n2", "r2-n1")})
     until(serving, {"research/Job/ours": ["r1-n1", "r1-n2"], PLACED: ["r2-n1"]})
     why = "1 pod on r1-n2, which research/Job/ours holds. That is not held for it"
-    told = events(serving.api, "Job", "trains")
-    assert any(reason == "NotAdopted" and text.endswith(why) for reason, text in told)
+    job_events = events(serving.api, "Job", "trains")
+    assert any(reason == "NotAdopted" and text.endswith(why) for reason, text in job_events)
 
 
 @pytest.mark.usefixtures("gone")
@@ -192,8 +192,8 @@ def test_bayplan_why_tells_what_kueue_waits_for_and_where_it_has_put_a_job(
     message = waits_for_quota(serving)
     status, out = bayplan(cluster, "why", "research/Job/trains")
     assert status == 1
-    said = f"it holds nothing, and waits for Kueue, which says: {message} (Workload job-trains)"
-    assert " ".join(out.split()) == f"research/Job/trains: {said}"
+    expected = f"it holds nothing, and waits for Kueue, which says: {message} (Workload job-trains)"
+    assert " ".join(out.split()) == f"research/Job/trains: {expected}"
     says(serving, {"admission": admission("r1-n1", "r1-n2")})
     until(serving, {PLACED: ["r1-n1", "r1-n2"]})
     status, out = bayplan(cluster, "why", "research/Job/trains")

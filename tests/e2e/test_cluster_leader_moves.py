@@ -62,7 +62,7 @@ def halves(rollout: Rollout) -> Iterator[None]:
     api.delete(f"{JOBS}/filler")
     wait_until(lambda: set(reservations(api)) == {"research/Job/x", "research/Job/y"}, "two halves")
     api.create(JOBS, job("big", 2))
-    wait_until(lambda: "Queued" in told(rollout, "big"), "the gang to wait", 60)
+    wait_until(lambda: "Queued" in event_messages(rollout, "big"), "the gang to wait", 60)
     yield
     chosen(rollout, {})
     for name in [item["metadata"]["name"] for item in api.items(BUDGETS)]:
@@ -96,7 +96,7 @@ def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
     return pods_of(rollout, name)
 
 
-def told(rollout: Rollout, name: str) -> dict[str, str]:
+def event_messages(rollout: Rollout, name: str) -> dict[str, str]:
     """What the events on a Job say, by reason."""
     selector = f"involvedObject.kind=Job,involvedObject.name={name}"
     uids = {item["metadata"]["uid"] for item in rollout.api.items(JOBS)}
@@ -120,19 +120,21 @@ def test_a_rack_is_freed_for_the_gang_once_the_parameter_says_so(rollout: Rollou
     before = {pod["metadata"]["uid"] for name in ("x", "y") for pod in pods_of(rollout, name)}
     time.sleep(2 * LOOK_SECONDS)  # two looks of the leader, which did nothing
     assert {pod["metadata"]["uid"] for name in ("x", "y") for pod in pods_of(rollout, name)} == before
-    assert "Defragmenting" not in told(rollout, "big")
+    assert "Defragmenting" not in event_messages(rollout, "big")
 
     chosen(rollout, ON)
     (rack,) = racks_of(bound(rollout, "big", 2))
-    both = [*bound(rollout, "x", 1), *bound(rollout, "y", 1)]
-    assert racks_of(both) == {"r1", "r2"} - {rack}
-    assert len(before - {pod["metadata"]["uid"] for pod in both}) == 1
+    small_pods = [*bound(rollout, "x", 1), *bound(rollout, "y", 1)]
+    assert racks_of(small_pods) == {"r1", "r2"} - {rack}
+    assert len(before - {pod["metadata"]["uid"] for pod in small_pods}) == 1
     wait_until(lambda: not cordoned(rollout), "the nodes to be uncordoned", 30)
-    wait_until(lambda: "Defragmented" in told(rollout, "big"), "the gang to be told", 30)
-    assert "GPU-hours of work are lost" in told(rollout, "big")["Defragmenting"]
-    moved = [name for name in ("x", "y") if "Defragmented" in told(rollout, name)]
+    wait_until(lambda: "Defragmented" in event_messages(rollout, "big"), "the gang to be told", 30)
+    assert "GPU-hours of work are lost" in event_messages(rollout, "big")["Defragmenting"]
+    moved = [name for name in ("x", "y") if "Defragmented" in event_messages(rollout, name)]
     assert len(moved) == 1
-    assert "1 pod evicted to make room for research/Job/big" in told(rollout, moved[0])["Defragmented"]
+    assert (
+        "1 pod evicted to make room for research/Job/big" in event_messages(rollout, moved[0])["Defragmented"]
+    )
 
 
 def test_a_budget_that_allows_nothing_keeps_all_where_it_is_and_is_named(rollout: Rollout) -> None:
@@ -141,10 +143,10 @@ def test_a_budget_that_allows_nothing_keeps_all_where_it_is_and_is_named(rollout
     budget = {"metadata": {"name": "both"}, "spec": {"minAvailable": 2, "selector": selector}}
     rollout.api.create(BUDGETS, budget)
     chosen(rollout, ON)
-    wait_until(lambda: "NotDefragmented" in told(rollout, "big"), "the gang to be told", 60)
-    assert "PodDisruptionBudget both" in told(rollout, "big")["NotDefragmented"]
+    wait_until(lambda: "NotDefragmented" in event_messages(rollout, "big"), "the gang to be told", 60)
+    assert "PodDisruptionBudget both" in event_messages(rollout, "big")["NotDefragmented"]
     assert cordoned(rollout) == set()
-    assert "Admitted" not in told(rollout, "big")
+    assert "Admitted" not in event_messages(rollout, "big")
 
 
 def test_the_account_can_neither_cordon_unmarked_nor_evict_programs_of_the_cluster(

@@ -47,10 +47,10 @@ def test_replicas_of_two_releases_keep_one_book(mixed: Replicas) -> None:
     """More gangs at once than racks: each is placed or queued and no rack has two holders, whichever release
     decided, and each of the two placed some. What the former let in, this one releases when it is alone."""
     # 413 is a decision that took too long, as on a busy machine: what is decided counts here, not how fast.
-    said = storm.apply_all(mixed.api, "mixed", GANGS, (*storm.PASSING, 413))
-    assert set(said.outcomes) <= {"admitted", "queued"}, said
-    assert said.outcomes.total() == GANGS
-    assert said.outcomes["admitted"] >= RACKS
+    tally = storm.apply_all(mixed.api, "mixed", GANGS, (*storm.PASSING, 413))
+    assert set(tally.outcomes) <= {"admitted", "queued"}, tally
+    assert tally.outcomes.total() == GANGS
+    assert tally.outcomes["admitted"] >= RACKS
     storm.is_sound(mixed.api)
     assert storm.every_admitted_gang_has_its_place(mixed.api)
     placed = [any(line.get("plan") == "admitted" for line in lines) for lines in mixed.lines_by_replica()]

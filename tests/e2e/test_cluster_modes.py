@@ -103,9 +103,9 @@ def gpu_pods(name: str) -> Json:
 
 def applied(cluster: Cluster, body: Json) -> tuple[Json, list[str]]:
     """`kubectl apply`: what is stored, and the warnings."""
-    said = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=yaml.safe_dump(body))
-    assert said.status == 0, said.err
-    return said.object, said.warnings
+    output = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=yaml.safe_dump(body))
+    assert output.status == 0, output.err
+    return output.object, output.warnings
 
 
 @pytest.mark.usefixtures("clean")
@@ -114,16 +114,16 @@ def test_a_namespace_joins_by_its_label_and_leaves_again(serving: Replicas, clus
     for number, mode in enumerate(("audit", "warn", "enforce", "off")):
         switch(serving, cluster, mode)
         stored, warnings = applied(cluster, job(f"train-{number}", 2))
-        served, more = applied(cluster, gpu_pods(f"serve-{number}"))
+        served, served_warnings = applied(cluster, gpu_pods(f"serve-{number}"))
         ours = [key for key in stored["metadata"]["annotations"] if key.startswith("bayplan.dev/")]
         assert bool(ours) is (mode == "enforce")
         limits = served["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
         assert (set(limits) > {GPU}) is (mode == "enforce"), limits
-        changed = [line for line in (*warnings, *more) if "would be changed by" in line]
-        assert len(changed) == (2 if mode == "warn" else 0), (*warnings, *more)
+        changed = [line for line in (*warnings, *served_warnings) if "would be changed by" in line]
+        assert len(changed) == (2 if mode == "warn" else 0), (*warnings, *served_warnings)
         assert bool(reservations(cluster.api)) is (mode == "enforce")
-        told = [line for line in serving.lines() if line.get("name") == f"train-{number}"]
-        assert {line["mode"] for line in told} == (set() if mode == "off" else {mode})
+        logged = [line for line in serving.lines() if line.get("name") == f"train-{number}"]
+        assert {line["mode"] for line in logged} == (set() if mode == "off" else {mode})
         wait_until(
             lambda name=f"train-{number}": running(cluster, f"job-name={name}", 2), f"pods of {mode}", 60
         )
@@ -223,8 +223,8 @@ def test_with_every_replica_gone_only_enforced_namespaces_wait_for_one_and_one_l
     """
     for name in yaml.safe_load((ROOT / "manifests" / "kustomization.yaml").read_text())["resources"]:
         if name != "70-webhooks.yaml":  # these are there already, for a port on loopback
-            made = cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
-            assert made.status == 0, made.err
+            output = cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
+            assert output.status == 0, output.err
     switch(serving, cluster, "enforce")
     applied(cluster, job("runs", 2))
     wait_until(lambda: running(cluster, "job-name=runs", 2), "it to run", 60)
@@ -243,16 +243,16 @@ def test_with_every_replica_gone_only_enforced_namespaces_wait_for_one_and_one_l
     off, ungate = blocks("Off at once")
     shell(cluster, off, tmp_path)
     wait_until(lambda: refused(cluster) == "", "the API server to ask nobody", 30)
-    said = shell(cluster, ungate, tmp_path)
-    assert gated(cluster) == [], said
+    printed = shell(cluster, ungate, tmp_path)
+    assert gated(cluster) == [], printed
     stop, rest = blocks("Uninstalling")
-    said = shell(cluster, stop, tmp_path) + shell(cluster, rest, tmp_path)
-    assert tainted(cluster) == [], said
+    printed = shell(cluster, stop, tmp_path) + shell(cluster, rest, tmp_path)
+    assert tainted(cluster) == [], printed
     kinds = (
         "mutatingwebhookconfigurations,validatingwebhookconfigurations,crd,clusterroles,clusterrolebindings"
     )
     left = cluster.kubectl("get", f"{kinds},namespaces", "-o", "name")
-    assert [name for name in left.out.split() if "bayplan" in name] == [], said
+    assert [name for name in left.out.split() if "bayplan" in name] == [], printed
     after = {pod["metadata"]["uid"] for pod in cluster.api.items(PODS, labelSelector="job-name=runs")}
     assert after == before, "running pods go on"
     cluster.api.delete(f"{JOBS}/runs")
@@ -262,5 +262,5 @@ def test_with_every_replica_gone_only_enforced_namespaces_wait_for_one_and_one_l
 
 def tainted(cluster: Cluster) -> list[str]:
     """The nodes that carry our taint."""
-    found = cluster.api.items("/api/v1/nodes")
-    return [node["metadata"]["name"] for node in found if TAINT in json.dumps(node["spec"].get("taints", []))]
+    nodes = cluster.api.items("/api/v1/nodes")
+    return [node["metadata"]["name"] for node in nodes if TAINT in json.dumps(node["spec"].get("taints", []))]

@@ -29,14 +29,14 @@ NOW = 1_000_000.0
 def plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, Process]]:
     """etcd and an API server of this test's own, with our kinds."""
     programs = find()
-    made = ControlPlane(programs, tmp_path)
+    plane = ControlPlane(programs, tmp_path)
     try:
-        made.start_etcd()
-        server = made.start_apiserver()
-        install(Kubectl(programs["kubectl"], made.kubeconfig))
-        yield made, server
+        plane.start_etcd()
+        server = plane.start_apiserver()
+        install(Kubectl(programs["kubectl"], plane.kubeconfig))
+        yield plane, server
     finally:
-        made.stop()
+        plane.stop()
 
 
 def make_node(plane: ControlPlane, name: str) -> None:
@@ -50,9 +50,9 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
     plane: tuple[ControlPlane, Process],
 ) -> None:
     """The picture stays while it is away, the book says so in words, and both go on by themselves."""
-    made, server = plane
-    make_node(made, "n1")
-    api = await connect(str(made.kubeconfig))
+    control_plane, server = plane
+    make_node(control_plane, "n1")
+    api = await connect(str(control_plane.kubeconfig))
     watch, ledger = ClusterWatch(api), KubeLedger(api)
     await watch.start()
     await ledger.start()
@@ -71,16 +71,16 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
         with pytest.raises(LedgerUnavailable):
             await waiting
 
-        await asyncio.to_thread(made.start_apiserver)
+        await asyncio.to_thread(control_plane.start_apiserver)
         back = time.monotonic()
-        make_node(made, "n2")
+        make_node(control_plane, "n2")
         await until(lambda: "n2" in getattr(watch.snapshot(), "nodes", ()), 30)
         await until(lambda: not watch.problem(), 30)
         print(f"\nthe picture was whole {time.monotonic() - back:.1f} s after the API server was back")
         await until(lambda: not ledger.problem(), 30)
         assert (await ledger.book(NOW)).reservations == (held,)
         await ledger.reserve(rack("r2", "research/Job/after"), 0, NOW)
-        gangs = {one.gang for one in (await ledger.book(NOW)).reservations}
+        gangs = {reservation.gang for reservation in (await ledger.book(NOW)).reservations}
         assert gangs == {"research/Job/before", "research/Job/after"}
     finally:
         await ledger.close()
@@ -90,15 +90,15 @@ async def test_an_api_server_that_was_away_is_taken_up_where_it_was_left(
 
 async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPlane, Process]) -> None:
     """Without KAI's CRD there is no topology of its kind; with it the next one counts."""
-    made, _ = plane
-    make_node(made, "n1")
-    api = await connect(str(made.kubeconfig))
+    control_plane, _ = plane
+    make_node(control_plane, "n1")
+    api = await connect(str(control_plane.kubeconfig))
     watch = ClusterWatch(api)
     await watch.start()
     try:
         await until(lambda: not watch.waiting())
-        assert [one.name for one in watch.snapshot().topologies] == [""]  # type: ignore[union-attr]
-        kubectl = Kubectl(made.programs["kubectl"], made.kubeconfig)
+        assert [topology.name for topology in watch.snapshot().topologies] == [""]  # type: ignore[union-attr]
+        kubectl = Kubectl(control_plane.programs["kubectl"], control_plane.kubeconfig)
         crds = Path(__file__).parent / "crds"
         assert (await asyncio.to_thread(kubectl, "apply", "-f", str(crds))).status == 0
         await asyncio.to_thread(kubectl.wait_for_kinds)
@@ -108,9 +108,9 @@ async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPla
             "metadata": {"name": "racks"},
             "spec": {"levels": [{"nodeLabel": "example.com/rack"}]},
         }
-        made.api.create("/apis/kai.scheduler/v1alpha1/topologies", body)
+        control_plane.api.create("/apis/kai.scheduler/v1alpha1/topologies", body)
         await until(
-            lambda: [one.name for one in watch.snapshot().topologies] == ["racks"],  # type: ignore[union-attr]
+            lambda: [topology.name for topology in watch.snapshot().topologies] == ["racks"],  # type: ignore[union-attr]
             30,
         )
     finally:
@@ -122,8 +122,8 @@ async def test_a_leader_that_loses_the_api_server_stops_before_another_may_lead(
     plane: tuple[ControlPlane, Process],
 ) -> None:
     """Its work is cancelled within the Lease's time, and begins again when the server is back."""
-    made, server = plane
-    api = await connect(str(made.kubeconfig))
+    control_plane, server = plane
+    api = await connect(str(control_plane.kubeconfig))
     working = asyncio.Event()
 
     async def work() -> None:
@@ -141,7 +141,7 @@ async def test_a_leader_that_loses_the_api_server_stops_before_another_may_lead(
         away = time.monotonic()
         await until(lambda: not working.is_set(), 12)
         assert time.monotonic() - away < 10
-        await asyncio.to_thread(made.start_apiserver)
+        await asyncio.to_thread(control_plane.start_apiserver)
         await until(working.is_set, 30)
     finally:
         election.cancel()

@@ -120,8 +120,8 @@ def account(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
         (("apply", "-f", str(RIGHTS)), ""),
         (("apply", "-f", "-"), READER),
     ):
-        made = cluster.kubectl(*words, text=text)
-        assert made.status == 0, made.err
+        output = cluster.kubectl(*words, text=text)
+        assert output.status == 0, output.err
     folder = tmp_path / "account"
     folder.mkdir()
     (folder / "ca.crt").write_bytes(Path(target(cluster)["certificate-authority"]).read_bytes())
@@ -149,8 +149,11 @@ def test_each_viewer_sees_what_they_may_list_and_the_component_reads_all_it_need
 ) -> None:
     """The page's account reads everything; a reader of `research` sees its gangs, a guest sees none."""
     server = urlsplit(target(cluster)["server"])
-    here = {"KUBERNETES_SERVICE_HOST": str(server.hostname), "KUBERNETES_SERVICE_PORT": str(server.port)}
-    with page(tmp_path, "--in-cluster", "--account", str(account), **here) as address:
+    environment = {
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    with page(tmp_path, "--in-cluster", "--account", str(account), **environment) as address:
         own = Stream(address, (account / "token").read_text())
         own.read_until(HELD, WAITS, section="gangs")
         assert own.sections["health"]["rights"] == {"place": 2, "state": "ok", "message": "all is read"}

@@ -18,7 +18,7 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.fleet import Fleet, namespace
 from tests.e2e.hook import bayplan
 from tests.e2e.kube_ledgers import install
-from tests.e2e.kubectl import Kubectl, Said
+from tests.e2e.kubectl import Kubectl, Output
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import GPU, RACK, Replicas, nodes, racks_of
@@ -113,11 +113,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         plane.stop()
 
 
-def apply(cluster: Cluster, *objects: Json, options: tuple[str, ...] = ()) -> Said:
+def apply(cluster: Cluster, *objects: Json, options: tuple[str, ...] = ()) -> Output:
     """`kubectl apply` must succeed."""
-    said = cluster.kubectl("apply", "-f", "-", *options, text=yaml.safe_dump_all(objects))
-    assert said.status == 0, said.err
-    return said
+    output = cluster.kubectl("apply", "-f", "-", *options, text=yaml.safe_dump_all(objects))
+    assert output.status == 0, output.err
+    return output
 
 
 def previewed(cluster: Cluster) -> Json:
@@ -130,18 +130,18 @@ def scheduler(obj: Json) -> str:
     return str(obj["spec"]["template"]["spec"]["schedulerName"])
 
 
-def told(cluster: Cluster) -> Json:
+def scheduler_finding(cluster: Cluster) -> Json:
     """What the doctor says of schedulers."""
-    found = json.loads(
+    findings = json.loads(
         bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", statuses=(0, 1))
     )
-    return next(one for one in found if one["subject"] == "schedulers")
+    return next(finding for finding in findings if finding["subject"] == "schedulers")
 
 
 def test_without_kai_a_gpu_job_runs_on_the_default_scheduler(bare: Cluster) -> None:
     """Its pods are bound in the planned rack; nothing on them, or in the book, names what is not there."""
-    said = apply(bare, job("first"))
-    assert said.warnings == []
+    output = apply(bare, job("first"))
+    assert output.warnings == []
     stored = bare.api.get("/apis/batch/v1/namespaces/research/jobs/first")
     assert scheduler(stored) == "default-scheduler"
     assert not [key for key in stored["metadata"].get("annotations", {}) if "kai" in key]
@@ -152,7 +152,10 @@ def test_without_kai_a_gpu_job_runs_on_the_default_scheduler(bare: Cluster) -> N
     assert "inferred" not in shown
     note = json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])
     assert (note["topology"], note["level"]) == ("", RACK)
-    assert told(bare)["message"] == "only kube-scheduler is there, and nothing is written for another one"
+    assert (
+        scheduler_finding(bare)["message"]
+        == "only kube-scheduler is there, and nothing is written for another one"
+    )
 
 
 def test_once_kai_is_there_the_next_job_is_kais(bare: Cluster) -> None:
@@ -178,7 +181,7 @@ def test_once_kai_is_there_the_next_job_is_kais(bare: Cluster) -> None:
         )
 
     wait_until(is_kais, "queue and Topology are noticed", 60)
-    assert told(bare)["message"].endswith("; 1 queue, 1 Topology object)")
+    assert scheduler_finding(bare)["message"].endswith("; 1 queue, 1 Topology object)")
 
 
 def test_a_queue_that_goes_is_told_to_the_next_user(bare: Cluster) -> None:
@@ -188,9 +191,10 @@ def test_a_queue_that_goes_is_told_to_the_next_user(bare: Cluster) -> None:
 
     def warned() -> bool:
         """What kubectl shows with the Job."""
-        said = apply(bare, job("later"), options=("--dry-run=server",))
+        output = apply(bare, job("later"), options=("--dry-run=server",))
         return any(
-            "KAI has no queue default-queue" in one and "There are training." in one for one in said.warnings
+            "KAI has no queue default-queue" in warning and "There are training." in warning
+            for warning in output.warnings
         )
 
     wait_until(warned, "the queue is missed", 60)

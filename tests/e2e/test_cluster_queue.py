@@ -43,8 +43,8 @@ def answer(serving: Replicas, replica: int, path: str, body: Json) -> Json:
     context = ssl.create_default_context(cafile=str(serving.certs / "ca-bundle.crt"))
     address = f"https://127.0.0.1:{serving.ports[replica]}{path}"
     call = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(call, timeout=60, context=context) as said:
-        return dict(json.loads(said.read())["response"])
+    with urllib.request.urlopen(call, timeout=60, context=context) as reply:
+        return dict(json.loads(reply.read())["response"])
 
 
 def mutated(serving: Replicas, replica: int, body: Json, *, dry_run: bool = False) -> str:
@@ -64,9 +64,11 @@ def test_of_two_gangs_that_reach_two_replicas_at_once_one_has_the_last_rack_and_
     with ThreadPoolExecutor(2) as callers:
         for number in range(RACES):
             gangs = [job(f"{side}-{number}", 2) for side in ("left", "right")]
-            said = list(callers.map(lambda side, made=gangs: mutated(serving, side, made[side]), (0, 1)))
-            assert sorted(said) == ["admitted", "queued"], number
-            winner = said.index("admitted")
+            decisions = list(
+                callers.map(lambda side, gangs=gangs: mutated(serving, side, gangs[side]), (0, 1))
+            )
+            assert sorted(decisions) == ["admitted", "queued"], number
+            winner = decisions.index("admitted")
             wins[winner] += 1
             held = reservations(serving.api)
             assert list(held) == [f"research/Job/{gangs[winner]['metadata']['name']}"]

@@ -53,8 +53,8 @@ def objects() -> list[tuple[str, Json]]:
     """Path and object of all that is applied: `full` takes a rack whole, and `serve` is in the other."""
     bare = {"apiVersion": "v1", "kind": "Pod", **pod(1)}
     bare["metadata"] = {"name": "notebook", "namespace": "research"}
-    elsewhere = copy.deepcopy(bare)
-    elsewhere["metadata"] = {"name": "notebook", "namespace": "inference"}
+    inference_pod = copy.deepcopy(bare)
+    inference_pod["metadata"] = {"name": "notebook", "namespace": "inference"}
     template = job("x", 1, required="", gpus=1)["spec"]["template"]
     cron: Json = {
         "apiVersion": "batch/v1",
@@ -72,7 +72,7 @@ def objects() -> list[tuple[str, Json]]:
             apps("Deployment", "system", 1, "kube-system", replicas=0),
         ),
         (PODS, bare),
-        ("/api/v1/namespaces/inference/pods", elsewhere),
+        ("/api/v1/namespaces/inference/pods", inference_pod),
         ("/apis/batch/v1/namespaces/research/cronjobs", cron),
         (JOBS, job("waits", 3)),
         (JOBS, job("never", 4)),
@@ -81,7 +81,7 @@ def objects() -> list[tuple[str, Json]]:
 
 
 @dataclass
-class Told:
+class ReportOutput:
     """What one run printed, and its exit status."""
 
     status: int
@@ -105,23 +105,23 @@ class Ground:
 
     cluster: Cluster
 
-    def report(self, *options: str, kubeconfig: Path | None = None) -> Told:
+    def report(self, *options: str, kubeconfig: Path | None = None) -> ReportOutput:
         """`bayplan report --kubeconfig`, as JSON unless said otherwise."""
         path = kubeconfig or self.cluster.kubectl.kubeconfig
         command = [BAYPLAN, "report", "--kubeconfig", str(path), "-o", "json", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        return Told(done.returncode, done.stdout, done.stderr)
+        return ReportOutput(done.returncode, done.stdout, done.stderr)
 
     def versions(self) -> dict[str, str]:
         """The version of each object that somebody could have changed."""
         paths = {path for path, _ in objects()} | {APPS.format("research", "replicasets")}
-        found = [item for path in paths for item in self.cluster.api.items(path)]
-        return {item["metadata"]["uid"]: json.dumps(item["spec"], sort_keys=True) for item in found}
+        listed = [item for path in paths for item in self.cluster.api.items(path)]
+        return {item["metadata"]["uid"]: json.dumps(item["spec"], sort_keys=True) for item in listed}
 
     def pods(self, phase: str) -> list[str]:
         """The pods of the namespace in a phase."""
-        found = self.cluster.api.items(PODS, fieldSelector=f"status.phase={phase}")
-        return [one["metadata"]["name"] for one in found]
+        pods = self.cluster.api.items(PODS, fieldSelector=f"status.phase={phase}")
+        return [pod["metadata"]["name"] for pod in pods]
 
 
 @pytest.fixture(scope="module")
@@ -129,25 +129,25 @@ def ground(cluster: Cluster) -> Iterator[Ground]:
     """All of it, running as far as it can."""
     fleet = Fleet(cluster.api)
     try:
-        here = Ground(cluster)
+        ground = Ground(cluster)
         both_racks = nodes(2, 3)
         first_rack = [item for item in both_racks if not item["metadata"]["name"].startswith("r2-")]
         fleet.make(first_rack)
         full, *others = objects()
         cluster.api.create(*full)
-        wait_until(lambda: len(here.pods("Running")) == 3, "the first job to take the only rack", 60)
+        wait_until(lambda: len(ground.pods("Running")) == 3, "the first job to take the only rack", 60)
         fleet.make(item for item in both_racks if item not in first_rack)
         for path, body in others:
             cluster.api.create(path, body)
-        wait_until(lambda: len(here.pods("Running")) >= 3 + 3 + 1 + 6 + 1 + 1, "the pods to run", 60)
+        wait_until(lambda: len(ground.pods("Running")) >= 3 + 3 + 1 + 6 + 1 + 1, "the pods to run", 60)
         (over,) = (
-            one
-            for one in cluster.api.items(PODS, labelSelector="job-name=over")
-            if one["spec"].get("nodeName")
+            pod
+            for pod in cluster.api.items(PODS, labelSelector="job-name=over")
+            if pod["spec"].get("nodeName")
         )
         cluster.kubelet.finish(over, "Succeeded")
         wait_until(lambda: "succeeded" in cluster.api.get(f"{JOBS}/over")["status"], "the job to end", 60)
-        yield here
+        yield ground
     finally:
         for path, body in objects():
             cluster.api.delete(f"{path}/{body['metadata']['name']}")
@@ -157,8 +157,8 @@ def ground(cluster: Cluster) -> Iterator[Ground]:
 
 def test_each_object_is_judged_by_itself_and_its_owner_alone_is_told(ground: Ground) -> None:
     """Not ReplicaSets, not their pods, not DaemonSets, not what has ended, not the cluster's own programs."""
-    told = ground.report()
-    document = told.document
+    report = ground.report()
+    document = report.document
     names = {row["object"] for row in document["results"]}
     assert names == {
         "research/Deployment/serve",
@@ -173,7 +173,7 @@ def test_each_object_is_judged_by_itself_and_its_owner_alone_is_told(ground: Gro
     assert document["namespaces"]["inference"] == {"refused": 0, "queued": 0, "changed": 1, "unchanged": 0}
     assert sum(document["namespaces"]["research"].values()) == 7
     assert document["changes"]["guaranteed-qos"] == 7, "all that ask for GPUs"
-    assert told.status == 1, "one would be refused"
+    assert report.status == 1, "one would be refused"
 
 
 def test_what_runs_is_no_reason_for_itself_to_wait(ground: Ground) -> None:
@@ -184,10 +184,10 @@ def test_what_runs_is_no_reason_for_itself_to_wait(ground: Ground) -> None:
 
 def test_what_others_hold_is_a_reason_to_wait_and_what_can_never_be_to_refuse(ground: Ground) -> None:
     """Three whole nodes of a rack while both racks are in use; four in racks of three."""
-    told = ground.report()
-    (waits,) = (row for row in told.of("research/Job/waits") if row["policy"] == "plan")
+    report = ground.report()
+    (waits,) = (row for row in report.of("research/Job/waits") if row["policy"] == "plan")
     assert (waits["result"], waits["properties"]["decision"]) == ("warn", "queued")
-    (never,) = (row for row in told.of("research/Job/never") if row["policy"] == "plan")
+    (never,) = (row for row in report.of("research/Job/never") if row["policy"] == "plan")
     assert (never["result"], never["rule"]) == ("fail", "TooLargeForLevel")
 
 
@@ -200,11 +200,11 @@ def test_nothing_is_changed(ground: Ground) -> None:
 
 def test_one_namespace_alone(ground: Ground) -> None:
     """Judged on the cluster as it is, with all pods in it."""
-    told = ground.report("-n", "inference")
-    assert told.document["namespaces"] == {
+    report = ground.report("-n", "inference")
+    assert report.document["namespaces"] == {
         "inference": {"refused": 0, "queued": 0, "changed": 1, "unchanged": 0}
     }
-    assert told.status == 0
+    assert report.status == 0
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
@@ -234,10 +234,10 @@ def test_what_no_webhook_is_asked_about_is_unchanged(ground: Ground, tmp_path: P
     """By the match conditions of the webhooks that ship, or of those in the cluster."""
     (tmp_path / "team.yaml").write_text(OF_EVERYBODY)
     options = ("-p", str(tmp_path))
-    told = ground.report(*options)
-    changed = {row["object"] for row in told.document["results"] if row["policy"] == "team"}
+    report = ground.report(*options)
+    changed = {row["object"] for row in report.document["results"] if row["policy"] == "team"}
     assert changed == {"research/Deployment/serve"}
-    assert "1 of 8 objects count as unchanged, because no webhook is asked about them" in told.err
+    assert "1 of 8 objects count as unchanged, because no webhook is asked about them" in report.err
     (mutating, _) = yaml.safe_load_all((ROOT / "manifests" / "70-webhooks.yaml").read_text())
     every = next(hook for hook in mutating["webhooks"] if hook["name"] == "templates.observed.bayplan.dev")
     mutating["webhooks"] = [{key: value for key, value in every.items() if key != "matchConditions"}]
@@ -272,15 +272,15 @@ def test_what_may_not_be_read_is_told_and_done_without(ground: Ground, tmp_path:
         config["users"][0]["user"] = {"token": token}
         path = tmp_path / "reader.yaml"
         path.write_text(yaml.safe_dump(config))
-        told = ground.report(kubeconfig=path)
-        assert {row["object"] for row in told.document["results"]} == {
+        report = ground.report(kubeconfig=path)
+        assert {row["object"] for row in report.document["results"]} == {
             "research/Deployment/serve",
             "research/Pod/notebook",
             "inference/Pod/notebook",
         }
-        missing = [line for line in told.err.splitlines() if line.startswith("not read")]
-        assert any("/jobs" in line for line in missing), told.err
-        assert not any("deployments" in line for line in missing), told.err
+        missing = [line for line in report.err.splitlines() if line.startswith("not read")]
+        assert any("/jobs" in line for line in missing), report.err
+        assert not any("deployments" in line for line in missing), report.err
     finally:
         for kind in ("clusterrolebinding", "clusterrole", "serviceaccount"):
             kubectl("-n", "default", "delete", kind, "reader")
@@ -292,7 +292,7 @@ def test_a_cluster_that_does_not_answer_is_one_line(ground: Ground, tmp_path: Pa
     config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:9"
     path = tmp_path / "nowhere.yaml"
     path.write_text(yaml.safe_dump(config))
-    told = ground.report(kubeconfig=path)
-    assert told.status == 2
-    assert "nowhere.yaml: cannot be read: the API server does not answer" in told.err
-    assert "Traceback" not in told.err
+    report = ground.report(kubeconfig=path)
+    assert report.status == 2
+    assert "nowhere.yaml: cannot be read: the API server does not answer" in report.err
+    assert "Traceback" not in report.err

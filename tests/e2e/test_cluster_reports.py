@@ -44,17 +44,17 @@ def results(cluster: Cluster, name: str) -> list[Json]:
     """What the Report of the namespace tells of KIND/NAME."""
     if not exists(cluster.api, REPORT):
         return []
-    found = cluster.api.get(REPORT)["results"]
-    return [one for one in found if "{kind}/{name}".format(**one["resources"][0]) == name]
+    reported = cluster.api.get(REPORT)["results"]
+    return [result for result in reported if "{kind}/{name}".format(**result["resources"][0]) == name]
 
 
-def told(cluster: Cluster, name: str, policy: str = "plan") -> list[Json]:
+def wait_for_results(cluster: Cluster, name: str, policy: str = "plan") -> list[Json]:
     """The same, as soon as the policy has a result: the replica that decided of a pod may write first."""
 
-    def there() -> bool:
+    def is_reported() -> bool:
         return policy in {result["policy"] for result in results(cluster, name)}
 
-    wait_until(there, f"the report to tell what {policy} says of {name}", WRITTEN)
+    wait_until(is_reported, f"the report to tell what {policy} says of {name}", WRITTEN)
     return results(cluster, name)
 
 
@@ -94,11 +94,11 @@ def test_without_openreports_nothing_is_written_and_that_is_said_once(
     """What is applied is answered as ever. Once the kind is there, it is taken up."""
     cluster.api.create(DEPLOYMENTS, deployment("early"))
     line = "no Reports are written: the CRD reports.openreports.io is not installed"
-    assert serving.said().count(line) == 3, "each replica says it"
+    assert serving.output().count(line) == 3, "each replica says it"
     checked = bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), statuses=(0, 1))
     assert "install the CRD reports.openreports.io" in checked
-    made = cluster.kubectl("apply", "-f", str(ROOT / CRD))
-    assert made.status == 0, made.err
+    output = cluster.kubectl("apply", "-f", str(ROOT / CRD))
+    assert output.status == 0, output.err
 
     def taken_up() -> bool:
         cluster.api.merge(
@@ -110,16 +110,16 @@ def test_without_openreports_nothing_is_written_and_that_is_said_once(
 
     taken_up.turn = 0  # type: ignore[attr-defined]
     wait_until(taken_up, "the first report", 60, pause=2)
-    assert serving.said().count(line) == 3
+    assert serving.output().count(line) == 3
     cluster.api.delete(f"{DEPLOYMENTS}/early")
 
 
 def test_a_report_tells_what_was_decided(cluster: Cluster, serving: Replicas) -> None:
     """Policies with the fields that they write, and the plan; `kubectl get reports -A` shows it."""
     cluster.api.create(DEPLOYMENTS, deployment("serve"))
-    found = {one["policy"]: one for one in told(cluster, "Deployment/serve")}
-    assert "spec/template/spec/containers/0/resources" in found["guaranteed-qos"]["message"]
-    assert found["plan"]["rule"] == "Placed"
+    by_policy = {result["policy"]: result for result in wait_for_results(cluster, "Deployment/serve")}
+    assert "spec/template/spec/containers/0/resources" in by_policy["guaranteed-qos"]["message"]
+    assert by_policy["plan"]["rule"] == "Placed"
     line = cluster.kubectl("get", "reports", "-A").out.splitlines()[1]
     assert line.split()[:2] == ["research", "bayplan"]
     cluster.api.delete(f"{DEPLOYMENTS}/serve")
@@ -130,11 +130,11 @@ def test_a_refusal_is_told_though_its_object_never_was(cluster: Cluster, serving
     """Four nodes in racks of three; applied again so that it fits, it is refused no more."""
     with pytest.raises(ApiError):
         cluster.api.create(JOBS, job("never", 4))
-    (failed,) = (one for one in told(cluster, "Job/never") if one["result"] == "fail")
+    (failed,) = (result for result in wait_for_results(cluster, "Job/never") if result["result"] == "fail")
     assert failed["rule"] == "TooLargeForLevel"
     cluster.api.create(JOBS, job("never", 3))
     wait_until(
-        lambda: not [one for one in results(cluster, "Job/never") if one["result"] == "fail"],
+        lambda: not [result for result in results(cluster, "Job/never") if result["result"] == "fail"],
         "the refusal to go",
         WRITTEN,
     )
@@ -145,7 +145,7 @@ def test_a_dry_run_leaves_no_trace(cluster: Cluster, serving: Replicas) -> None:
     """Of two that are applied after each other, only the one that was meant is told."""
     cluster.api.create(DEPLOYMENTS, deployment("rehearsed"), dryRun="All")
     cluster.api.create(DEPLOYMENTS, deployment("meant"))
-    told(cluster, "Deployment/meant")
+    wait_for_results(cluster, "Deployment/meant")
     assert not results(cluster, "Deployment/rehearsed")
     cluster.api.delete(f"{DEPLOYMENTS}/meant")
 
@@ -153,15 +153,15 @@ def test_a_dry_run_leaves_no_trace(cluster: Cluster, serving: Replicas) -> None:
 def test_pods_speak_for_what_was_there_before(cluster: Cluster, serving: Replicas) -> None:
     """Its Deployment is scaled: the new pod is mended, and the Report says so under the Deployment's name."""
     cluster.api.merge(f"{DEPLOYMENTS}/old", {"spec": {"replicas": 2}})
-    found = told(cluster, "Deployment/old", "guaranteed-qos")
-    assert {one["properties"]["told-by"] for one in found} == {"its pods"}
-    assert "guaranteed-qos" in {one["policy"] for one in found}
+    reported = wait_for_results(cluster, "Deployment/old", "guaranteed-qos")
+    assert {result["properties"]["told-by"] for result in reported} == {"its pods"}
+    assert "guaranteed-qos" in {result["policy"] for result in reported}
 
 
 def in_mode(cluster: Cluster, mode: str) -> None:
     """The namespace has the mode, and the API server and the replicas know it."""
-    said = cluster.kubectl("label", "--overwrite", "namespace", "research", f"bayplan.dev/mode={mode}")
-    assert said.status == 0, said.err
+    output = cluster.kubectl("label", "--overwrite", "namespace", "research", f"bayplan.dev/mode={mode}")
+    assert output.status == 0, output.err
     time.sleep(2)
 
 
@@ -180,10 +180,12 @@ def test_where_nothing_is_enforced_the_report_tells_what_would_be(
     in_mode(cluster, mode)
     cluster.api.create(DEPLOYMENTS, deployment(f"in-{mode}"))
     cluster.api.create(JOBS, job(f"never-in-{mode}", 4))
-    found = {one["policy"]: one for one in told(cluster, f"Deployment/in-{mode}")}
-    assert found["guaranteed-qos"]["message"].endswith(f"(mode {mode}: not changed)")
-    assert found["guaranteed-qos"]["properties"]["mode"] == mode
-    (plan,) = (one for one in told(cluster, f"Job/never-in-{mode}") if one["policy"] == "plan")
+    by_policy = {result["policy"]: result for result in wait_for_results(cluster, f"Deployment/in-{mode}")}
+    assert by_policy["guaranteed-qos"]["message"].endswith(f"(mode {mode}: not changed)")
+    assert by_policy["guaranteed-qos"]["properties"]["mode"] == mode
+    (plan,) = (
+        result for result in wait_for_results(cluster, f"Job/never-in-{mode}") if result["policy"] == "plan"
+    )
     assert (plan["result"], plan["rule"]) == ("warn", "TooLargeForLevel")
     stored = cluster.api.get(f"{DEPLOYMENTS}/in-{mode}")["spec"]["template"]["spec"]["containers"][0]
     assert stored["resources"] == {"limits": {GPU: "1"}}
@@ -195,8 +197,10 @@ def test_where_bayplan_is_off_nothing_is_told(cluster: Cluster, serving: Replica
     cluster.api.create(DEPLOYMENTS, deployment("unseen"))
     in_mode(cluster, "audit")
     cluster.api.create(DEPLOYMENTS, deployment("seen"))
-    told(cluster, "Deployment/seen")
-    assert not [one for one in results(cluster, "Deployment/unseen") if "told-by" not in one["properties"]]
+    wait_for_results(cluster, "Deployment/seen")
+    assert not [
+        result for result in results(cluster, "Deployment/unseen") if "told-by" not in result["properties"]
+    ]
 
 
 def test_three_replicas_lose_nothing_to_each_other(cluster: Cluster, serving: Replicas) -> None:
@@ -210,8 +214,8 @@ def test_three_replicas_lose_nothing_to_each_other(cluster: Cluster, serving: Re
         list(pool.map(apply, names))
 
     def missing() -> set[str]:
-        found = cluster.api.get(REPORT)["results"] if exists(cluster.api, REPORT) else []
-        return set(names) - {one["resources"][0]["name"] for one in found}
+        reported = cluster.api.get(REPORT)["results"] if exists(cluster.api, REPORT) else []
+        return set(names) - {result["resources"][0]["name"] for result in reported}
 
     wait_until(lambda: not missing(), "all to be told", WRITTEN)
     for port in serving.ports:

@@ -65,7 +65,7 @@ def rights() -> set[Right]:
 def kinds() -> Iterator[tuple[str, str, str, str]]:
     """Group, version, resource and kind of all that is watched and may be missing from a cluster."""
     rows = [(row.group, row.versions[-1], row.resource, row.name) for row in KINDS.values()]
-    rows += [(one.group, "v1alpha1", one.resource, one.kind) for one in (*EXTRAS, *GANGS)]
+    rows += [(extra.group, "v1alpha1", extra.resource, extra.kind) for extra in (*EXTRAS, *GANGS)]
     seen = set()
     for group, version, resource, kind in rows:
         if group not in BUILT_IN and (group, resource) not in seen:
@@ -105,8 +105,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout,
     try:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         text = yaml.safe_dump_all(definition(*row) for row in kinds())
-        made = kubectl("apply", "-f", "-", text=text)
-        assert made.status == 0, made.err
+        output = kubectl("apply", "-f", "-", text=text)
+        assert output.status == 0, output.err
         for other in ("reports.openreports.io", "workloads.kueue.x-k8s.io"):
             assert kubectl("apply", "-f", str(ROOT / f"tests/e2e/crds/{other}.yaml")).status == 0
         kubectl.wait_for_kinds()
@@ -141,7 +141,7 @@ def specs() -> dict[str, Json]:
     never = {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}
     ray = {"headGroupSpec": {"template": pod}, "workerGroupSpecs": []}
     apps = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": pod}
-    found: dict[str, Json] = {
+    by_kind: dict[str, Json] = {
         "Job": {"template": never},
         "JobSet": {"replicatedJobs": [{"name": "a", "template": {"spec": {"template": never}}}]},
         "LeaderWorkerSet": {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": pod}},
@@ -157,8 +157,8 @@ def specs() -> dict[str, Json]:
         ("JAX", "jax"),
         ("Paddle", "paddle"),
     ):
-        found[f"{kind}Job"] = {f"{field}ReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}
-    return found | {"MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}}
+        by_kind[f"{kind}Job"] = {f"{field}ReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}
+    return by_kind | {"MPIJob": {"mpiReplicaSpecs": {"Worker": {"replicas": 1, "template": pod}}}}
 
 
 def folder_of(row: WorkloadKind) -> str:
@@ -200,8 +200,8 @@ def fail(rollout: Rollout) -> None:
     rollout.api.create("/apis/batch/v1/namespaces/research/jobs", body)
 
     def pods() -> list[Json]:
-        found = rollout.api.items("/api/v1/namespaces/research/pods", labelSelector="job-name=fails")
-        return [pod for pod in found if "nodeName" in pod["spec"]]
+        listed = rollout.api.items("/api/v1/namespaces/research/pods", labelSelector="job-name=fails")
+        return [pod for pod in listed if "nodeName" in pod["spec"]]
 
     wait_until(lambda: bool(pods()), "the pod to be bound", 60)
     rollout.cluster.kubelet.finish(pods()[0], "Failed")
@@ -238,6 +238,6 @@ def test_every_right_of_the_manifests_is_used_and_none_is_missing(audited: tuple
     rollout.retire(rollout.replicas[0])
     used, refused = done(audit)
     assert refused == []
-    given = rights()
-    assert sorted(given - used - RARELY) == [], "never used"
-    assert sorted(used - given) == [], "used without being given, by another role"
+    granted = rights()
+    assert sorted(granted - used - RARELY) == [], "never used"
+    assert sorted(used - granted) == [], "used without being given, by another role"

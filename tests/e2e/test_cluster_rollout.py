@@ -41,9 +41,9 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def plan_dry(rollout: Rollout) -> Json:
     """A dry run through the API server: mutated by one call, validated by another."""
-    said = rollout.api.create(JOBS, job("dry", 2), dryRun="All")
-    assert "bayplan.dev/placement" in said["metadata"]["annotations"], "the mutating call failed"
-    return said
+    stored = rollout.api.create(JOBS, job("dry", 2), dryRun="All")
+    assert "bayplan.dev/placement" in stored["metadata"]["annotations"], "the mutating call failed"
+    return stored
 
 
 def pods(rollout: Rollout, name: str) -> list[Json]:
@@ -88,7 +88,7 @@ def make_due(rollout: Rollout) -> bytes:
 def test_replicas_make_their_certificates_and_bring_the_ca_to_the_configurations(rollout: Rollout) -> None:
     """From an empty Secret and configurations without a CA to a call that the API server trusts."""
     assert rollout.bundle() == rollout.stored("ca-bundle.crt")
-    assert {one.certificate().strip() for one in rollout.replicas} == {
+    assert {replica.certificate().strip() for replica in rollout.replicas} == {
         rollout.stored("tls.crt").decode().strip()
     }
     plan_dry(rollout)
@@ -110,7 +110,7 @@ def test_with_the_rights_of_the_manifests_a_gang_is_planned_queued_let_in_and_re
     for name in ("two", "three"):
         rollout.api.delete(f"{JOBS}/{name}")
     wait_until(lambda: not reservations(rollout.api), "the places to be free", 60)
-    assert "forbidden" not in rollout.said().lower()
+    assert "forbidden" not in rollout.output().lower()
 
 
 def test_the_doctor_finds_it_well_and_names_a_right_that_was_taken_away(rollout: Rollout) -> None:
@@ -118,7 +118,7 @@ def test_the_doctor_finds_it_well_and_names_a_right_that_was_taken_away(rollout:
     before = examined(rollout)
     well = {"API server", "CRDs", "mutating webhooks", "validating webhooks", "certificate", "controller"}
     assert {
-        one: before[one] for one in sorted(well | {"RBAC", "dry run", "topology racks"})
+        subject: before[subject] for subject in sorted(well | {"RBAC", "dry run", "topology racks"})
     } == dict.fromkeys(sorted(well | {"RBAC", "dry run", "topology racks"}), "ok")
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/bayplan"
     binding = rollout.api.get(path)
@@ -134,11 +134,11 @@ def test_the_doctor_finds_it_well_and_names_a_right_that_was_taken_away(rollout:
 def examined(rollout: Rollout) -> dict[str, str]:
     """What the doctor says of each subject; the worst where it says more."""
     kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
-    said = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
-    found: dict[str, str] = {}
-    for one in said:
-        found[one["subject"]] = "fail" if found.get(one["subject"]) == "fail" else one["grade"]
-    return found
+    findings = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
+    grades: dict[str, str] = {}
+    for finding in findings:
+        grades[finding["subject"]] = "fail" if grades.get(finding["subject"]) == "fail" else finding["grade"]
+    return grades
 
 
 def test_a_certificate_is_rotated_under_load_without_one_failed_request(rollout: Rollout) -> None:
@@ -148,11 +148,11 @@ def test_a_certificate_is_rotated_under_load_without_one_failed_request(rollout:
         Load(lambda: trusted_call(rollout)) as calls,
     ):
         for load in (reviews, calls):
-            load.more(11)
+            load.wait_for_calls(11)
         former = make_due(rollout)
         wait_for_certificate(rollout, former)
         for load in (reviews, calls):
-            load.more(11)
+            load.wait_for_calls(11)
     print(f"\n{reviews.calls} dry runs and {calls.calls} new connections across the rotation")
     assert (reviews.failures, calls.failures) == ([], [])
     assert min(reviews.calls, calls.calls) > 20
@@ -208,11 +208,11 @@ def test_policies_that_break_on_a_reload_leave_the_last_good_ones_serving(rollou
         shutil.copytree(folder / "scheduler-name", bad.parent)
         bad.write_text(bad.read_text().replace("expression:", "expresion:"))
         for replica in rollout.replicas:
-            wait_until(lambda one=replica: bool(one.readiness()[1].get("problems")), "the problem")
+            wait_until(lambda replica=replica: bool(replica.readiness()[1].get("problems")), "the problem")
             status, detail = replica.readiness()
             assert (status, detail["revision"]) == (200, revision)
             assert "bad/policy.yaml" in str(detail["problems"])
         shutil.rmtree(bad.parent)
         for replica in rollout.replicas:
-            wait_until(lambda one=replica: one.readiness()[1].get("problems") == [], "the mended set")
+            wait_until(lambda replica=replica: replica.readiness()[1].get("problems") == [], "the mended set")
     assert reviews.failures == []

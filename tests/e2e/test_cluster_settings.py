@@ -49,11 +49,11 @@ def choose(rollout: Rollout, **data: str | None) -> None:
     """Edit the ConfigMap; two underscores in a name stand for a dot, one for a dash; None removes a key."""
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in data.items()}
     patch = json.dumps({"data": keys})
-    said = rollout.cluster.kubectl("patch", "configmap", NAME, "-n", SYSTEM, "--type=merge", "-p", patch)
-    assert said.status == 0, said.err
+    output = rollout.cluster.kubectl("patch", "configmap", NAME, "-n", SYSTEM, "--type=merge", "-p", patch)
+    assert output.status == 0, output.err
 
 
-def told(rollout: Rollout) -> list[Json]:
+def readiness_details(rollout: Rollout) -> list[Json]:
     """What every replica's /readyz says, each of them ready."""
     answers = [replica.readiness() for replica in rollout.replicas]
     assert [status for status, _ in answers] == [200] * len(answers)
@@ -62,12 +62,12 @@ def told(rollout: Rollout) -> list[Json]:
 
 def problems(rollout: Rollout) -> list[str]:
     """What is wrong by some replica."""
-    return [problem for detail in told(rollout) for problem in detail["problems"]]
+    return [problem for detail in readiness_details(rollout) for problem in detail["problems"]]
 
 
 def in_force(rollout: Rollout, key: str) -> set[Any]:
     """The values of a setting in all replicas."""
-    return {detail["settings"][key] for detail in told(rollout)}
+    return {detail["settings"][key] for detail in readiness_details(rollout)}
 
 
 def is_mended(rollout: Rollout, namespace: str) -> bool:
@@ -101,7 +101,9 @@ def test_readyz_of_every_replica_says_what_is_in_force(rollout: Rollout) -> None
     after = in_force(rollout, "revision")
     assert len(before) == len(after) == 1
     assert before != after
-    assert all(f"{SYSTEM}/ConfigMap/{NAME}" in detail["settings"]["from"] for detail in told(rollout))
+    assert all(
+        f"{SYSTEM}/ConfigMap/{NAME}" in detail["settings"]["from"] for detail in readiness_details(rollout)
+    )
 
 
 def test_a_bad_value_keeps_the_last_good_settings_and_is_told(rollout: Rollout) -> None:
@@ -111,13 +113,16 @@ def test_a_bad_value_keeps_the_last_good_settings_and_is_told(rollout: Rollout) 
     choose(rollout, reserve__default="rack", guaranteed_qos__enabled="false")
     expected = f"{SYSTEM}/ConfigMap/{NAME}: data[reserve.default]: 'rack' is not valid; use auto or domain or"
     wait_until(
-        lambda: all(any(expected in problem for problem in detail["problems"]) for detail in told(rollout)),
+        lambda: all(
+            any(expected in problem for problem in detail["problems"])
+            for detail in readiness_details(rollout)
+        ),
         "every replica to tell it",
         SOON,
     )
     assert in_force(rollout, "reserve.default") == {"nodes"}
     assert calls(rollout, "research") == {True}, "of a bad ConfigMap nothing is taken up"
-    wait_until(lambda: "the last good ones serve" in rollout.said(), "the log to tell it", SOON)
+    wait_until(lambda: "the last good ones serve" in rollout.output(), "the log to tell it", SOON)
     choose(rollout, reserve__default="none", guaranteed_qos__enabled=None)
     wait_until(lambda: in_force(rollout, "reserve.default") == {"none"}, "the mended one", SOON)
     assert not problems(rollout)
@@ -153,7 +158,9 @@ def test_keys_of_a_namespace_that_does_not_exist_are_a_warning(rollout: Rollout)
     choose(rollout, namespace__nowhere__mode="off")
     expected = ["namespace.nowhere.mode: there is no namespace nowhere"]
     wait_until(
-        lambda: all(detail["settings"]["warnings"] == expected for detail in told(rollout)), "it", SOON
+        lambda: all(detail["settings"]["warnings"] == expected for detail in readiness_details(rollout)),
+        "it",
+        SOON,
     )
     assert not problems(rollout)
 

@@ -34,19 +34,19 @@ HOSTS = 10
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     """etcd and an API server alone: nothing is to happen to the pods."""
     programs = find()
-    made = ControlPlane(programs, tmp_path)
+    plane = ControlPlane(programs, tmp_path)
     try:
-        made.start_etcd()
-        made.start_apiserver()
-        kubectl = Kubectl(programs["kubectl"], made.kubeconfig)
+        plane.start_etcd()
+        plane.start_apiserver()
+        kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
-        said = kubectl("apply", "-f", str(Path(__file__).parent / "crds"))
-        assert said.status == 0, said.err
+        output = kubectl("apply", "-f", str(Path(__file__).parent / "crds"))
+        assert output.status == 0, output.err
         kubectl.wait_for_kinds()
-        fill(made.api)
-        yield made
+        fill(plane.api)
+        yield plane
     finally:
-        made.stop()
+        plane.stop()
 
 
 def fill(api: Api) -> None:
@@ -55,11 +55,11 @@ def fill(api: Api) -> None:
     api.create("/api/v1/namespaces/research/serviceaccounts", {"metadata": {"name": "default"}})
     topology, *hosts = nodes(NODES // HOSTS, HOSTS)
     api.create("/apis/kai.scheduler/v1alpha1/topologies", topology)
-    busy = [one["metadata"]["name"] for place, one in enumerate(hosts) if place // HOSTS % 10]
+    busy = [host["metadata"]["name"] for place, host in enumerate(hosts) if place // HOSTS % 10]
     pods = [pod(f"p{number}", busy[number % len(busy)]) for number in range(PODS)]
     with ThreadPoolExecutor(16) as hands:
         list(hands.map(lambda body: api.create("/api/v1/nodes", body), hosts))
-        born = [f"/api/v1/nodes/{one['metadata']['name']}" for one in hosts]  # with a taint: not ready
+        born = [f"/api/v1/nodes/{host['metadata']['name']}" for host in hosts]  # with a taint: not ready
         list(hands.map(lambda path: api.merge(path, {"spec": {"taints": None}}), born))
         list(hands.map(lambda body: api.create("/api/v1/namespaces/research/pods", body), pods))
 
@@ -111,13 +111,13 @@ def test_a_replica_is_ready_soon_and_small(
         for number in range(1, 11):
             plane.api.create("/api/v1/namespaces/research/pods", pod(f"new-{number}", "r2-n1"))
             times.append(answered(replicas, number))
-        rest, most = megabytes(pid, "VmRSS"), megabytes(pid, "VmHWM")
+        rest, peak = megabytes(pid, "VmRSS"), megabytes(pid, "VmHWM")
     finally:
         replicas.stop()
     with capsys.disabled():
         print(
-            f"\n{NODES} nodes, {PODS} pods: ready after {ready:.1f} s, {rest} MB now, {most} MB at most; "
+            f"\n{NODES} nodes, {PODS} pods: ready after {ready:.1f} s, {rest} MB now, {peak} MB at most; "
             f"first answer {1000 * first:.0f} ms, then with a new pod before each "
             f"{1000 * sorted(times)[5]:.0f} ms in the middle, {1000 * max(times):.0f} ms at most"
         )
-    assert most < 200 + (NODES + PODS) * 0.004
+    assert peak < 200 + (NODES + PODS) * 0.004

@@ -70,12 +70,12 @@ def test_as_many_small_pods_as_gpus_are_all_created_and_placed(
     wanted = {f"research/Pod/small-{number}" for number in range(COUNT)}
     wait_until(lambda: set(reservations(api)) == wanted, "each pod to hold its place", 60)
     held = reservations(api)
-    placed = {gang: one["spec"]["assignments"][0]["node"] for gang, one in held.items()}
+    placed = {gang: reservation["spec"]["assignments"][0]["node"] for gang, reservation in held.items()}
     assert set(Counter(placed.values()).values()) == {GPUS}
     wait_until(
-        lambda: all(one["spec"].get("nodeName") for one in api.items(PODS)), "the pods to be bound", 120
+        lambda: all(pod["spec"].get("nodeName") for pod in api.items(PODS)), "the pods to be bound", 120
     )
-    bound = {f"research/Pod/{one['metadata']['name']}": one["spec"]["nodeName"] for one in api.items(PODS)}
+    bound = {f"research/Pod/{pod['metadata']['name']}": pod["spec"]["nodeName"] for pod in api.items(PODS)}
     assert bound == placed
     tries = [
         line["tries"]

@@ -82,8 +82,8 @@ def test_a_gang_that_runs_is_verified_where_it_is(cluster: Cluster) -> None:
 def test_no_room_is_made_by_a_gang_that_has_not_agreed_to_be_moved(cluster: Cluster) -> None:
     """Neither for the gang that waits nor for a free rack; the answer names who keeps the rack."""
     status, shown = bayplan(cluster, "defrag", "--for", WAITS, "-o", "json")
-    told = json.loads(shown)
-    assert (status, told["reason"]) == (1, "TooFewGpus"), told
+    answer = json.loads(shown)
+    assert (status, answer["reason"]) == (1, "TooFewGpus"), answer
     status, shown = bayplan(cluster, "defrag", "--free", "1", "-o", "json")
     (kept,) = json.loads(shown)["kept"]
     assert status == 1

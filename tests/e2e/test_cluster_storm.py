@@ -24,19 +24,19 @@ def test_many_gangs_at_once_are_each_placed_or_queued_and_no_rack_has_two_holder
     serving: Replicas, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Then all are deleted, and neither a reservation nor a beginning of one is left."""
-    said = storm.apply_all(serving.api, "storm")
-    assert set(said.outcomes) <= {"admitted", "queued"}, said
-    assert said.outcomes.total() == storm.GANGS
-    assert said.outcomes["admitted"] >= min(storm.RACKS, storm.GANGS // 2)
+    tally = storm.apply_all(serving.api, "storm")
+    assert set(tally.outcomes) <= {"admitted", "queued"}, tally
+    assert tally.outcomes.total() == storm.GANGS
+    assert tally.outcomes["admitted"] >= min(storm.RACKS, storm.GANGS // 2)
     storm.is_sound(serving.api)
     assert storm.every_admitted_gang_has_its_place(serving.api)
     gone = storm.end_all(serving.api)
-    taken = [one["seconds"] for one in serving.lines() if _is_planned(one)]
+    taken = [line["seconds"] for line in serving.lines() if _is_planned(line)]
     with capsys.disabled():
         print(
-            f"\n{storm.GANGS} gangs on {storm.RACKS} racks in {said.seconds:.1f} s, "
-            f"{said.retries} calls made again: "
-            f"{dict(said.outcomes)}; all places free {gone:.1f} s after the end"
+            f"\n{storm.GANGS} gangs on {storm.RACKS} racks in {tally.seconds:.1f} s, "
+            f"{tally.retries} calls made again: "
+            f"{dict(tally.outcomes)}; all places free {gone:.1f} s after the end"
         )
         print(
             f"mutating a Job: median {statistics.median(taken):.2f} s, "

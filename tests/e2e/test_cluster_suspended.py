@@ -67,9 +67,9 @@ def gone(serving: Replicas) -> Iterator[None]:
 
 def suspended(name: str) -> Json:
     """A Job of two whole nodes in one rack, as it is made in a queue."""
-    made = job(name, 2)
-    made["spec"]["suspend"] = True
-    return made
+    body = job(name, 2)
+    body["spec"]["suspend"] = True
+    return body
 
 
 def placement(stored: Json) -> Any:

@@ -53,7 +53,7 @@ FOLDERS = {
     "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/research/jobsets",
     "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/namespaces/research/leaderworkersets",
 }
-MADE = (f"{APPS}/replicasets", f"{APPS}/controllerrevisions")
+REVISIONS = (f"{APPS}/replicasets", f"{APPS}/controllerrevisions")
 PODS = "/api/v1/namespaces/research/pods"
 SETTLED = 4.0
 """Seconds in which a controller that disagrees with its template makes another revision."""
@@ -121,23 +121,23 @@ class Trial:
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
         """kubectl in the namespace; it must succeed."""
-        said = self.cluster.kubectl("-n", "research", *arguments, text=text)
-        assert said.status == 0, said.err
-        return said.out
+        output = self.cluster.kubectl("-n", "research", *arguments, text=text)
+        assert output.status == 0, output.err
+        return output.out
 
     def picture(self) -> dict[str, Seen]:
         """Every workload, revision and pod that is not on its way out, by UID."""
-        found: dict[str, Seen] = {}
-        for path in (*FOLDERS.values(), *MADE, PODS):
+        by_uid: dict[str, Seen] = {}
+        for path in (*FOLDERS.values(), *REVISIONS, PODS):
             for item in self.cluster.api.items(path):
                 metadata = item["metadata"]
                 if "deletionTimestamp" in metadata:
                     continue
-                told = item["spec"] if path == PODS else _made_of(item)
-                content = json.dumps(told, sort_keys=True)
+                desired = item["spec"] if path == PODS else _made_of(item)
+                content = json.dumps(desired, sort_keys=True)
                 name = f"{path.rpartition('/')[2]}/{metadata['name']}"
-                found[metadata["uid"]] = Seen(name, content, metadata.get("generation", 0))
-        return found
+                by_uid[metadata["uid"]] = Seen(name, content, metadata.get("generation", 0))
+        return by_uid
 
     def undisturbed(self, *scaled: str) -> None:
         """Nothing differs but the number of pods of what was scaled. What is there is the next picture."""
@@ -159,7 +159,7 @@ class Trial:
         # A Deployment's generation counts its annotations too; its ReplicaSet is scaled with it.
         assert {re.sub(r"-[a-z0-9]{6,10}$", "", name) for name in written} <= {*scaled, *self.annotated}
         new = [seen.name for uid, seen in now.items() if uid not in self.seen]
-        assert all(name.startswith(tuple(f"pods/{one}-" for one in scaled)) for name in new), new
+        assert all(name.startswith(tuple(f"pods/{owner}-" for owner in scaled)) for name in new), new
         assert len(new) == len(scaled), new
         self.seen = now
 
@@ -169,27 +169,27 @@ class Trial:
         self.kubectl("label", "--overwrite", *labelled, "team=blue")
         self.kubectl("annotate", "--overwrite", *labelled, f"example.com/turn={turn}")
         self.annotated = {name.partition("/")[2] for name in labelled}
-        again = [workload(*one) for one in EVERY[turn + 7 :: 30]]
+        again = [workload(*row) for row in EVERY[turn + 7 :: 30]]
         self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(again))
         scaled = [
             f"{kind}-{5 * turn + place}" for place in range(5) for kind in ("deployment", "statefulset")
         ]
         for name in scaled:
             self.kubectl("scale", f"{name.partition('-')[0]}/{name}", "--replicas=2")
-        self.more += len(scaled)
-        wanted = RUNNING + self.more
+        self.added_pods += len(scaled)
+        wanted = RUNNING + self.added_pods
         wait_until(lambda: self.running() == len(self.pods()) == wanted, "the new pods to run", 90)
         return scaled
 
     annotated: set[str] = field(default_factory=set)
     """What was labelled and annotated last."""
-    more: int = 0
+    added_pods: int = 0
     """Pods that were added by scaling so far."""
 
     def pods(self) -> list[Json]:
         """Those that are not on their way out."""
-        found = self.cluster.api.items(PODS)
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        listed = self.cluster.api.items(PODS)
+        return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
     def running(self) -> int:
         """How many of them run."""
@@ -200,15 +200,15 @@ class Trial:
         kubectl = Path(self.cluster.kubectl.program).parent
         path = f"{kubectl}:{Path(BAYPLAN).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "KUBECONFIG": str(self.cluster.kubectl.kubeconfig)}
-        said = ""
+        output = ""
         for lines in shell_lines()[title]:
             command = ["sh", "-ec", lines]
             done = subprocess.run(
                 command, capture_output=True, text=True, check=False, timeout=180, env=environment
             )
             assert done.returncode == 0, f"{lines}\n{done.stderr}"
-            said += done.stdout
-        return said
+            output += done.stdout
+        return output
 
 
 def _made_of(item: Json) -> Json:
@@ -219,13 +219,13 @@ def _made_of(item: Json) -> Json:
 
 def shell_lines() -> dict[str, list[str]]:
     """The page's blocks of shell lines, by the heading above them."""
-    found: dict[str, list[str]] = {}
+    by_title: dict[str, list[str]] = {}
     title = ""
     for block in BLOCK.finditer(PAGE.read_text()):
         title = block["title"] or title
         if block["lines"]:
-            found.setdefault(title, []).append(block["lines"])
-    return found
+            by_title.setdefault(title, []).append(block["lines"])
+    return by_title
 
 
 @pytest.fixture(scope="module")
@@ -235,11 +235,11 @@ def trial(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     (policies,) = policy_set("default-scheduler", folder)
     fleet = Fleet(cluster.api)
     rollout = Rollout(cluster, folder, (policies,), ("--mode", "audit"), observed=True)
-    here = Trial(cluster, rollout, Path(policies))
+    trial = Trial(cluster, rollout, Path(policies))
     try:
         fleet.make(nodes(8, 3, gpus=24))
         bodies = [workload(kind, number) for kind, number in EVERY]
-        here.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(bodies))
+        trial.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(bodies))
         operated = [
             cluster.api.get(f"{FOLDERS[kind]}/{kind.lower()}-{number}")
             for kind, number in EVERY
@@ -247,10 +247,10 @@ def trial(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         ]
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda stored: operate(cluster.api, stored), operated))
-        wait_until(lambda: here.running() == RUNNING, "all pods to run", 120)
+        wait_until(lambda: trial.running() == RUNNING, "all pods to run", 120)
         time.sleep(SETTLED)
-        here.seen = here.picture()
-        yield here
+        trial.seen = trial.picture()
+        yield trial
     finally:
         rollout.uninstall()
         cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode-")
@@ -262,8 +262,8 @@ def trial(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_before_anything_is_installed_the_report_tells_what_would_change(trial: Trial) -> None:
     """All but the DaemonSets, each once; most of them would be mended, and nothing is."""
-    said = trial.read_out("Before anything is installed")
-    assert "of 290 objects 217 changed, 73 unchanged" in said
+    output = trial.read_out("Before anything is installed")
+    assert "of 290 objects 217 changed, 73 unchanged" in output
     trial.undisturbed()
 
 
@@ -273,8 +273,8 @@ def test_installed_in_audit_nothing_changes(trial: Trial) -> None:
     for _ in range(3):
         trial.rollout.add()
     trial.undisturbed(*trial.touch(0))
-    said = trial.read_out("A week in audit")
-    assert re.search(r"^research +bayplan ", said, re.MULTILINE), said
+    output = trial.read_out("A week in audit")
+    assert re.search(r"^research +bayplan ", output, re.MULTILINE), output
 
 
 def test_switched_to_warn_and_to_enforce_nothing_that_runs_changes(trial: Trial) -> None:
@@ -282,12 +282,12 @@ def test_switched_to_warn_and_to_enforce_nothing_that_runs_changes(trial: Trial)
     trial.read_out("Warn")
     trial.undisturbed()
     trial.read_out("Enforce, one namespace after the other")
-    made = workload("Deployment", 1000)
-    trial.kubectl("apply", "-f", "-", text=yaml.safe_dump(made))
+    deployment = workload("Deployment", 1000)
+    trial.kubectl("apply", "-f", "-", text=yaml.safe_dump(deployment))
     stored = json.loads(trial.kubectl("get", "deployment/deployment-1000", "-o", "json"))
     assert "cpu" in stored["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
     trial.kubectl("delete", "deployment/deployment-1000", "--cascade=foreground")
-    wait_until(lambda: len(trial.pods()) == RUNNING + trial.more, "its pods to go", 60)
+    wait_until(lambda: len(trial.pods()) == RUNNING + trial.added_pods, "its pods to go", 60)
     trial.undisturbed(*trial.touch(1))
 
 
@@ -295,8 +295,8 @@ def test_upgraded_nothing_that_runs_changes(trial: Trial) -> None:
     """Other parameters, another policy, and replicas that take the place of the former."""
     data = {"guaranteed-qos.enabled": "false", "rdma-fabric.ipc-lock": "false"}
     patch = json.dumps({"data": data})
-    said = trial.cluster.kubectl("-n", SYSTEM, "patch", "configmap", "bayplan-parameters", "-p", patch)
-    assert said.status == 0, said.err
+    output = trial.cluster.kubectl("-n", SYSTEM, "patch", "configmap", "bayplan-parameters", "-p", patch)
+    assert output.status == 0, output.err
     policy = trial.policies / "scheduler-name" / "policy.yaml"
     policy.write_text(policy.read_text() + "\n# another version of it\n")
     for replica in list(trial.rollout.replicas):

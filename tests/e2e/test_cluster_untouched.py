@@ -21,7 +21,7 @@ from tests.e2e.api import Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.kube_ledgers import install
-from tests.e2e.kubectl import Said
+from tests.e2e.kubectl import Output
 from tests.e2e.operators import operate
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import GPU, Replicas, nodes, reservations
@@ -91,11 +91,11 @@ class Ground:
     replicas: Replicas
     policies: Path
 
-    def kubectl(self, *arguments: str, text: str | None = None) -> Said:
+    def kubectl(self, *arguments: str, text: str | None = None) -> Output:
         """kubectl in the namespace; it must succeed."""
-        said = self.cluster.kubectl("-n", "research", *arguments, text=text)
-        assert said.status == 0, said.err
-        return said
+        output = self.cluster.kubectl("-n", "research", *arguments, text=text)
+        assert output.status == 0, output.err
+        return output
 
     def stored(self, kind: str, name: str) -> Json:
         """The object."""
@@ -103,8 +103,8 @@ class Ground:
 
     def pods(self, name: str, label: str = "app") -> list[Json]:
         """The object's pods that are not on their way out."""
-        found = self.cluster.api.items(PODS, labelSelector=f"{label}={name}")
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        listed = self.cluster.api.items(PODS, labelSelector=f"{label}={name}")
+        return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
     def uids(self, name: str, label: str = "app") -> frozenset[str]:
         """Theirs: a pod that was replaced has another."""
@@ -114,8 +114,8 @@ class Ground:
         """Its pods, once just so many run."""
 
         def run() -> bool:
-            found = self.pods(name, label)
-            return len(found) == count and all(pod["status"].get("phase") == "Running" for pod in found)
+            pods = self.pods(name, label)
+            return len(pods) == count and all(pod["status"].get("phase") == "Running" for pod in pods)
 
         try:
             wait_until(run, f"{count} pods of {name} to run", 60)
@@ -136,11 +136,11 @@ class Ground:
     def look(self, kind: str, name: str) -> Picture:
         """The picture of one object now."""
         spec = self.stored(kind, name)["spec"]
-        told = spec.get("template") or spec.get("jobTemplate") or spec.get("replicatedJobs")
+        template = spec.get("template") or spec.get("jobTemplate") or spec.get("replicatedJobs")
         path = f"{APPS}/replicasets" if kind == "Deployment" else f"{APPS}/controllerrevisions"
-        made = self.cluster.api.items(path, labelSelector=f"app={name}")
-        revisions = tuple(sorted(one["metadata"]["name"] for one in made))
-        return Picture(told, revisions, self.uids(name))
+        history = self.cluster.api.items(path, labelSelector=f"app={name}")
+        revisions = tuple(sorted(revision["metadata"]["name"] for revision in history))
+        return Picture(template, revisions, self.uids(name))
 
     def parameters(self, **changed: str) -> None:
         """Other parameters, in force on every replica."""
@@ -288,7 +288,7 @@ def test_a_restart_by_hand_makes_one_new_revision(ground: Ground, kind: str, nam
     """`kubectl rollout restart` changes the template: it is mended, once, and the rollout ends."""
     name = names[kind]
     before = ground.look(kind, name)
-    said = ground.kubectl("rollout", "restart", f"{kind.lower()}/{name}")
+    output = ground.kubectl("rollout", "restart", f"{kind.lower()}/{name}")
     ground.kubectl("rollout", "status", f"{kind.lower()}/{name}", "--timeout=90s")
     ground.running(name, COUNT[kind])
     time.sleep(SETTLED)
@@ -297,7 +297,7 @@ def test_a_restart_by_hand_makes_one_new_revision(ground: Ground, kind: str, nam
     assert not before.pods & after.pods
     requests = after.template["spec"]["containers"][0]["resources"].get("requests", {})
     assert ("cpu" in requests) == (kind != "DaemonSet")
-    assert bool(said.warnings) == (kind != "DaemonSet" and names is BEFORE), said.err
+    assert bool(output.warnings) == (kind != "DaemonSet" and names is BEFORE), output.err
     unmoved(ground, kind, name, after)
 
 
@@ -316,8 +316,8 @@ def test_the_next_job_of_a_cron_job_is_as_its_template_says(ground: Ground, name
     cron, run = names["CronJob"], f"{names['CronJob']}-run"
     ground.kubectl("create", "job", run, f"--from=cronjob/{cron}")
     job = ground.cluster.api.get(f"{JOBS}/{run}")
-    told = ground.stored("CronJob", cron)["spec"]["jobTemplate"]["spec"]["template"]
-    assert without_labels(job["spec"]["template"]) == without_labels(told)
+    template = ground.stored("CronJob", cron)["spec"]["jobTemplate"]["spec"]["template"]
+    assert without_labels(job["spec"]["template"]) == without_labels(template)
     held = reservations(ground.cluster.api)[f"research/Job/{run}"]
     for pod in ground.running(run, 2, "job-name"):
         assert pod["metadata"]["annotations"]["bayplan.dev/reservation"] == held["metadata"]["name"]
@@ -327,9 +327,9 @@ def test_the_next_job_of_a_cron_job_is_as_its_template_says(ground: Ground, name
     wait_until(lambda: not ground.pods(run, "job-name"), "its pods to go")
 
 
-def without_labels(told: Json) -> Json:
+def without_labels(template: Json) -> Json:
     """A Job's template without the labels that the API server gives it."""
-    rest: Json = copy.deepcopy(told)
+    rest: Json = copy.deepcopy(template)
     for key in ("labels", "creationTimestamp"):
         rest["metadata"].pop(key, None)
     return rest
@@ -345,4 +345,4 @@ def test_a_job_from_before_goes_on_and_its_new_pods_are_mended(ground: Ground) -
     resources = [
         pod["spec"]["containers"][0]["resources"] for pod in ground.running("old-run", 2, "job-name")
     ]
-    assert sorted("cpu" in one["requests"] for one in resources) == [False, True]
+    assert sorted("cpu" in requirements["requests"] for requirements in resources) == [False, True]

@@ -222,7 +222,7 @@ def test_the_plan_agrees_with_kube_scheduler_on_every_node(serving: Replicas, cl
     serving.api.create(PODS, pod("taken", taken))
     wanted: dict[tuple[str, str], bool] = {}
     stored: dict[str, tuple[str, str]] = {}
-    for number, ((what, case), node) in enumerate(itertools.product(CASES.items(), NODES)):
+    for number, ((title, case), node) in enumerate(itertools.product(CASES.items(), NODES)):
         name = f"p{number}"
         make(serving, *case.around(name))
         spec = {
@@ -230,19 +230,19 @@ def test_the_plan_agrees_with_kube_scheduler_on_every_node(serving: Replicas, cl
             "nodeSelector": {HOST: node},
             **case.spec(name),
         }
-        wanted[what, node] = planned(cluster, name, spec)
+        wanted[title, node] = planned(cluster, name, spec)
         serving.api.create(PODS, pod(name, spec))
-        stored[name] = (what, node)
+        stored[name] = (title, node)
         wait_until(
             lambda name=name: decided(serving, name) is not None, f"the scheduler to decide on {name}", 60
         )
-        assert decided(serving, name) == wanted[what, node], (
-            what,
+        assert decided(serving, name) == wanted[title, node], (
+            title,
             node,
             serving.api.get(f"{PODS}/{name}")["status"],
         )
         serving.api.delete(f"{PODS}/{name}", grace=0)
-    by_node = {node: sum(wanted[what, node] for what in CASES) for node in NODES}
+    by_node = {node: sum(wanted[title, node] for title in CASES) for node in NODES}
     assert all(0 < count < len(CASES) for count in by_node.values()), by_node
 
 
@@ -254,11 +254,11 @@ def pod(name: str, spec: Json) -> Json:
 
 def planned(cluster: Cluster, name: str, spec: Json) -> bool:
     """Whether the plan has a place for the pod in the cluster as kubectl shows it now."""
-    said = cluster.kubectl("get", "nodes,pods,pv,pvc,storageclasses", "--all-namespaces", "-o", "json")
-    assert said.status == 0, said.err
+    output = cluster.kubectl("get", "nodes,pods,pv,pvc,storageclasses", "--all-namespaces", "-o", "json")
+    assert output.status == 0, output.err
     shape = shape_of(spec, Where())
     group = PodGroup(f"research/Pod/{name}", (PodSet("main", 1, shape),), reserve="none")
-    return plan(read([("cluster", json.loads(said.out))]), group).decision == "admitted"
+    return plan(read([("cluster", json.loads(output.out))]), group).decision == "admitted"
 
 
 def decided(serving: Replicas, name: str) -> bool | None:
@@ -269,7 +269,7 @@ def decided(serving: Replicas, name: str) -> bool | None:
     seen = serving.api.get(f"{PODS}/{name}")
     if seen["spec"].get("nodeName"):
         return True
-    conditions = {one["type"]: one for one in seen["status"].get("conditions", ())}
+    conditions = {condition["type"]: condition for condition in seen["status"].get("conditions", ())}
     if conditions.get("PodScheduled", {}).get("reason") == "Unschedulable":
         return False
     for mount in seen["spec"].get("volumes", ()):

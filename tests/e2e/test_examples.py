@@ -16,11 +16,11 @@ from tests.manifests.examples import EXAMPLES, Example, examples
 
 pytestmark = pytest.mark.usefixtures("clean")
 ALL = examples()
-LET_IN = [one for one in ALL if not one.refused]
-ADMITTED = [one for one in LET_IN if "admitted" in (one.decisions or ())]
+LET_IN = [example for example in ALL if not example.refused]
+ADMITTED = [example for example in LET_IN if "admitted" in (example.decisions or ())]
 BY_POD = ("deployment-", "pods-")
 """Nothing is reserved for these as a whole: their pods come one by one."""
-REFUSED = [one for one in ALL if one.refused]
+REFUSED = [example for example in ALL if example.refused]
 
 
 def each(rows: list[Example]) -> pytest.MarkDecorator:
@@ -61,17 +61,20 @@ def test_what_is_reserved_is_what_bayplan_plan_says(site: Site, example: Example
     places = ["/".join(gang["domain"]) for gang in plan["gangs"]]
     assert all(f"{f}/".startswith(f"{p}/") for f, p in zip(places, example.places, strict=True)), places
     site.apply(manifest)
-    held = {one.gang: [list(domain) for domain in one.domains] for one in site.hook.reservations()}
+    held = {
+        reservation.gang: [list(domain) for domain in reservation.domains]
+        for reservation in site.hook.reservations()
+    }
     assert held == {gang["name"]: gang["reserves"] for gang in plan["gangs"]}
 
 
 @each(REFUSED)
 def test_a_refusal_is_printed_by_kubectl_and_nothing_is_stored(site: Site, example: Example) -> None:
     """What can never run is refused at once, with a reason and numbers; nothing is stored or reserved."""
-    said = site.apply(EXAMPLES / example.manifest)
-    assert said.status == 1
-    assert "denied the request" in said.err
-    assert [piece for piece in example.says if piece not in said.err] == []
+    output = site.apply(EXAMPLES / example.manifest)
+    assert output.status == 1
+    assert "denied the request" in output.err
+    assert [piece for piece in example.says if piece not in output.err] == []
     assert site.cluster.kubectl("get", "-f", str(EXAMPLES / example.manifest)).status == 1
     assert site.hook.reservations() == []
 
@@ -79,9 +82,9 @@ def test_a_refusal_is_printed_by_kubectl_and_nothing_is_stored(site: Site, examp
 @each([row for row in LET_IN if row.says])
 def test_warnings_are_printed_by_kubectl(site: Site, example: Example) -> None:
     """A queued gang, or a request without effect, is let in with a line that says so."""
-    said = site.apply(EXAMPLES / example.manifest)
-    assert said.status == 0
-    assert [piece for piece in example.says if piece not in " ".join(said.warnings)] == []
+    output = site.apply(EXAMPLES / example.manifest)
+    assert output.status == 0
+    assert [piece for piece in example.says if piece not in " ".join(output.warnings)] == []
 
 
 @each(LET_IN)
@@ -91,11 +94,17 @@ def test_applying_the_same_manifest_again_changes_nothing(site: Site, example: E
     kubectl itself may say "configured": it sends `nvidia.com/gpu: 8` again because "8" is stored.
     """
     first = site.apply(EXAMPLES / example.manifest, "-o", "yaml")
-    held = {(one.id, one.domains, one.assignments) for one in site.hook.reservations()}
+    held = {
+        (reservation.id, reservation.domains, reservation.assignments)
+        for reservation in site.hook.reservations()
+    }
     again = site.apply(EXAMPLES / example.manifest, "-o", "yaml")
     assert again.status == 0, again.err
     assert [content(obj) for obj in again.objects] == [content(obj) for obj in first.objects]
-    now = {(one.id, one.domains, one.assignments) for one in site.hook.reservations()}
+    now = {
+        (reservation.id, reservation.domains, reservation.assignments)
+        for reservation in site.hook.reservations()
+    }
     assert held <= now
     assert held == now or example.manifest.startswith(BY_POD), "nothing more is held"
 
@@ -117,7 +126,7 @@ def test_storing_again_what_is_stored_changes_nothing(site: Site, example: Examp
 def test_deleting_the_workload_gives_the_place_back(site: Site, example: Example) -> None:
     """`kubectl delete -f` leaves no reservation behind."""
     site.apply(EXAMPLES / example.manifest)
-    said = site.cluster.kubectl("delete", "-f", str(EXAMPLES / example.manifest), "--timeout=60s")
-    assert said.status == 0, said.err
+    output = site.cluster.kubectl("delete", "-f", str(EXAMPLES / example.manifest), "--timeout=60s")
+    assert output.status == 0, output.err
     wait_until(lambda: not site.pods(), "the pods to go")
-    assert [one.gang for one in site.hook.reservations()] == []
+    assert [reservation.gang for reservation in site.hook.reservations()] == []

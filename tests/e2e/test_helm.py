@@ -135,7 +135,7 @@ def test_installing_blocks_nothing_while_no_replica_answers(cluster: Cluster, he
     """Not in a namespace that is enforced already, nor where `mode` enforces those without a label."""
     with Load(asked_in(cluster, ENFORCED, FREE)) as load:
         helm.must("install", RELEASE, str(CHART), "--set", "mode=enforce", *WAIT)
-        load.more(2)
+        load.wait_for_calls(2)
     assert load.failures == []
     assert failure_policies(cluster) == {"Ignore"}
     status = cluster.api.get(DEPLOYMENT)["status"]
@@ -160,8 +160,8 @@ def test_an_upgrade_closes_the_webhooks_keeps_what_replicas_wrote_and_is_never_a
 
     with Load(asked_in(cluster, FREE)) as load, Load(look) as looks:
         helm.must("upgrade", RELEASE, str(chart), "--reset-values", *WAIT)
-        load.more(2)
-        looks.more(2)
+        load.wait_for_calls(2)
+        looks.wait_for_calls(2)
     assert load.failures == looks.failures == short == []
     assert image(cluster) == "bayplan:next"
     (version,) = cluster.api.get(RESERVATIONS_KIND)["spec"]["versions"]
@@ -180,7 +180,7 @@ def test_back_to_the_first_revision_is_open_as_that_was_and_forth_is_closed(
     for revision, policy, tag in (("1", "Ignore", "0.1.0"), ("2", "Fail", "next")):
         with Load(asked_in(cluster, FREE)) as load:
             helm.must("rollback", RELEASE, revision, *WAIT)
-            load.more(2)
+            load.wait_for_calls(2)
         assert load.failures == []
         assert (failure_policies(cluster), image(cluster)) == ({policy}, f"bayplan:{tag}")
         assert written(cluster) == before
@@ -195,9 +195,9 @@ def test_what_somebody_changed_with_kubectl_is_put_back_only_when_asked(cluster:
     change = '{"data":{"reserve.default":"none","reserve.whole-from":"0.6"}}'
     patch = ("patch", "configmap", "bayplan-parameters", "-n", SYSTEM, "--type=merge", "-p", change)
     assert cluster.kubectl(*patch).status == 0
-    said = helm(*upgrade, 'parameters={"reserve.default":"nodes"}')
-    assert said.status != 0
-    assert 'conflict with "kubectl-patch" using v1: .data.reserve.default' in said.err
+    output = helm(*upgrade, 'parameters={"reserve.default":"nodes"}')
+    assert output.status != 0
+    assert 'conflict with "kubectl-patch" using v1: .data.reserve.default' in output.err
     helm.must(*upgrade, 'parameters={"reserve.default":"nodes"}', "--force-conflicts")
     path = f"/api/v1/namespaces/{SYSTEM}/configmaps/bayplan-parameters"
     assert cluster.api.get(path)["data"] == {"reserve.default": "nodes", "reserve.whole-from": "0.6"}
@@ -205,17 +205,17 @@ def test_what_somebody_changed_with_kubectl_is_put_back_only_when_asked(cluster:
 
 def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster, helm: Helm) -> None:
     """Not one object of the chart, nor a record of the release; enforced namespaces are free again."""
-    made = json.loads(cluster.kubectl("get", "-f", "-", "-o", "json", text=manifest(helm)).out)["items"]
-    assert len(made) == len(helm.template())
+    objects = json.loads(cluster.kubectl("get", "-f", "-", "-o", "json", text=manifest(helm)).out)["items"]
+    assert len(objects) == len(helm.template())
     with Load(asked_in(cluster, FREE)) as load:
         helm.must("uninstall", RELEASE, *WAIT)
-        load.more(2)
+        load.wait_for_calls(2)
     assert load.failures == []
     wait_until(lambda: not refused(cluster, ENFORCED), "the API server to ask nobody")
     left = cluster.kubectl("get", "-k", str(CHART.parent), "--ignore-not-found", "-o", "name")
     assert left.out == ""
     assert not exists(cluster.api, f"/api/v1/namespaces/{SYSTEM}")
-    records = [one["metadata"]["name"] for one in cluster.api.items(RELEASES)]
+    records = [secret["metadata"]["name"] for secret in cluster.api.items(RELEASES)]
     assert [name for name in records if name.startswith("sh.helm.release")] == []
 
 

@@ -35,9 +35,9 @@ FOLDER = f"/api/v1/namespaces/{SYSTEM}"
 @pytest.fixture(scope="module")
 def installed(cluster: Cluster) -> Iterator[str]:
     """What kubectl printed when everything was applied; all of it is deleted afterwards."""
-    said = cluster.kubectl("apply", "-k", str(MANIFESTS))
-    assert said.status == 0, said.err
-    yield said.out + said.err
+    output = cluster.kubectl("apply", "-k", str(MANIFESTS))
+    assert output.status == 0, output.err
+    yield output.out + output.err
     cluster.kubectl("delete", "-k", str(MANIFESTS), "--ignore-not-found", "--timeout=90s")
 
 
@@ -54,12 +54,12 @@ def pod(name: str, **limits: str) -> Json:
 
 def test_a_server_side_dry_run_is_accepted_once_the_namespace_is_there(cluster: Cluster) -> None:
     """Every manifest is valid, known to the API server, and within PodSecurity `restricted`: no warning."""
-    made = cluster.kubectl("apply", "-f", str(MANIFESTS / "10-namespace.yaml"))
-    assert made.status == 0, made.err
-    said = cluster.kubectl("apply", "-k", str(MANIFESTS), "--dry-run=server")
-    assert said.status == 0, said.err[:2000]
-    assert said.err == ""
-    assert len(said.out.splitlines()) == len(list(documents()))
+    applied = cluster.kubectl("apply", "-f", str(MANIFESTS / "10-namespace.yaml"))
+    assert applied.status == 0, applied.err
+    output = cluster.kubectl("apply", "-k", str(MANIFESTS), "--dry-run=server")
+    assert output.status == 0, output.err[:2000]
+    assert output.err == ""
+    assert len(output.out.splitlines()) == len(list(documents()))
 
 
 def test_everything_applies_at_once_without_a_warning(installed: str) -> None:
@@ -78,8 +78,8 @@ def test_applying_again_changes_nothing_that_replicas_wrote(cluster: Cluster, in
         for webhook in webhooks:
             webhook["clientConfig"]["caBundle"] = BUNDLE
         cluster.api.merge(path, {"webhooks": webhooks})
-    said = cluster.kubectl("apply", "-k", str(MANIFESTS))
-    assert said.status == 0, said.err
+    output = cluster.kubectl("apply", "-k", str(MANIFESTS))
+    assert output.status == 0, output.err
     assert cluster.api.get(secret)["data"] == {"ca-bundle.crt": "eA=="}
     for path in paths:
         bundles = {webhook["clientConfig"].get("caBundle") for webhook in cluster.api.get(path)["webhooks"]}
@@ -89,7 +89,7 @@ def test_applying_again_changes_nothing_that_replicas_wrote(cluster: Cluster, in
 def test_our_own_pods_are_let_in_while_nothing_serves(cluster: Cluster, installed: str) -> None:
     """All replicas pass PodSecurity `restricted`, and our own webhooks do not stand in their way."""
     wait_until(lambda: len(cluster.api.items(f"{FOLDER}/pods")) == 3, "the Deployment's pods", 60)
-    accounts = {found["spec"]["serviceAccountName"] for found in cluster.api.items(f"{FOLDER}/pods")}
+    accounts = {pod["spec"]["serviceAccountName"] for pod in cluster.api.items(f"{FOLDER}/pods")}
     assert accounts == {"bayplan"}
 
 
@@ -157,8 +157,8 @@ def test_the_overlay_enforces_namespaces_without_the_label_too(
 ) -> None:
     """`kubectl apply -k overlays/enforce` and back; those that are labelled stay as they were."""
     for folder, closed in ((ROOT / "overlays" / "enforce", True), (MANIFESTS, False)):
-        said = cluster.kubectl("apply", "-k", str(folder))
-        assert (said.status, said.err) == (0, "")
+        output = cluster.kubectl("apply", "-k", str(folder))
+        assert (output.status, output.err) == (0, "")
         wait_until(lambda closed=closed: bool(refused(cluster, "in-none")) is closed, "the selectors")
         assert refused(cluster, "in-enforce")
         assert [refused(cluster, f"in-{mode}") for mode in ("warn", "audit", "off")] == ["", "", ""]
@@ -206,8 +206,8 @@ def test_the_service_account_may(cluster: Cluster, installed: str, verb: str, re
 
 def test_uninstalling_leaves_nothing_behind(cluster: Cluster, installed: str) -> None:
     """After `kubectl delete -k` not one of the objects is there, the namespace included."""
-    said = cluster.kubectl("delete", "-k", str(MANIFESTS), "--timeout=90s")
-    assert said.status == 0, said.err
+    output = cluster.kubectl("delete", "-k", str(MANIFESTS), "--timeout=90s")
+    assert output.status == 0, output.err
     left = cluster.kubectl("get", "-k", str(MANIFESTS), "--ignore-not-found", "-o", "name")
     assert left.out == ""
     kinds = (

@@ -64,9 +64,9 @@ def calls(site: Site) -> tuple[float, float]:
     return total(text, "count"), total(text, "sum")
 
 
-def total(text: str, what: str) -> float:
+def total(text: str, part: str) -> float:
     """The sum of a part of the metric over both phases."""
-    pattern = rf'^{METRIC}_{what}{{[^}}]*name="pods.bayplan.dev"[^}}]*}} (\S+)$'
+    pattern = rf'^{METRIC}_{part}{{[^}}]*name="pods.bayplan.dev"[^}}]*}} (\S+)$'
     return sum(float(value) for value in re.findall(pattern, text, re.MULTILINE))
 
 

@@ -15,7 +15,7 @@ from tests.manifests.examples import EXAMPLES, Example, examples
 pytestmark = pytest.mark.usefixtures("clean")
 BUILT_IN = ("job-", "pod-", "pods-", "deployment-")
 """Examples of kinds whose controllers run here."""
-LET_IN = [one for one in examples() if not one.refused and one.manifest.startswith(BUILT_IN)]
+LET_IN = [example for example in examples() if not example.refused and example.manifest.startswith(BUILT_IN)]
 RESERVATION = "bayplan.dev/reservation"
 
 
@@ -35,9 +35,9 @@ def test_the_scheduler_binds_every_pod_where_the_plan_put_it(site: Site, example
     """
     manifest = EXAMPLES / example.manifest
     plan = json.loads(bayplan("plan", "-c", str(site.hook.picture), "-f", str(manifest), "-o", "json"))
-    planned = sum(one["count"] for gang in plan["gangs"] for one in gang["assignments"])
-    said = site.apply(manifest)
-    assert said.status == 0, said.err
+    planned = sum(assignment["count"] for gang in plan["gangs"] for assignment in gang["assignments"])
+    output = site.apply(manifest)
+    assert output.status == 0, output.err
     pods = running(site, planned)
     whole = {node for gang in plan["gangs"] if gang["reserves"] for node in nodes_in(site, gang)}
     held = {reservation.id: reservation.touched for reservation in site.hook.reservations()}
@@ -52,10 +52,10 @@ def test_the_pods_of_a_job_find_their_gangs_reservation(site: Site, example: Exa
     """The Job controller's pods carry the reservation's id, and reserve nothing of their own."""
     site.apply(EXAMPLES / example.manifest)
     (held,) = site.hook.reservations()
-    pods = running(site, sum(one.count for one in held.assignments))
+    pods = running(site, sum(assignment.count for assignment in held.assignments))
     assert {pod["metadata"]["annotations"][RESERVATION] for pod in pods} == {held.id}
-    assert [one.id for one in site.hook.reservations()] == [held.id]
-    assert {one.state for one in site.hook.reservations()} == {"claimed"}
+    assert [reservation.id for reservation in site.hook.reservations()] == [held.id]
+    assert {reservation.state for reservation in site.hook.reservations()} == {"claimed"}
 
 
 @each([row for row in LET_IN if row.decisions == ("queued",)])
@@ -86,7 +86,7 @@ def running(site: Site, count: int) -> list[Json]:
 def nodes_in(site: Site, gang: Json) -> set[str]:
     """The nodes whose labels put them into the domain that holds the gang."""
     topologies = site.cluster.api.items("/apis/kai.scheduler/v1alpha1/topologies")
-    levels = {one["metadata"]["name"]: one["spec"]["levels"] for one in topologies}[gang["topology"]]
+    levels = {body["metadata"]["name"]: body["spec"]["levels"] for body in topologies}[gang["topology"]]
     wanted = dict(zip((level["nodeLabel"] for level in levels), gang["domain"], strict=False))
     nodes = site.cluster.api.items("/api/v1/nodes")
     return {n["metadata"]["name"] for n in nodes if wanted.items() <= n["metadata"]["labels"].items()}

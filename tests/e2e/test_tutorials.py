@@ -119,6 +119,6 @@ def test_a_gang_in_a_rack_that_is_drained_goes_to_another_whole(desk: Desk) -> N
 
 def nodes_of(desk: Desk) -> set[str]:
     """The nodes of the gang's pods that run."""
-    found = desk.cluster.api.items(PODS, labelSelector="job-name=train")
-    alive = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    pods = desk.cluster.api.items(PODS, labelSelector="job-name=train")
+    alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return {pod["spec"].get("nodeName", "") for pod in alive if pod["status"].get("phase") == "Running"}

@@ -52,8 +52,8 @@ def names(case: Path) -> str:
 
 def of_kind(start: str, *, refused: bool) -> list[Path]:
     """The cases whose policies are of this kind, and refuse the pod or not."""
-    found = [case for case in CASES if f"\nkind: {start}" in case.read_text()]
-    return [case for case in found if case.stem.startswith("refuse-") is refused]
+    cases = [case for case in CASES if f"\nkind: {start}" in case.read_text()]
+    return [case for case in cases if case.stem.startswith("refuse-") is refused]
 
 
 @pytest.fixture
@@ -66,12 +66,12 @@ def base(cluster: Cluster) -> Json:
 @pytest.fixture
 def policies(cluster: Cluster, base: Json, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """The case's policies, each bound, in the API server and in a file for Bayplan."""
-    found = [body for body in yaml.safe_load_all(request.param.read_text()) if body]
-    found += [binding(body) for body in found if body["kind"].endswith("AdmissionPolicy")]
+    bodies = [body for body in yaml.safe_load_all(request.param.read_text()) if body]
+    bodies += [binding(body) for body in bodies if body["kind"].endswith("AdmissionPolicy")]
     path = tmp_path / "policies.yaml"
-    path.write_text(yaml.safe_dump_all(found))
-    made = cluster.kubectl("apply", "-f", str(path))
-    assert made.status == 0, made.err
+    path.write_text(yaml.safe_dump_all(bodies))
+    output = cluster.kubectl("apply", "-f", str(path))
+    assert output.status == 0, output.err
     yield path
     cluster.kubectl("delete", "-f", str(path), "--wait=true")
     wait_until(lambda: stored(cluster) == base, "the policies to go")
@@ -115,14 +115,14 @@ def test_an_upstream_mutating_policy_does_here_what_it_does_there(
     cluster: Cluster, base: Json, policies: Path
 ) -> None:
     """Field by field the same pod; the API server adds defaults only."""
-    status, ours, said = mutate(base, policies)
-    assert status == 0, said
+    status, ours, stderr = mutate(base, policies)
+    assert status == 0, stderr
     ours = ours[0] if isinstance(ours, list) else ours
     assert ours != base, "the policy does something"
 
     def apart() -> list[str]:
-        theirs = stored(cluster)
-        return differences(ours, theirs) + differences(theirs.get("metadata"), ours["metadata"])
+        from_server = stored(cluster)
+        return differences(ours, from_server) + differences(from_server.get("metadata"), ours["metadata"])
 
     try:
         wait_until(lambda: not apart(), "the two to agree", 20)
@@ -137,10 +137,10 @@ def test_an_upstream_validating_policy_refuses_here_what_it_refuses_there(
     """Both say no, and Bayplan's words hold the policy's own message."""
 
     wait_until(lambda: "refused" in stored(cluster), "the API server to refuse", 20)
-    theirs = stored(cluster)["refused"].rpartition("denied request: ")[2]
-    status, _, said = mutate(base, policies)
+    refusal = stored(cluster)["refused"].rpartition("denied request: ")[2]
+    status, _, stderr = mutate(base, policies)
     assert status == 1
-    assert theirs.partition("expression '")[0] in said, (theirs, said)
+    assert refusal.partition("expression '")[0] in stderr, (refusal, stderr)
 
 
 @pytest.mark.parametrize("policies", of_kind("Mutating", refused=True), ids=names, indirect=True)
@@ -149,8 +149,8 @@ def test_an_upstream_mutating_policy_that_may_not_do_what_it_does_refuses_in_bot
 ) -> None:
     """Both say no, and name the same field."""
     wait_until(lambda: "refused" in stored(cluster), "the API server to refuse", 20)
-    status, _, said = mutate(base, policies)
+    status, _, stderr = mutate(base, policies)
     assert status == 1
     field = stored(cluster)["refused"].rpartition(": .")[2].partition(":")[0]
     assert field
-    assert field in said
+    assert field in stderr
