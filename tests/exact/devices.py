@@ -36,7 +36,7 @@ class Gadget:
         """As a ResourceSlice has it."""
         driver = NIC_DRIVER if self.kind == "nic" else DRIVER
         stated = {"type": self.kind, "productName": self.product, "uuid": self.name, **dict(self.values)}
-        found: Json = {
+        device: Json = {
             "name": self.name,
             "attributes": {
                 (key if "/" in key else f"{driver}/{key}"): {"string": value} for key, value in stated.items()
@@ -45,10 +45,10 @@ class Gadget:
         if self.slots:
             counters = {f"memory-slice-{slot}": {"value": "1"} for slot in sorted(self.slots)}
             counters["compute"] = {"value": str(len(self.slots))}
-            found["consumesCounters"] = [{"counterSet": self.board, "counters": counters}]
+            device["consumesCounters"] = [{"counterSet": self.board, "counters": counters}]
         if self.tainted:
-            found["taints"] = [{"key": "sick", "effect": "NoSchedule"}]
-        return found
+            device["taints"] = [{"key": "sick", "effect": "NoSchedule"}]
+        return device
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Ask:
 
     def ways(self, gadgets: Sequence[Gadget]) -> Iterator[tuple[Gadget, ...]]:
         """The sets of devices that serve, whatever else is in use."""
-        meant = [one for one in gadgets if self.meets(one)]
-        able = [one for one in meant if self.tolerates or not one.tainted]
+        meant = [gadget for gadget in gadgets if self.meets(gadget)]
+        able = [gadget for gadget in meant if self.tolerates or not gadget.tainted]
         if self.count:
             yield from combinations(able, self.count)
         elif meant and meant == able:
@@ -76,17 +76,17 @@ class Ask:
     def to_json(self, name: str) -> Json:
         """As a claim has it."""
         own = NIC_DRIVER if self.kind == "nic" else DRIVER
-        found: Json = {
+        request: Json = {
             "name": name,
             "deviceClassName": "nic" if self.kind == "nic" else f"{self.kind}.nvidia.com",
         }
-        found |= {"count": self.count} if self.count else {"allocationMode": "All"}
+        request |= {"count": self.count} if self.count else {"allocationMode": "All"}
         if self.product:
             expression = f"device.attributes['{own}'].productName == '{self.product}'"
-            found["selectors"] = [{"cel": {"expression": expression}}]
+            request["selectors"] = [{"cel": {"expression": expression}}]
         if self.tolerates:
-            found["tolerations"] = [{"key": "sick", "operator": "Exists"}]
-        return found
+            request["tolerations"] = [{"key": "sick", "operator": "Exists"}]
+        return request
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,18 @@ class Asked:
         """The sets of devices that serve the claim when nothing is in use."""
         for chosen in product(*self.requests):
             for sets in product(*(ask.ways(gadgets) for ask in chosen)):
-                found = [one for some in sets for one in some]
-                if len(set(found)) == len(found) and self._ruled(sets):
-                    yield tuple(found)
+                allocation = [gadget for some in sets for gadget in some]
+                if len(set(allocation)) == len(allocation) and self._ruled(sets):
+                    yield tuple(allocation)
 
     def _ruled(self, sets: Sequence[tuple[Gadget, ...]]) -> bool:
         if not self.attribute:
             return True
         name = self.attribute.removeprefix(DRIVER + "/")
         values = [
-            dict(one.values).get(name) for place in self.whose or range(len(sets)) for one in sets[place]
+            dict(gadget.values).get(name)
+            for place in self.whose or range(len(sets))
+            for gadget in sets[place]
         ]
         return None not in values and len(set(values)) == (
             len(values) if self.distinct else min(1, len(values))
@@ -128,11 +130,13 @@ class Asked:
             else:
                 some = [ask.to_json(f"a{number}") for number, ask in enumerate(choice)]
                 requests.append({"name": f"r{place}", "firstAvailable": some})
-        found: Json = {"requests": requests}
+        devices: Json = {"requests": requests}
         if self.attribute:
             key = "distinctAttribute" if self.distinct else "matchAttribute"
-            found["constraints"] = [{key: self.attribute, "requests": [f"r{place}" for place in self.whose]}]
-        return found
+            devices["constraints"] = [
+                {key: self.attribute, "requests": [f"r{place}" for place in self.whose]}
+            ]
+        return devices
 
 
 def together(gadgets: Sequence[Gadget], claims: Sequence[Asked], used: Sequence[Gadget] = ()) -> bool:
@@ -156,7 +160,7 @@ def together(gadgets: Sequence[Gadget], claims: Sequence[Asked], used: Sequence[
 
 
 def _within(used: Iterable[Gadget]) -> bool:
-    drawn = [(one.board, slot) for one in used for slot in one.slots]
+    drawn = [(gadget.board, slot) for gadget in used for slot in gadget.slots]
     return len(set(drawn)) == len(drawn)
 
 
@@ -168,7 +172,7 @@ class World:
     nodes: dict[str, tuple[Gadget, ...]] = field(default_factory=dict)
     claims: list[Asked] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
-    given: dict[str, tuple[Gadget, ...]] = field(default_factory=dict)
+    allocated: dict[str, tuple[Gadget, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plans = [self._gadgets() for _ in range(self.random.choice((1, 1, 2)))]
@@ -178,25 +182,25 @@ class World:
                 some = self.random.sample(
                     self.nodes[name], min(len(self.nodes[name]), self.random.randint(1, 2))
                 )
-                self.given[name] = tuple(some) if _within(some) else tuple(some[:1])
+                self.allocated[name] = tuple(some) if _within(some) else tuple(some[:1])
         sets = self.random.choice((1, 2))
         self.claims = [self._asked() for _ in range(sets)]
         self.counts = [self.random.randint(1, 3 if sets == 1 else 2) for _ in range(sets)]
 
     def _gadgets(self) -> tuple[Gadget, ...]:
         random = self.random
-        rooted, found = random.random() < 0.7, []
+        rooted, gadgets = random.random() < 0.7, []
         for number in range(random.randint(1, 4)):
             values = ((ROOT, f"root-{random.randint(0, 1)}"),) if rooted and random.random() < 0.9 else ()
             board, sick = f"gpu-{number}", random.random() < 0.1
             brand = random.choice(("H100", "H100", "A100"))
-            if random.random() < 0.3 and sum(bool(one.slots) for one in found) < 2 * SLOTS:
-                found += self._split(board, brand, values)
+            if random.random() < 0.3 and sum(bool(gadget.slots) for gadget in gadgets) < 2 * SLOTS:
+                gadgets += self._split(board, brand, values)
             else:
-                found.append(Gadget(board, "gpu", brand, (*values, ("parentUUID", board)), tainted=sick))
+                gadgets.append(Gadget(board, "gpu", brand, (*values, ("parentUUID", board)), tainted=sick))
         for number in range(random.randint(0, 2) if rooted else 0):
-            found.append(Gadget(f"nic-{number}", "nic", "CX7", ((ROOT, f"root-{random.randint(0, 1)}"),)))
-        return tuple(found)
+            gadgets.append(Gadget(f"nic-{number}", "nic", "CX7", ((ROOT, f"root-{random.randint(0, 1)}"),)))
+        return tuple(gadgets)
 
     def _split(self, board: str, brand: str, values: tuple[tuple[str, str], ...]) -> list[Gadget]:
         own = (*values, ("parentUUID", board))
@@ -209,7 +213,7 @@ class World:
         ]
 
     def _ask(self) -> Ask:
-        like = self.random.choice([one for gadgets in self.nodes.values() for one in gadgets])
+        like = self.random.choice([gadget for gadgets in self.nodes.values() for gadget in gadgets])
         count = self.random.choice((1, 1, 1, 1, 2, 2, 0))
         brand = self.random.choice(("", like.product, "H100"))
         return Ask(like.kind, count, brand, self.random.random() < 0.3)
@@ -232,10 +236,10 @@ class World:
             whose if random.random() < 0.7 else (),
         )
 
-    def on(self, name: str, counts: Sequence[int], more: Sequence[Asked] = ()) -> bool:
+    def on(self, name: str, counts: Sequence[int], further_claims: Sequence[Asked] = ()) -> bool:
         """Whether a node holds so many pods of each PodSet, beside further claims."""
         pods = [claim for claim, count in zip(self.claims, counts, strict=True) for _ in range(count)]
-        return together(self.nodes[name], [*more, *pods], self.given.get(name, ()))
+        return together(self.nodes[name], [*further_claims, *pods], self.allocated.get(name, ()))
 
     def feasible(self, others: dict[str, list[Asked]] | None = None) -> bool:
         """Whether the gang has a place, by trying every number of pods on every node."""
@@ -262,38 +266,42 @@ class World:
             }
             for name in self.nodes
         ]
-        slices = [one for name in self.nodes for one in self._slices(name)]
+        slices = [resource_slice for name in self.nodes for resource_slice in self._slices(name)]
         claims = [
             _claim("ResourceClaimTemplate", f"t{n}", {"spec": {"devices": c.to_json()}})
             for n, c in enumerate(self.claims)
         ]
-        given = [
+        allocated_claims = [
             _claim("ResourceClaim", f"given-{name}", {}, self._results(name, some))
-            for name, some in self.given.items()
+            for name, some in self.allocated.items()
         ]
-        return read_cluster([("world", [*nodes, *slices, *claims, *given, _NIC_CLASS, _GPU_CLASS])])
+        return read_cluster(
+            [("world", [*nodes, *slices, *claims, *allocated_claims, _NIC_CLASS, _GPU_CLASS])]
+        )
 
     def _slices(self, name: str) -> Iterator[Json]:
         """As drivers write them: counters in a slice of their own, or (Kubernetes 1.34) with the devices."""
         gadgets = self.nodes[name]
-        boards = sorted({one.board for one in gadgets if one.slots})
+        boards = sorted({gadget.board for gadget in gadgets if gadget.slots})
         full = {f"memory-slice-{slot}": {"value": "1"} for slot in range(SLOTS)} | {
             "compute": {"value": str(SLOTS)}
         }
         shared = [{"name": board, "counters": full} for board in boards]
-        gpus = [one.to_json() for one in gadgets if one.kind != "nic"]
+        gpus = [gadget.to_json() for gadget in gadgets if gadget.kind != "nic"]
         if self.random.random() < 0.5:
             yield _slice(name, DRIVER, devices=gpus[::2])
             yield _slice(name, DRIVER, devices=gpus[1::2])
             yield _slice(name, DRIVER, sharedCounters=shared)
         else:
             yield _slice(name, DRIVER, devices=gpus, sharedCounters=shared)
-        yield _slice(name, NIC_DRIVER, devices=[one.to_json() for one in gadgets if one.kind == "nic"])
+        yield _slice(
+            name, NIC_DRIVER, devices=[gadget.to_json() for gadget in gadgets if gadget.kind == "nic"]
+        )
 
     def _results(self, name: str, some: Sequence[Gadget]) -> Json:
         results = [
-            {"driver": NIC_DRIVER if one.kind == "nic" else DRIVER, "pool": name, "device": one.name}
-            for one in some
+            {"driver": NIC_DRIVER if gadget.kind == "nic" else DRIVER, "pool": name, "device": gadget.name}
+            for gadget in some
         ]
         return {"allocation": {"devices": {"results": results}}}
 
@@ -330,8 +338,8 @@ _NIC_CLASS: Json = {
 }
 
 
-def _slice(node: str, driver: str, **more: Any) -> Json:
-    spec = {"driver": driver, "nodeName": node, "pool": {"name": node, "generation": 1}, **more}
+def _slice(node: str, driver: str, **fields: Any) -> Json:
+    spec = {"driver": driver, "nodeName": node, "pool": {"name": node, "generation": 1}, **fields}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -342,5 +350,5 @@ def _slice(node: str, driver: str, **more: Any) -> Json:
 
 def _claim(kind: str, name: str, spec: Json, status: Json | None = None) -> Json:
     metadata = {"name": name, "namespace": "team"}
-    found: Json = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
-    return found | ({"status": status} if status else {})
+    claim: Json = {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return claim | ({"status": status} if status else {})

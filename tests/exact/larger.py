@@ -18,24 +18,24 @@ Sums = dict[tuple[int, ...], tuple[int, int, int]]
 DEPTH = {"": 0, "block": 1, "rack": 2, "host": 3}
 
 
-def best(one: Instance, *, empty: bool = False) -> tuple[int, int, int] | None:
+def best(instance: Instance, *, empty: bool = False) -> tuple[int, int, int] | None:
     """The least (blocks, racks, hosts) of any valid placement, None where there is none."""
-    moment = Snapshot(one.snapshot.base) if empty else one.snapshot
-    wanted = tuple(pod_set.count for pod_set in one.group.pod_sets)
-    found = [
+    moment = Snapshot(instance.snapshot.base) if empty else instance.snapshot
+    wanted = tuple(pod_set.count for pod_set in instance.group.pod_sets)
+    costs = [
         sums[wanted]
-        for usable in _scopes(moment, one.group)
-        if wanted in (sums := _inside(moment, one.group, usable))
+        for usable in _scopes(moment, instance.group)
+        if wanted in (sums := _inside(moment, instance.group, usable))
     ]
-    return min(found, default=None)
+    return min(costs, default=None)
 
 
 def _scopes(moment: Snapshot, group: PodGroup) -> list[set[str]]:
     """The hosts that may be used of each domain that may hold the whole gang."""
     paths = {name: path(moment, name) for name in moment.nodes}
-    least = DEPTH[group.constraint.required]
-    labelled = [p for p in paths.values() if not least or p[least - 1]]
-    domains = {p[:depth] for p in labelled for depth in range(least, 4) if not depth or p[depth - 1]}
+    required_depth = DEPTH[group.constraint.required]
+    labelled = [p for p in paths.values() if not required_depth or p[required_depth - 1]]
+    domains = {p[:depth] for p in labelled for depth in range(required_depth, 4) if not depth or p[depth - 1]}
     scopes = []
     for domain in domains:
         inside = {name for name, p in paths.items() if p[: len(domain)] == domain}
@@ -94,51 +94,51 @@ def _packings(moment: Snapshot, group: PodGroup, name: str) -> Sums:
     taken = moment.taken.get(name, {})
     free = {r: a - taken.get(r, 0) for r, a in moment.nodes[name].allocatable.items()}
     caps = [1 if p.shape.anti_affinity else p.count for p in group.pod_sets]
-    found: Sums = {}
+    packings: Sums = {}
     for counts in product(*(range(cap + 1) for cap in caps)):
         need: dict[str, int] = {}
         for pod_set, count in zip(group.pod_sets, counts, strict=True):
             for resource, amount in pod_set.shape.requests.items() if count else ():
                 need[resource] = need.get(resource, 0) + amount * count
         if all(amount <= free.get(resource, 0) for resource, amount in need.items()):
-            found[counts] = (0, 0, 0)
-    return found
+            packings[counts] = (0, 0, 0)
+    return packings
 
 
-def _kept(sums: Sums, group: PodGroup, level: str, named: bool) -> Sums:
+def _kept(sums: Sums, group: PodGroup, level: str, has_name: bool) -> Sums:
     """The sums that one domain of the level may hold: required PodSets wholly, slices wholly."""
     return {
-        counts: least
-        for counts, least in sums.items()
+        counts: cost
+        for counts, cost in sums.items()
         if all(
-            _allowed(p.constraint, count, p.count, level, named)
+            _allowed(p.constraint, count, p.count, level, has_name)
             for p, count in zip(group.pod_sets, counts, strict=True)
         )
     }
 
 
-def _allowed(asked: Constraint, count: int, all_of_it: int, level: str, named: bool) -> bool:
+def _allowed(asked: Constraint, count: int, all_of_it: int, level: str, has_name: bool) -> bool:
     if not count:
         return True
-    if asked.required == level and not (named and count == all_of_it):
+    if asked.required == level and not (has_name and count == all_of_it):
         return False
-    return asked.slice_level != level or (named and count % asked.slice_size == 0)
+    return asked.slice_level != level or (has_name and count % asked.slice_size == 0)
 
 
-def _sums(one: Sums, other: Sums, cost: tuple[int, int, int], wanted: tuple[int, ...]) -> Sums:
+def _sums(sums: Sums, other: Sums, cost: tuple[int, int, int], wanted: tuple[int, ...]) -> Sums:
     """Each sum of one and one; whatever is not zero costs one domain more."""
-    found = dict(one)
-    for left, paid in one.items():
+    combined = dict(sums)
+    for left, paid in sums.items():
         for right, price in other.items():
             if any(right):
                 total = tuple(map(int.__add__, left, right))
                 if any(map(int.__gt__, total, wanted)):
                     continue
-                least = (
+                total_cost = (
                     paid[0] + price[0] + cost[0],
                     paid[1] + price[1] + cost[1],
                     paid[2] + price[2] + cost[2],
                 )
-                if least < found.get(total, (99, 99, 99)):
-                    found[total] = least
-    return found
+                if total_cost < combined.get(total, (99, 99, 99)):
+                    combined[total] = total_cost
+    return combined

@@ -34,7 +34,9 @@ def on_power_supplies(random: Random, *, without: float) -> dict[str, str]:
     return labels
 
 
-def instance(random: Random, *, racks: int = 3, hosts: int = 3, most: int = 5, sets: int = 2) -> Instance:
+def random_instance(
+    random: Random, *, racks: int = 3, hosts: int = 3, max_pods: int = 5, sets: int = 2
+) -> Instance:
     """At most so many racks, hosts a rack and pods; half-used, held and unlabelled hosts too."""
     topo = topology(*LEVELS, reservable=random.choice(("", "", "rack", "block")))
     nodes: list[Node] = []
@@ -53,7 +55,7 @@ def instance(random: Random, *, racks: int = 3, hosts: int = 3, most: int = 5, s
                 used = amounts(gpu=random.randint(0, 2), cpu=random.randint(0, 2), pods=1)
                 pods.append(BoundPod(f"x/p{name}", name, {k: v for k, v in used.items() if v}))
     bare = snapshot(nodes, [topo], pods)
-    return Instance(_with_holders(random, bare, topo), _group(random, most, sets))
+    return Instance(_with_holders(random, bare, topo), _group(random, max_pods, sets))
 
 
 def _with_holders(random: Random, bare: Snapshot, topo: Topology) -> Snapshot:
@@ -81,12 +83,12 @@ def _with_holders(random: Random, bare: Snapshot, topo: Topology) -> Snapshot:
     return bare.with_reservation(held)
 
 
-def _group(random: Random, most: int, sets: int) -> PodGroup:
+def _group(random: Random, max_pods: int, sets: int) -> PodGroup:
     count = random.randint(1, sets)
-    wanted = [random.randint(1, max(1, most // count)) for _ in range(count)]
-    made = [_pod_set(random, place, pods) for place, pods in enumerate(wanted)]
+    wanted = [random.randint(1, max(1, max_pods // count)) for _ in range(count)]
+    pod_sets = [_pod_set(random, place, pods) for place, pods in enumerate(wanted)]
     return gang(
-        *made,
+        *pod_sets,
         reserve=random.choice(("domain", "nodes", "none")),
         required=random.choice(("", "", "rack", "block", "host")),
         preferred=random.choice(("", "", "rack")),
@@ -109,12 +111,12 @@ Assigned = dict[tuple[str, str], int]
 """Pods by PodSet and node."""
 
 
-def solve(one: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
+def solve(instance: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any valid placement, None where there is none."""
     best: tuple[int, ...] | None = None
-    moment = _empty(one.snapshot) if empty else one.snapshot
-    for assigned in every_placement(moment, one.group):
-        if valid(moment, one.group, assigned):
+    moment = _empty(instance.snapshot) if empty else instance.snapshot
+    for assigned in every_placement(moment, instance.group):
+        if valid(moment, instance.group, assigned):
             count = domains(moment, {name for _, name in assigned})
             best = count if best is None or count < best else best
     return best
@@ -132,7 +134,7 @@ def every_placement(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
         for name in nodes
     }
 
-    def fill(place: int, at: int, left: int, assigned: Assigned) -> Iterator[Assigned]:
+    def fill(place: int, node_index: int, left: int, assigned: Assigned) -> Iterator[Assigned]:
         if place == len(group.pod_sets):
             yield dict(assigned)
             return
@@ -141,16 +143,16 @@ def every_placement(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
             following = group.pod_sets[place + 1].count if place + 1 < len(group.pod_sets) else 0
             yield from fill(place + 1, 0, following, assigned)
             return
-        if at == len(nodes):
+        if node_index == len(nodes):
             return
-        name, need = nodes[at], pod_set.shape.requests
+        name, need = nodes[node_index], pod_set.shape.requests
         room = min(left, *(free[name].get(r, 0) // n for r, n in need.items()))
         for count in range(max(0, room), -1, -1):
             for resource, amount in need.items():
                 free[name][resource] = free[name].get(resource, 0) - amount * count
             if count:
                 assigned[pod_set.name, name] = count
-            yield from fill(place, at + 1, left - count, assigned)
+            yield from fill(place, node_index + 1, left - count, assigned)
             assigned.pop((pod_set.name, name), None)
             for resource, amount in need.items():
                 free[name][resource] += amount * count

@@ -27,7 +27,7 @@ CHUNKS = 4
 KEYS = (HOSTNAME, HOSTNAME, "rack", "ups", "ups", "block")
 
 
-def instance(random: Random) -> Instance:
+def random_instance(random: Random) -> Instance:
     """Up to five hosts in racks and blocks, each on a power supply or on none; up to two PodSets of three."""
     nodes: list[Node] = []
     pods: list[BoundPod] = []
@@ -86,34 +86,36 @@ def neighbourly(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
         app = pod_set.shape.labels["app"]
         for space, _, other, terms in bound:
             for term in terms:
-                here = where(moment, name, term.key)
-                if means(term, space, "default", app) and here and here == where(moment, other, term.key):
+                domain = where(moment, name, term.key)
+                if means(term, space, "default", app) and domain and domain == where(moment, other, term.key):
                     return False
         for term in pod_set.shape.terms:
-            here = where(moment, name, term.key)
-            theirs = {where(moment, o, term.key) for s, a, o, _ in bound if means(term, "default", s, a)}
+            domain = where(moment, name, term.key)
+            bound_domains = {
+                where(moment, o, term.key) for s, a, o, _ in bound if means(term, "default", s, a)
+            }
             mates = [
                 (s, n, c) for s, n, c in gangs if means(term, "default", "default", s.shape.labels["app"])
             ]
             if not term.attracts:
-                near = sum(c for _, n, c in mates if here and where(moment, n, term.key) == here)
+                near = sum(c for _, n, c in mates if domain and where(moment, n, term.key) == domain)
                 mine = count if any(s is pod_set for s, _, _ in mates) else 0
-                if here and (here in theirs or near - mine > 0 or mine > 1):
+                if domain and (domain in bound_domains or near - mine > 0 or mine > 1):
                     return False
             elif any(means(term, "default", s, a) for s, a, _, _ in bound):
-                if not here or here not in theirs:
+                if not domain or domain not in bound_domains:
                     return False
-            elif not mates or any(where(moment, n, term.key) != here or not here for _, n, _ in mates):
+            elif not mates or any(where(moment, n, term.key) != domain or not domain for _, n, _ in mates):
                 return False
     return True
 
 
-def least(one: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
+def fewest_domains(instance: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any placement that keeps every rule."""
-    moment = Snapshot(one.snapshot.base) if empty else one.snapshot
+    moment = Snapshot(instance.snapshot.base) if empty else instance.snapshot
     best: tuple[int, ...] | None = None
-    for assigned in every_placement(moment, one.group):
-        if valid(moment, one.group, assigned) and neighbourly(moment, one.group, assigned):
+    for assigned in every_placement(moment, instance.group):
+        if valid(moment, instance.group, assigned) and neighbourly(moment, instance.group, assigned):
             count = domains(moment, {name for _, name in assigned})
             best = count if best is None or count < best else best
     return best
@@ -125,19 +127,22 @@ def test_pods_are_kept_apart_and_together_exactly(chunk):
     for ever that has one on the empty cluster."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = instance(Random(number))
-        answer = plan(one.snapshot, one.group)
+        instance = random_instance(Random(number))
+        answer = plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
-        assert not any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings))
-        fewest = least(one)
+        assert not any("SearchBudgetExhausted" in message for message in (answer.reason, *answer.warnings))
+        fewest = fewest_domains(instance)
         if fewest is None:
             assert answer.decision != "admitted", (number, answer)
-            assert answer.decision == "queued" or least(one, empty=True) is None, (number, answer)
+            assert answer.decision == "queued" or fewest_domains(instance, empty=True) is None, (
+                number,
+                answer,
+            )
             continue
         assert answer.decision == "admitted", (number, fewest, answer)
         assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}
-        assert valid(one.snapshot, one.group, assigned), number
-        assert neighbourly(one.snapshot, one.group, assigned), (number, answer)
-        assert domains(one.snapshot, {name for _, name in assigned}) == fewest, (number, fewest, answer)
+        assert valid(instance.snapshot, instance.group, assigned), number
+        assert neighbourly(instance.snapshot, instance.group, assigned), (number, answer)
+        assert domains(instance.snapshot, {name for _, name in assigned}) == fewest, (number, fewest, answer)
     assert seen["admitted"], "the sample has gangs that fit"
     assert seen["queued"], "the sample has gangs that wait"

@@ -17,10 +17,12 @@ INSTANCES = max(250, int(os.environ.get("BAYPLAN_EXACT", "400")) // 8)
 
 def placed(world: World, answer: Answer) -> dict[str, list[int]]:
     """The pods of each PodSet on each node."""
-    found: dict[str, list[int]] = {}
-    for one in answer.assignments:
-        found.setdefault(one.node, [0] * len(world.counts))[int(one.pod_set[-1])] += one.count
-    return found
+    counts: dict[str, list[int]] = {}
+    for assignment in answer.assignments:
+        counts.setdefault(assignment.node, [0] * len(world.counts))[int(assignment.pod_set[-1])] += (
+            assignment.count
+        )
+    return counts
 
 
 def test_devices_are_assigned_exactly() -> None:
@@ -52,7 +54,7 @@ def test_devices_that_are_promised_are_out_of_reach_for_others() -> None:
         }
         world.counts = [1 for _ in world.counts]
         seen[_agrees(world, plan(snapshot.with_reservation(reservation), world.group()), others, number)] += 1
-    assert all(seen[one] for one in (True, False))
+    assert all(seen[feasible] for feasible in (True, False))
 
 
 def _agrees(world: World, answer: Answer, others: dict[str, list[Asked]], number: int) -> bool:
@@ -67,5 +69,5 @@ def test_a_gang_that_fits_is_never_rejected_for_ever() -> None:
         world = World(Random(f"ever {number}"))
         group: PodGroup = world.group()
         answer = plan(world.snapshot(), group)
-        world.given = {}
+        world.allocated = {}
         assert (answer.decision != "rejected") == world.feasible(), (number, world, answer)

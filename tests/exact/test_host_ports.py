@@ -37,7 +37,7 @@ def ports(random: Random) -> tuple[HostPort, ...]:
     )
 
 
-def instance(random: Random) -> tuple[Instance, Ports, Ports]:
+def random_instance(random: Random) -> tuple[Instance, Ports, Ports]:
     """Up to five hosts in racks, some with a bound pod; up to two PodSets of three."""
     nodes, bound, taken, wanted = [], [], {}, {}
     for number in range(random.randint(2, 5)):
@@ -62,11 +62,13 @@ def conflict(first: tuple[HostPort, ...], second: tuple[HostPort, ...]) -> bool:
     return any(a[:2] == b[:2] and (a[2] == b[2] or "0.0.0.0" in (a[2], b[2])) for a in first for b in second)
 
 
-def least(one: Instance, wanted: Ports, taken: Ports, *, empty: bool = False) -> tuple[int, ...] | None:
+def fewest_domains(
+    instance: Instance, wanted: Ports, taken: Ports, *, empty: bool = False
+) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any placement that keeps every port to one pod."""
-    moment = Snapshot(one.snapshot.base) if empty else one.snapshot
+    moment = Snapshot(instance.snapshot.base) if empty else instance.snapshot
     counts = []
-    for assigned in every_placement(moment, one.group):
+    for assigned in every_placement(moment, instance.group):
         on_host: dict[str, list[tuple[HostPort, ...]]] = {}
         for (name, host), count in assigned.items():
             on_host.setdefault(host, []).extend([wanted[name]] * count)
@@ -75,11 +77,11 @@ def least(one: Instance, wanted: Ports, taken: Ports, *, empty: bool = False) ->
                 on_host.setdefault(host, []).append(mine)
         apart = not any(
             conflict(mine, other)
-            for there in on_host.values()
-            for i, mine in enumerate(there)
-            for other in there[:i]
+            for pods in on_host.values()
+            for i, mine in enumerate(pods)
+            for other in pods[:i]
         )
-        if apart and valid(moment, one.group, assigned):
+        if apart and valid(moment, instance.group, assigned):
             counts.append(domains(moment, {name for _, name in assigned}))
     return min(counts, default=None)
 
@@ -89,9 +91,17 @@ def test_host_ports_are_kept_exactly(chunk):
     """Whether there is a place, and on how few domains, agrees with trying every placement."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one, wanted, taken = instance(Random(number))
-        fewest, answer = least(one, wanted, taken), plan(one.snapshot, one.group)
+        instance, wanted, taken = random_instance(Random(number))
+        fewest, answer = fewest_domains(instance, wanted, taken), plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
-        if placed(answer, fewest, lambda one=one, w=wanted, t=taken: least(one, w, t, empty=True), number):
-            assert domains(one.snapshot, {a.node for a in answer.assignments}) == fewest, (number, answer)
+        if placed(
+            answer,
+            fewest,
+            lambda instance=instance, w=wanted, t=taken: fewest_domains(instance, w, t, empty=True),
+            number,
+        ):
+            assert domains(instance.snapshot, {a.node for a in answer.assignments}) == fewest, (
+                number,
+                answer,
+            )
     assert all(seen.values()), "the sample has gangs that fit, that wait, and that never fit"

@@ -96,13 +96,13 @@ def packs(bunches: list[int], domains: list[int]) -> bool:
 def test_domains_inside_a_node_are_packed_exactly() -> None:
     """No wrong refusal and no wrong yes; in some cases only the domains stand in the way."""
     seen: Counter[bool] = Counter()
-    told = 0
+    blocked_by_domains = 0
     for number in range(INSTANCES):
         world = World(Random(number))
         feasible = world.feasible()
         seen[feasible] += 1
-        told += not feasible and world.feasible(whole=True)
+        blocked_by_domains += not feasible and world.feasible(whole=True)
         answer = plan(world.snapshot(), world.group())
         assert (answer.decision == "admitted") == feasible, (number, vars(world), answer)
     assert min(seen.values()) > INSTANCES // 5
-    assert told > INSTANCES // 30
+    assert blocked_by_domains > INSTANCES // 30

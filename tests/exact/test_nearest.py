@@ -16,7 +16,7 @@ from tests.exact import test_affinity, test_numa, test_sharing
 from tests.exact.test_claims import World
 
 INSTANCES = max(60, int(os.environ.get("BAYPLAN_EXACT", "400")) // 10)
-Made = Callable[[Random], tuple[Snapshot, PodGroup]]
+Draw = Callable[[Random], tuple[Snapshot, PodGroup]]
 
 
 def claims(random: Random) -> tuple[Snapshot, PodGroup]:
@@ -27,44 +27,44 @@ def claims(random: Random) -> tuple[Snapshot, PodGroup]:
 
 def parts(random: Random) -> tuple[Snapshot, PodGroup]:
     """Parts of GPUs."""
-    one = test_sharing.sharing(random)
-    return one.snapshot, one.group
+    instance = test_sharing.sharing(random)
+    return instance.snapshot, instance.group
 
 
 def zones(random: Random) -> tuple[Snapshot, PodGroup]:
     """Nodes whose kubelet aligns."""
-    one = test_numa.instance(random)
-    return one.snapshot, one.group
+    instance = test_numa.random_instance(random)
+    return instance.snapshot, instance.group
 
 
 def apart(random: Random) -> tuple[Snapshot, PodGroup]:
     """Pods apart and together."""
-    one = test_affinity.instance(random)
-    return one.snapshot, one.group
+    instance = test_affinity.random_instance(random)
+    return instance.snapshot, instance.group
 
 
-@pytest.mark.parametrize("made", [claims, parts, zones, apart])
-def test_what_is_named_is_admitted_now(made: Made) -> None:
+@pytest.mark.parametrize("draw", [claims, parts, zones, apart])
+def test_what_is_named_is_admitted_now(draw: Draw) -> None:
     """Each way, in the cluster as it is, or once the gang has ended whose end it names."""
-    told = 0
+    named_ways = 0
     for number in range(INSTANCES):
-        moment, group = made(Random(f"nearest {number}"))
+        moment, group = draw(Random(f"nearest {number}"))
         answer = plan(moment, group)
-        one = details(moment, group, answer)
-        if one is None or answer.decision == "admitted":
+        account = details(moment, group, answer)
+        if account is None or answer.decision == "admitted":
             continue
-        for way in one.ways_now:
-            told += 1
+        for way in account.ways_now:
+            named_ways += 1
             now = moment.ended(way.ended) if way.ended else moment
             assert plan(now, way.group).decision == "admitted", (number, way.words)
-    assert told, "the sample names something"
+    assert named_ways, "the sample names something"
 
 
-@pytest.mark.parametrize("made", [claims, parts])
-def test_what_is_named_for_ever_fits_the_empty_cluster(made: Made) -> None:
+@pytest.mark.parametrize("draw", [claims, parts])
+def test_what_is_named_for_ever_fits_the_empty_cluster(draw: Draw) -> None:
     """Each way, with nothing bound and nothing held."""
     for number in range(INSTANCES):
-        moment, group = made(Random(f"nearest {number}"))
-        one = details(moment, group, plan(moment, group))
-        for way in one.ways_ever if one else ():
+        moment, group = draw(Random(f"nearest {number}"))
+        account = details(moment, group, plan(moment, group))
+        for way in account.ways_ever if account else ():
             assert plan(Snapshot(moment.base), way.group).decision == "admitted", (number, way.words)

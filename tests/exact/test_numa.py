@@ -34,7 +34,7 @@ class Instance:
     numa: dict[str, NumaNode]
 
 
-def instance(random: Random) -> Instance:
+def random_instance(random: Random) -> Instance:
     """One to three nodes of two or three zones, some without any; one or two PodSets of one to three pods."""
     nodes, numa, pods = [], {}, []
     policy = random.choice(("single-numa-node", "single-numa-node", "restricted"))
@@ -60,9 +60,9 @@ def _pod_set(random: Random, place: int) -> PodSet:
         {GPU: random.randint(0, 4), "cpu": random.choice((0, 1, 2, 6)) * 1000}
         for _ in range(random.choice((1, 1, 2)))
     ]
-    total = {name: sum(one[name] for one in containers) for name in (GPU, "cpu")}
+    total = {name: sum(container[name] for container in containers) for name in (GPU, "cpu")}
     requests = {name: amount for name, amount in total.items() if amount} | {"pods": 1}
-    asks = tuple(AlignedRequest(f"c{at}", one) for at, one in enumerate(containers))
+    asks = tuple(AlignedRequest(f"c{index}", container) for index, container in enumerate(containers))
     shape = PodShape(requests, alignment=Alignment(asks, (AlignedRequest("", total),)))
     return PodSet(f"s{place}", random.randint(1, 3), shape)
 
@@ -103,15 +103,15 @@ def _width(numa: NumaNode, name: str, amount: int) -> int:
     return 0
 
 
-def holds(one: Instance, name: str, counts: tuple[int, ...], *, empty: bool = False) -> bool:
+def holds(instance: Instance, name: str, counts: tuple[int, ...], *, empty: bool = False) -> bool:
     """Whether a node takes so many pods of each PodSet, by their sums and in whatever order they come."""
-    shapes = [pod_set.shape for pod_set in one.group.pod_sets]
-    used = {} if empty else one.snapshot.taken.get(name, {})
-    for resource, have in one.snapshot.nodes[name].allocatable.items():
+    shapes = [pod_set.shape for pod_set in instance.group.pod_sets]
+    used = {} if empty else instance.snapshot.taken.get(name, {})
+    for resource, have in instance.snapshot.nodes[name].allocatable.items():
         asked = sum(shape.requests.get(resource, 0) * n for shape, n in zip(shapes, counts, strict=True))
         if asked > have - used.get(resource, 0):
             return False
-    numa = one.numa.get(name)
+    numa = instance.numa.get(name)
     if numa is None:
         return True
     start = [dict(zone.allocatable if empty else zone.available) for zone in numa.zones]
@@ -125,26 +125,26 @@ def holds(one: Instance, name: str, counts: tuple[int, ...], *, empty: bool = Fa
     return True
 
 
-def hosts_needed(one: Instance, *, empty: bool = False) -> int | None:
+def hosts_needed(instance: Instance, *, empty: bool = False) -> int | None:
     """The fewest nodes that hold the gang; None where none do."""
-    names = list(one.snapshot.nodes)
+    names = list(instance.snapshot.nodes)
     splits = [
         [
             parts
             for parts in product(range(pod_set.count + 1), repeat=len(names))
             if sum(parts) == pod_set.count
         ]
-        for pod_set in one.group.pod_sets
+        for pod_set in instance.group.pod_sets
     ]
-    known: dict[tuple[str, tuple[int, ...]], bool] = {}
+    fits: dict[tuple[str, tuple[int, ...]], bool] = {}
     best: int | None = None
     for chosen in product(*splits):
-        counts = {name: tuple(parts[at] for parts in chosen) for at, name in enumerate(names)}
-        for name, those in counts.items():
-            if (name, those) not in known:
-                known[name, those] = holds(one, name, those, empty=empty)
-        if all(known[name, those] for name, those in counts.items()):
-            used = sum(1 for those in counts.values() if any(those))
+        counts = {name: tuple(parts[index] for parts in chosen) for index, name in enumerate(names)}
+        for name, pod_counts in counts.items():
+            if (name, pod_counts) not in fits:
+                fits[name, pod_counts] = holds(instance, name, pod_counts, empty=empty)
+        if all(fits[name, pod_counts] for name, pod_counts in counts.items()):
+            used = sum(1 for pod_counts in counts.values() if any(pod_counts))
             best = used if best is None else min(best, used)
     return best
 
@@ -154,15 +154,23 @@ def test_numa_zones_are_planned_exactly(chunk):
     """A place is found if and only if some numbers of pods are taken by every node in every order."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = instance(Random(number))
-        answer = plan(one.snapshot, one.group)
+        instance = random_instance(Random(number))
+        answer = plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
-        if not placed(answer, hosts_needed(one), lambda one=one: hosts_needed(one, empty=True), number):
+        if not placed(
+            answer,
+            hosts_needed(instance),
+            lambda instance=instance: hosts_needed(instance, empty=True),
+            number,
+        ):
             continue
         counts: dict[str, list[int]] = {}
-        order = [pod_set.name for pod_set in one.group.pod_sets]
-        for given in answer.assignments:
-            there = counts.setdefault(given.node, [0] * len(order))
-            there[order.index(given.pod_set)] += given.count
-        assert all(holds(one, name, tuple(those)) for name, those in counts.items()), (number, answer)
+        order = [pod_set.name for pod_set in instance.group.pod_sets]
+        for assignment in answer.assignments:
+            node_counts = counts.setdefault(assignment.node, [0] * len(order))
+            node_counts[order.index(assignment.pod_set)] += assignment.count
+        assert all(holds(instance, name, tuple(pod_counts)) for name, pod_counts in counts.items()), (
+            number,
+            answer,
+        )
     assert all(seen.values()), "the sample has all three answers"

@@ -14,7 +14,7 @@ from planner.request.validation import check
 from planner.search.mixtures.several_classes import SeveralClassesPacking
 from planner.search.packing.domain_packing import DomainPacking
 from planner.search.space import search_space
-from tests.exact.solver import Instance, instance, valid
+from tests.exact.solver import Instance, random_instance, valid
 from tests.exact.test_exact import LARGE, within_capacity
 
 INSTANCES = int(os.environ.get("BAYPLAN_EXACT", "400"))
@@ -43,8 +43,8 @@ def compared(instance: Instance) -> str:
     if all(len(kind.parts) == 1 for kind in kinds):
         hosts = list(view.tree.names(view.tree.root))
         assigned = {
-            (kind.parts[0][0], hosts[at]): count
-            for at, counts in placed
+            (kind.parts[0][0], hosts[host_index]): count
+            for host_index, counts in placed
             for kind, count in zip(kinds, counts, strict=True)
             if count
         }
@@ -58,5 +58,5 @@ def test_pooled_and_dealt_no_placement_costs_more_than_the_best_of_every_mixture
     """Least costs agree, what is dealt is a valid placement, and pools decide four of five."""
     seen = {"one kind": 0, "undecided": 0, "no place": 0, "placed": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        seen[compared(instance(Random(2_000_000 + number), **LARGE))] += 1
+        seen[compared(random_instance(Random(2_000_000 + number), **LARGE))] += 1
     assert seen["placed"] > 4 * seen["undecided"]

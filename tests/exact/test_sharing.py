@@ -15,7 +15,7 @@ from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan
 from tests.builders import GPU, amounts
-from tests.exact.solver import Assigned, Instance, domains, instance, valid
+from tests.exact.solver import Assigned, Instance, domains, random_instance, valid
 from tests.exact.verdict import placed
 
 INSTANCES = max(200, int(os.environ.get("BAYPLAN_EXACT", "400")) // 4)
@@ -27,18 +27,21 @@ SIZES = {"gpu-fraction/0.3": 30, "gpu-fraction/0.5": 50, "gpu-fraction/0.6": 60,
 
 def sharing(random: Random) -> Instance:
     """An instance in which some PodSets and bound pods ask for parts of GPUs."""
-    one = instance(random, racks=2, hosts=2, most=4)
+    instance = random_instance(random, racks=2, hosts=2, max_pods=4)
     sets = tuple(
-        replace(p, shape=_part(random, p.shape)) if random.random() < 0.7 else p for p in one.group.pod_sets
+        replace(p, shape=_part(random, p.shape)) if random.random() < 0.7 else p
+        for p in instance.group.pod_sets
     )
-    pods = [*one.snapshot.bound]
-    for node in one.snapshot.nodes.values():
+    pods = [*instance.snapshot.bound]
+    for node in instance.snapshot.nodes.values():
         for place in range(random.choice((0, 0, 1, 2)) if node.allocatable.get(GPU) else 0):
             groups = random.choice(((), (f"{node.name}-g1",), (f"{node.name}-g2",)))
             requests = {random.choice(list(SIZES)[:3]): 1, "pods": 1}
             pods.append(BoundPod(f"y/{node.name}-{place}", node.name, requests, gpu_groups=groups))
-    cluster = snapshot(one.snapshot.nodes.values(), one.snapshot.topologies, pods, one.snapshot.reservations)
-    return Instance(cluster, replace(one.group, pod_sets=sets))
+    cluster = snapshot(
+        instance.snapshot.nodes.values(), instance.snapshot.topologies, pods, instance.snapshot.reservations
+    )
+    return Instance(cluster, replace(instance.group, pod_sets=sets))
 
 
 def _part(random: Random, shape: PodShape) -> PodShape:
@@ -71,7 +74,7 @@ def _lie(rooms: list[int], parts: list[str]) -> bool:
         return True
     size, devices = SIZES[parts[0]], 2 if parts[0].endswith("x2") else 1
     return any(
-        _lie([room - size * one for room, one in zip(rooms, chosen, strict=True)], parts[1:])
+        _lie([room - size * taken for room, taken in zip(rooms, chosen, strict=True)], parts[1:])
         for chosen in product((0, 1), repeat=len(rooms))
         if sum(chosen) == devices
     )
@@ -83,20 +86,20 @@ def _others_fit(moment: Snapshot, name: str, requests: list[dict[str, int]]) -> 
         for resource, amount in request.items():
             taken[resource] = taken.get(resource, 0) + amount
     offers = moment.nodes[name].allocatable
-    named = {resource for request in requests for resource in request}
-    return all(taken[r] <= offers.get(r, 0) for r in named if r != GPU and r not in SIZES)
+    resources = {resource for request in requests for resource in request}
+    return all(taken[r] <= offers.get(r, 0) for r in resources if r != GPU and r not in SIZES)
 
 
 def every(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
     """Every way to put the pods on nodes within what these have."""
     shapes = [dict(p.shape.requests) for p in group.pod_sets]
-    known: dict[tuple[str, tuple[int, ...]], bool] = {}
+    verdicts: dict[tuple[str, tuple[int, ...]], bool] = {}
 
     def fits(name: str, counts: tuple[int, ...]) -> bool:
-        if (name, counts) not in known:
+        if (name, counts) not in verdicts:
             pods = [shape for shape, count in zip(shapes, counts, strict=True) for _ in range(count)]
-            known[name, counts] = _others_fit(moment, name, pods) and gpus_fit(moment, name, pods)
-        return known[name, counts]
+            verdicts[name, counts] = _others_fit(moment, name, pods) and gpus_fit(moment, name, pods)
+        return verdicts[name, counts]
 
     def fill(names: list[str], left: tuple[int, ...]) -> Iterator[dict[str, tuple[int, ...]]]:
         if not names:
@@ -117,15 +120,15 @@ def every(moment: Snapshot, group: PodGroup) -> Iterator[Assigned]:
         }
 
 
-def solve(one: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
+def solve(instance: Instance, *, empty: bool = False) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any valid placement, None where there is none."""
-    moment = Snapshot(one.snapshot.base) if empty else one.snapshot
-    found = (
+    moment = Snapshot(instance.snapshot.base) if empty else instance.snapshot
+    counts = (
         domains(moment, {name for _, name in assigned})
-        for assigned in every(moment, one.group)
-        if valid(moment, one.group, assigned)
+        for assigned in every(moment, instance.group)
+        if valid(moment, instance.group, assigned)
     )
-    return min(found, default=None)
+    return min(counts, default=None)
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -133,24 +136,24 @@ def test_parts_of_gpus_are_planned_exactly(chunk: int) -> None:
     """No wrong refusal, no wrong yes, and no domain too many."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = sharing(Random(number))
-        answer = plan(one.snapshot, one.group)
+        instance = sharing(Random(number))
+        answer = plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
         if answer.reason in ("SliceLevelTooCoarse", "PodSetLevelTooCoarse"):
             continue
-        least = solve(one)
-        if not placed(answer, least, lambda one=one: solve(one, empty=True), number):
+        fewest = solve(instance)
+        if not placed(answer, fewest, lambda instance=instance: solve(instance, empty=True), number):
             continue
         assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}
-        assert valid(one.snapshot, one.group, assigned), (number, answer)
-        assert domains(one.snapshot, {node for _, node in assigned}) == least, (number, least, answer)
+        assert valid(instance.snapshot, instance.group, assigned), (number, answer)
+        assert domains(instance.snapshot, {node for _, node in assigned}) == fewest, (number, fewest, answer)
         for name in {node for _, node in assigned}:
             pods = [
                 dict(p.shape.requests)
-                for p in one.group.pod_sets
+                for p in instance.group.pod_sets
                 for _ in range(assigned.get((p.name, name), 0))
             ]
-            assert gpus_fit(one.snapshot, name, pods), (number, answer)
+            assert gpus_fit(instance.snapshot, name, pods), (number, answer)
     assert all(seen.values())
 
 

@@ -30,7 +30,7 @@ CHUNKS = 4
 KEYS = (HOSTNAME, "rack", "block", "block", "ups", "ups")
 
 
-def instance(random: Random) -> Instance:
+def random_instance(random: Random) -> Instance:
     """Up to five hosts in racks and blocks, on power supplies or on none; up to two PodSets of few pods."""
     nodes: list[Node] = []
     pods: list[BoundPod] = []
@@ -74,11 +74,13 @@ Where = Mapping[str, int]
 """By host the pods of one PodSet."""
 
 
-def may_come(moment: Snapshot, group: PodGroup, one: PodSet, host: str, there: tuple, pinned: frozenset[str]):
+def may_come(
+    moment: Snapshot, group: PodGroup, pod_set: PodSet, host: str, bound: tuple, pinned: frozenset[str]
+):
     """Whether one more pod of a PodSet may be bound to a host, with these of the gang bound before."""
     labels = {name: n.labels | {HOSTNAME: name} for name, n in moment.nodes.items()}
-    keys = [spread.key for spread in one.shape.spread]
-    for spread in one.shape.spread:
+    keys = [spread.key for spread in pod_set.shape.spread]
+    for spread in pod_set.shape.spread:
         apps = spread.selector[0].values
         eligible = [
             name
@@ -86,7 +88,7 @@ def may_come(moment: Snapshot, group: PodGroup, one: PodSet, host: str, there: t
             if all(key in labels[name] for key in keys)
             and (
                 not spread.by_affinity
-                or (name in pinned and one.shape.node_selector.items() <= labels[name].items())
+                or (name in pinned and pod_set.shape.node_selector.items() <= labels[name].items())
             )
         ]
         if spread.key not in labels[host]:
@@ -95,12 +97,12 @@ def may_come(moment: Snapshot, group: PodGroup, one: PodSet, host: str, there: t
         for pod in moment.pods:
             if pod.node in eligible and pod.name.startswith("default/") and pod.labels["app"] in apps:
                 counts[labels[pod.node][spread.key]] += 1
-        for (name, other), count in there:
+        for (name, other), count in bound:
             app = next(s.shape.labels["app"] for s in group.pod_sets if s.name == name)
             if other in eligible and app in apps:
                 counts[labels[other][spread.key]] += count
         fewest = 0 if len(counts) < spread.min_domains else min(counts.values(), default=0)
-        own = 1 if one.shape.labels["app"] in apps else 0
+        own = 1 if pod_set.shape.labels["app"] in apps else 0
         if counts.get(labels[host][spread.key], 0) + own - fewest > spread.skew:
             return False
     return True
@@ -113,16 +115,16 @@ def can_come(moment: Snapshot, group: PodGroup, assigned: Assigned, *, pin: bool
     sets = {s.name: s for s in group.pod_sets}
 
     @cache
-    def rest(there: tuple) -> bool:
-        came = dict(there)
+    def rest(bound: tuple) -> bool:
+        came = dict(bound)
         if came == assigned:
             return True
         for (name, host), count in assigned.items():
             if came.get((name, host), 0) < count and may_come(
-                moment, group, sets[name], host, there, used[name] if pin else every
+                moment, group, sets[name], host, bound, used[name] if pin else every
             ):
-                more = came | {(name, host): came.get((name, host), 0) + 1}
-                if rest(tuple(sorted(more.items()))):
+                following = came | {(name, host): came.get((name, host), 0) + 1}
+                if rest(tuple(sorted(following.items()))):
                     return True
         return False
 
@@ -142,41 +144,41 @@ def in_the_end(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
 def apart(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
     """Whether anti-affinity holds, of the gang's pods alone and against those bound."""
     for name, host in assigned:
-        one = next(s for s in group.pod_sets if s.name == name)
-        for term in one.shape.terms:
+        pod_set = next(s for s in group.pod_sets if s.name == name)
+        for term in pod_set.shape.terms:
             labels = {n: moment.nodes[n].labels | {HOSTNAME: n} for n in moment.nodes}
-            here = labels[host].get(term.key)
-            if here is None:
+            domain = labels[host].get(term.key)
+            if domain is None:
                 continue
             near = sum(
                 1
                 for p in moment.pods
                 if p.name.startswith("default/")
                 and p.labels["app"] == "a"
-                and labels[p.node].get(term.key) == here
+                and labels[p.node].get(term.key) == domain
             )
-            for (other, at), number in assigned.items():
+            for (other, other_host), number in assigned.items():
                 mate = next(s for s in group.pod_sets if s.name == other)
-                if mate.shape.labels["app"] == "a" and labels[at].get(term.key) == here:
-                    near += number - (1 if (other, at) == (name, host) else 0)
+                if mate.shape.labels["app"] == "a" and labels[other_host].get(term.key) == domain:
+                    near += number - (1 if (other, other_host) == (name, host) else 0)
             if near:
                 return False
     return True
 
 
-def least(one: Instance) -> tuple[int, ...] | None:
+def fewest_domains(instance: Instance) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any placement that keeps every rule."""
     best: tuple[int, ...] | None = None
-    for assigned in every_placement(one.snapshot, one.group):
-        count = domains(one.snapshot, {name for _, name in assigned})
-        if (best is None or count < best) and fine(one, assigned):
+    for assigned in every_placement(instance.snapshot, instance.group):
+        count = domains(instance.snapshot, {name for _, name in assigned})
+        if (best is None or count < best) and fine(instance, assigned):
             best = count
     return best
 
 
-def fine(one: Instance, assigned: Assigned) -> bool:
+def fine(instance: Instance, assigned: Assigned) -> bool:
     """Whether a placement keeps every rule."""
-    moment, group = one.snapshot, one.group
+    moment, group = instance.snapshot, instance.group
     selected = all(
         s.shape.node_selector.items() <= moment.nodes[h].labels.items()
         for s in group.pod_sets
@@ -193,15 +195,15 @@ def fine(one: Instance, assigned: Assigned) -> bool:
     )
 
 
-def plain(one: Instance) -> bool:
+def plain(instance: Instance) -> bool:
     """One PodSet with one constraint, and no pods that count there: nearly always searched to the end."""
-    spreads = [spread for s in one.group.pod_sets for spread in s.shape.spread]
+    spreads = [spread for s in instance.group.pod_sets for spread in s.shape.spread]
     apps = {app for spread in spreads for app in spread.selector[0].values}
-    there = (pod for pod in one.snapshot.pods if pod.name.startswith("default/"))
+    bound_pods = (pod for pod in instance.snapshot.pods if pod.name.startswith("default/"))
     return (
-        len(one.group.pod_sets) == 1
+        len(instance.group.pod_sets) == 1
         and len(spreads) < 2
-        and not any(pod.labels["app"] in apps for pod in there)
+        and not any(pod.labels["app"] in apps for pod in bound_pods)
     )
 
 
@@ -210,12 +212,12 @@ def test_pods_are_spread_exactly(chunk):
     """Whether there is a place, and on how few domains, agrees with trying every placement."""
     seen, unended = {"admitted": 0, "queued": 0, "rejected": 0}, 0
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = instance(Random(number))
-        answer = plan(one.snapshot, one.group)
+        instance = random_instance(Random(number))
+        answer = plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
-        ended = any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings))
-        unended += ended and plain(one)
-        fewest = least(one)
+        ended = any("SearchBudgetExhausted" in message for message in (answer.reason, *answer.warnings))
+        unended += ended and plain(instance)
+        fewest = fewest_domains(instance)
         if fewest is None:
             assert answer.decision != "admitted", (number, answer)
             continue
@@ -223,8 +225,8 @@ def test_pods_are_spread_exactly(chunk):
         if answer.decision != "admitted":
             continue
         assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}
-        assert fine(one, assigned), (number, answer)
-        assert ended or domains(one.snapshot, {name for _, name in assigned}) == fewest, (number, answer)
+        assert fine(instance, assigned), (number, answer)
+        assert ended or domains(instance.snapshot, {name for _, name in assigned}) == fewest, (number, answer)
     assert unended * 1000 <= sum(seen.values()), "fewer than one in a thousand of the plain ones ends early"
     assert seen["admitted"], "the sample has gangs that fit"
     assert seen["queued"], "the sample has gangs that wait"

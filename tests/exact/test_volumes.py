@@ -44,7 +44,7 @@ def terms(random: Random, names: list[str]) -> tuple[Term, ...]:
     )
 
 
-def instance(random: Random) -> Instance:
+def random_instance(random: Random) -> Instance:
     """Up to five hosts, some without a zone; up to three claims, mounted by up to two PodSets of three."""
     nodes: list[Node] = []
     for number in range(random.randint(2, 5)):
@@ -52,7 +52,7 @@ def instance(random: Random) -> Instance:
         if random.random() < 0.8:
             labels[ZONE] = random.choice("ab")
         nodes.append(node(f"n{number}", labels=labels, gpu=random.choice((1, 2, 3)), cpu=8))
-    names = [one.name for one in nodes]
+    names = [host.name for host in nodes]
     claims, volumes = {}, {}
     for number in range(random.randint(1, 3)):
         name, storage = f"default/c{number}", random.choice(list(CLASSES))
@@ -71,26 +71,26 @@ def instance(random: Random) -> Instance:
         pod = replace(shape(gpu=1, cpu=1), volumes=uses)
         sets.append(PodSet(f"s{place}", random.randint(1, 3), pod))
     group = gang(*sets, reserve="nodes", required=random.choice(("", "", "rack", "block")))
-    there = snapshot(nodes, [topology("block", "rack")], volumes=Volumes(claims, volumes, CLASSES))
-    return Instance(there, group)
+    cluster = snapshot(nodes, [topology("block", "rack")], volumes=Volumes(claims, volumes, CLASSES))
+    return Instance(cluster, group)
 
 
-def matches(terms: tuple[Term, ...], one: Node) -> bool:
+def matches(terms: tuple[Term, ...], host: Node) -> bool:
     """Whether a node meets all of any term."""
     return any(
-        all((one.labels.get(r.key) in r.values) == (r.operator == "In") for r in term) for term in terms
+        all((host.labels.get(r.key) in r.values) == (r.operator == "In") for r in term) for term in terms
     )
 
 
-def reached(one: Node, claim: VolumeClaim, known: Volumes, *, ever: bool) -> bool:
+def reached(host: Node, claim: VolumeClaim, volumes: Volumes, *, ever: bool) -> bool:
     """Whether a pod with this claim could be bound to the node; `ever`: if volumes that lack were there."""
     if claim.bound:
-        volume = known.volumes[claim.volume]
+        volume = volumes.volumes[claim.volume]
         zones = volume.labels.get(ZONE, "").split("__")
-        in_zone = ZONE not in one.labels or ZONE not in volume.labels or one.labels[ZONE] in zones
-        return in_zone and (not volume.affinity or matches(volume.affinity, one))
+        in_zone = ZONE not in host.labels or ZONE not in volume.labels or host.labels[ZONE] in zones
+        return in_zone and (not volume.affinity or matches(volume.affinity, host))
     storage = CLASSES[claim.storage_class or ""]
-    if storage.provisions and (not storage.topologies or matches(storage.topologies, one)):
+    if storage.provisions and (not storage.topologies or matches(storage.topologies, host)):
         return True
     if ever and not storage.provisions:
         return True
@@ -98,27 +98,28 @@ def reached(one: Node, claim: VolumeClaim, known: Volumes, *, ever: bool) -> boo
         volume.available
         and volume.storage_class == claim.storage_class
         and volume.size >= claim.size
-        and (not volume.affinity or matches(volume.affinity, one))
-        for volume in known.volumes.values()
+        and (not volume.affinity or matches(volume.affinity, host))
+        for volume in volumes.volumes.values()
     )
 
 
-def least(one: Instance, *, ever: bool = False) -> tuple[int, ...] | None:
+def fewest_domains(instance: Instance, *, ever: bool = False) -> tuple[int, ...] | None:
     """The least (blocks, racks, hosts) of any placement from which all pods reach their volumes."""
-    moment: Snapshot = one.snapshot
-    known = moment.base.volumes
+    moment: Snapshot = instance.snapshot
+    volumes = moment.base.volumes
     able = {
         (pod_set.name, name)
-        for pod_set in one.group.pod_sets
+        for pod_set in instance.group.pod_sets
         for name, host in moment.nodes.items()
         if all(
-            reached(host, known.claims[f"default/{u.claim}"], known, ever=ever) for u in pod_set.shape.volumes
+            reached(host, volumes.claims[f"default/{u.claim}"], volumes, ever=ever)
+            for u in pod_set.shape.volumes
         )
     }
     counts = [
         domains(moment, {name for _, name in assigned})
-        for assigned in every_placement(moment, one.group)
-        if able.issuperset(assigned) and valid(moment, one.group, assigned)
+        for assigned in every_placement(moment, instance.group)
+        if able.issuperset(assigned) and valid(moment, instance.group, assigned)
     ]
     return min(counts, default=None)
 
@@ -129,9 +130,12 @@ def test_pods_are_where_their_volumes_can_be_used_exactly(chunk):
     an available volume waits; what no node ever reaches is refused."""
     seen = {"admitted": 0, "queued": 0, "rejected": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = instance(Random(number))
-        fewest, answer = least(one), plan(one.snapshot, one.group)
+        instance = random_instance(Random(number))
+        fewest, answer = fewest_domains(instance), plan(instance.snapshot, instance.group)
         seen[answer.decision] += 1
-        if placed(answer, fewest, lambda one=one: least(one, ever=True), number):
-            assert domains(one.snapshot, {a.node for a in answer.assignments}) == fewest, (number, answer)
+        if placed(answer, fewest, lambda instance=instance: fewest_domains(instance, ever=True), number):
+            assert domains(instance.snapshot, {a.node for a in answer.assignments}) == fewest, (
+                number,
+                answer,
+            )
     assert all(seen.values()), seen

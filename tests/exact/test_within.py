@@ -23,7 +23,7 @@ CHUNKS = 4
 DEPTH = {"block": 1, "rack": 2, HOSTNAME: 3}
 
 
-def instance(random: Random) -> Instance:
+def random_instance(random: Random) -> Instance:
     """Up to six hosts in two blocks of two racks each, and three PodSets of which one to three are tied."""
     nodes = []
     for number in range(random.randint(3, 6)):
@@ -32,10 +32,10 @@ def instance(random: Random) -> Instance:
             del labels["rack"]
         nodes.append(node(f"n{number}", labels=labels, gpu=random.choice((1, 2, 3)), cpu=8))
     sets = [_pod_set(random, place) for place in range(3)]
-    names = tuple(one.name for one in random.sample(sets, random.choice((1, 2, 2, 3))))
+    names = tuple(pod_set.name for pod_set in random.sample(sets, random.choice((1, 2, 2, 3))))
     ties = [(random.choice(("block", "rack", "rack", HOSTNAME)), names)]
     if random.random() < 0.2:
-        ties.append(("block", tuple(one.name for one in sets)))
+        ties.append(("block", tuple(pod_set.name for pod_set in sets)))
     group = replace(gang(*sets, reserve="nodes"), within=tuple(ties))
     return Instance(snapshot(nodes, [topology("block", "rack")]), group)
 
@@ -51,7 +51,7 @@ def tied(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
     """Whether all pods of tied PodSets are in one named domain."""
     for level, names in group.within:
         paths = {path(moment, host)[: DEPTH[level]] for whose, host in assigned if whose in names}
-        if len(paths) > 1 or not all(one[-1] for one in paths):
+        if len(paths) > 1 or not all(domain[-1] for domain in paths):
             return False
     return True
 
@@ -59,7 +59,7 @@ def tied(moment: Snapshot, group: PodGroup, assigned: Assigned) -> bool:
 def contradicts(group: PodGroup) -> bool:
     """Whether a part is asked for a coarser level than its whole."""
     depth = DEPTH | {"": 9}
-    own = [(one.constraint.required, one.name) for one in group.pod_sets]
+    own = [(pod_set.constraint.required, pod_set.name) for pod_set in group.pod_sets]
     return any(
         any(name in names and depth[level] < depth[outer] for level, name in own)
         or any(set(part) < set(names) and depth[level] < depth[outer] for level, part in group.within)
@@ -73,22 +73,23 @@ def test_tied_pod_sets_share_a_domain_exactly(chunk):
     contradiction is refused unlooked at."""
     seen = {"admitted": 0, "rejected": 0, "contradicts": 0}
     for number in range(chunk, INSTANCES, CHUNKS):
-        one = instance(Random(number))
-        answer = plan(one.snapshot, one.group)
-        assert (answer.reason == "PodSetLevelTooCoarse") == contradicts(one.group), (number, answer)
-        if contradicts(one.group):
+        instance = random_instance(Random(number))
+        answer = plan(instance.snapshot, instance.group)
+        assert (answer.reason == "PodSetLevelTooCoarse") == contradicts(instance.group), (number, answer)
+        if contradicts(instance.group):
             seen["contradicts"] += 1
             continue
         seen[answer.decision] += 1
-        found = [
-            domains(one.snapshot, {name for _, name in assigned})
-            for assigned in every_placement(one.snapshot, one.group)
-            if valid(one.snapshot, one.group, assigned) and tied(one.snapshot, one.group, assigned)
+        counts = [
+            domains(instance.snapshot, {name for _, name in assigned})
+            for assigned in every_placement(instance.snapshot, instance.group)
+            if valid(instance.snapshot, instance.group, assigned)
+            and tied(instance.snapshot, instance.group, assigned)
         ]
-        assert answer.decision == ("admitted" if found else "rejected"), (number, answer)
-        if found:
+        assert answer.decision == ("admitted" if counts else "rejected"), (number, answer)
+        if counts:
             assigned = {(a.pod_set, a.node): a.count for a in answer.assignments}
-            assert valid(one.snapshot, one.group, assigned), (number, answer)
-            assert tied(one.snapshot, one.group, assigned), (number, answer)
-            assert domains(one.snapshot, {name for _, name in assigned}) == min(found), (number, answer)
+            assert valid(instance.snapshot, instance.group, assigned), (number, answer)
+            assert tied(instance.snapshot, instance.group, assigned), (number, answer)
+            assert domains(instance.snapshot, {name for _, name in assigned}) == min(counts), (number, answer)
     assert all(seen.values()), "the sample has gangs of each kind"

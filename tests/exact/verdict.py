@@ -13,7 +13,7 @@ def placed(answer: Answer, best: object, ever: Callable[[], object], number: int
     Where there is none, the gang waits if there is one on the empty cluster (`ever`), else it is refused.
     `number`: of the instance, to find it again.
     """
-    assert not any("SearchBudgetExhausted" in said for said in (answer.reason, *answer.warnings))
+    assert not any("SearchBudgetExhausted" in message for message in (answer.reason, *answer.warnings))
     if best is not None:
         assert answer.decision == "admitted", (number, best, answer)
         return True

@@ -43,7 +43,7 @@ def worth_of(moment, group):
 
 
 def spread(moment, group):
-    return {one.node: one.count for one in topology_blind(moment, group)}
+    return {assignment.node: assignment.count for assignment in topology_blind(moment, group)}
 
 
 def test_a_whole_rack_is_worth_the_cost_models_figure():
@@ -64,11 +64,11 @@ def test_a_blind_scheduler_splits_what_the_plan_keeps_together():
 
 def test_the_model_is_always_named():
     """In the plain JSON, with the rule of the comparison and the links."""
-    told = worth_of(nvl72(), gang(18, gpu=4)).to_json()
-    assert "hierarchical ring" in told["model"]
-    assert "kube-scheduler" in told["topologyBlind"]["rule"]
-    assert "NVLink 5 900 GB/s" in told["placement"]["links"]
-    assert told["bytes"] == GB
+    document = worth_of(nvl72(), gang(18, gpu=4)).to_json()
+    assert "hierarchical ring" in document["model"]
+    assert "kube-scheduler" in document["topologyBlind"]["rule"]
+    assert "NVLink 5 900 GB/s" in document["placement"]["links"]
+    assert document["bytes"] == GB
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_a_stated_oversubscription_holds_between_domains_of_its_level():
         worth_of(slow, gang(8)).placement.estimate.seconds
         > worth_of(plain, gang(8)).placement.estimate.seconds
     )
-    one = worth_of(slow, gang(4, required="rack")).placement
-    assert one.rates.links == Links(450.0, 100.0, 1.0)
-    assert "as the Topology says" in one.rates.words
+    placement = worth_of(slow, gang(4, required="rack")).placement
+    assert placement.rates.links == Links(450.0, 100.0, 1.0)
+    assert "as the Topology says" in placement.rates.words
 
 
 def stated(**annotations):
@@ -216,7 +216,7 @@ def test_a_topology_states_its_network_in_annotations():
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("oversubscription", "row=7", "'row' is none of the levels rack"),
         ("oversubscription", "rack=0.5", "a ratio from 1 up"),
@@ -225,8 +225,8 @@ def test_a_topology_states_its_network_in_annotations():
         ("adapter-gbps", "nan", "gigabits a second"),
     ],
 )
-def test_a_network_that_cannot_be_is_refused_in_words(key, value, said):
+def test_a_network_that_cannot_be_is_refused_in_words(key, value, message):
     """The annotation is named, and what would be valid."""
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         stated(**{key: value})
     assert f"bayplan.dev/{key}" in str(caught.value)

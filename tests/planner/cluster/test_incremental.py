@@ -22,7 +22,7 @@ from planner.planning.reservation import reservation_for
 from planner.search.domain_ranking import DomainRanking
 from planner.search.packing.capacity_classes import CapacityClasses
 from tests.builders import amounts, cluster, gang, node, pod_set, shape
-from tests.exact.solver import instance
+from tests.exact.solver import random_instance
 
 DRAWING = """
     b1/r1: a1 a2 a3 gpu=4
@@ -72,8 +72,8 @@ class Events(RuleBasedStateMachine):
         if pods:
             self.moment = self.moment.without_pod(pods[place % len(pods)])
 
-    @rule(name=WHERE, what=st.sampled_from(("cordoned", "ready", "taint", "disk", "gpu", "rack")))
-    def a_node_changes(self, name: str, what: str) -> None:
+    @rule(name=WHERE, change=st.sampled_from(("cordoned", "ready", "taint", "disk", "gpu", "rack")))
+    def a_node_changes(self, name: str, change: str) -> None:
         old = self.moment.nodes.get(name) or node(name, labels={"block": "b2", "rack": "r4"}, gpu=4)
         changes = {
             "cordoned": {"cordoned": not old.cordoned},
@@ -83,7 +83,7 @@ class Events(RuleBasedStateMachine):
             "gpu": {"allocatable": {**old.allocatable, "nvidia.com/gpu": 2}},
             "rack": {"labels": {**old.labels, "rack": "r2"}},
         }
-        self.moment = self.moment.with_node(replace(old, **changes[what]))
+        self.moment = self.moment.with_node(replace(old, **changes[change]))
 
     @rule(name=WHERE)
     def a_node_goes(self, name: str) -> None:
@@ -143,18 +143,18 @@ TestEventsInParts.settings = TestEvents.settings
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 300, 9_216])
 def test_a_row_in_parts_is_the_row(count):
     """In its order, in few parts, none of which is wide; one that is short is left whole."""
-    made = capacity.chunked([(place,) for place in range(count)], lambda some: ("part", *some))
+    parts = capacity.chunked([(place,) for place in range(count)], lambda some: ("part", *some))
 
     def leaves(part):
-        return [leaf for one in part[1:] for leaf in leaves(one)] if part[0] == "part" else [part]
+        return [leaf for child in part[1:] for leaf in leaves(child)] if part[0] == "part" else [part]
 
     def widths(part):
-        return [len(part) - 1, *(w for one in part[1:] for w in widths(one))] if part[0] == "part" else []
+        return [len(part) - 1, *(w for child in part[1:] for w in widths(child))] if part[0] == "part" else []
 
-    assert bool(made) == (count > capacity.WIDE)
-    if made:
-        assert [leaf for part in made for leaf in leaves(part)] == [(place,) for place in range(count)]
-        assert max([len(made), *(w for part in made for w in widths(part))]) <= capacity.WIDE
+    assert bool(parts) == (count > capacity.WIDE)
+    if parts:
+        assert [leaf for part in parts for leaf in leaves(part)] == [(place,) for place in range(count)]
+        assert max([len(parts), *(w for part in parts for w in widths(part))]) <= capacity.WIDE
 
 
 def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
@@ -178,11 +178,13 @@ def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
 def test_one_memory_serves_many_clusters():
     """Plans of other clusters and gangs leave nothing behind that changes a plan."""
     for seed in range(60):
-        one = instance(Random(seed), most=6)
-        first = plan(one.snapshot, one.group)
+        instance = random_instance(Random(seed), max_pods=6)
+        first = plan(instance.snapshot, instance.group)
         for reserve in ("nodes", "none", "domain"):
-            plan(one.snapshot, replace(one.group, reserve=reserve))
-        assert plan(one.snapshot, one.group) == first == plan(anew(one.snapshot), one.group)
+            plan(instance.snapshot, replace(instance.group, reserve=reserve))
+        assert (
+            plan(instance.snapshot, instance.group) == first == plan(anew(instance.snapshot), instance.group)
+        )
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch):
@@ -208,9 +210,9 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
         values = [entry.value for entry in cache._entries.values()]
         remembered = [ref(value) for value in values if hasattr(value, "__weakref__")]
         del values
-        assert {type(one()) for one in remembered} >= {DomainRanking, CapacityClasses}
+        assert {type(reference()) for reference in remembered} >= {DomainRanking, CapacityClasses}
         cache._entries.clear()
-        assert not any(one() for one in remembered)
+        assert not any(reference() for reference in remembered)
         whole = ref(moment.base)
         del moment, cache
         assert whole() is None
@@ -253,8 +255,8 @@ def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be(count):
 
 def test_pods_are_known_by_node_and_by_the_reservations_that_they_carry():
     """The last pod of a reservation on a node takes the node along."""
-    one, other = BoundPod("x/1", "n", {}, "bp-1,bp-2"), BoundPod("x/2", "n", {}, "bp-1")
-    pods = Pods.of((one, other))
-    assert pods.without_pod(one).carriers == {"bp-1": frozenset("n")}
-    assert pods.without_pod(one).without_pod(other).carriers == {}
-    assert (len(pods), one in pods, list(pods.without_pod(one))) == (2, True, [other])
+    first, other = BoundPod("x/1", "n", {}, "bp-1,bp-2"), BoundPod("x/2", "n", {}, "bp-1")
+    pods = Pods.of((first, other))
+    assert pods.without_pod(first).carriers == {"bp-1": frozenset("n")}
+    assert pods.without_pod(first).without_pod(other).carriers == {}
+    assert (len(pods), first in pods, list(pods.without_pod(first))) == (2, True, [other])

@@ -70,17 +70,17 @@ def test_searches_run_one_at_a_time():
 
 def test_a_search_is_told_that_others_wait_for_it():
     """Within it, and within those that it asks for; not in another thread, nor after it."""
-    cache, told = PlanCache(), []
+    cache, exclusive = PlanCache(), []
 
     def search() -> None:
         cache.entry(NUMBERS, 1, list)
-        told.append(is_exclusive())
-        other = Thread(target=lambda: told.append(is_exclusive()))
+        exclusive.append(is_exclusive())
+        other = Thread(target=lambda: exclusive.append(is_exclusive()))
         other.start()
         other.join()
 
     cache.exclusively(search)
-    assert [*told, is_exclusive()] == [True, False, False]
+    assert [*exclusive, is_exclusive()] == [True, False, False]
 
 
 def test_derived_values_are_bounded_by_their_section():

@@ -20,29 +20,29 @@ PCIE = "resource.kubernetes.io/pcieRoot"
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
 
 
-def device(name: str, kind: str = "gpu", driver: str = "gpu.nvidia.com", **more: Any) -> Json:
+def device(name: str, kind: str = "gpu", driver: str = "gpu.nvidia.com", **fields: Any) -> Json:
     """A device of a slice; `root` is its PCIe root, `product` its product, the rest as it stands there."""
-    said = {"type": kind, "productName": more.pop("product", H100), "uuid": name}
-    attributes = {f"{driver}/{key}": {"string": value} for key, value in said.items()}
-    if root := more.pop("root", ""):
+    identity = {"type": kind, "productName": fields.pop("product", H100), "uuid": name}
+    attributes = {f"{driver}/{key}": {"string": value} for key, value in identity.items()}
+    if root := fields.pop("root", ""):
         attributes[PCIE] = {"string": root}
-    return {"name": name, "attributes": attributes, **more}
+    return {"name": name, "attributes": attributes, **fields}
 
 
 def slice_with(
-    on: str, *devices: Json, driver: str = "gpu.nvidia.com", generation: int = 1, **more: Any
+    on: str, *devices: Json, driver: str = "gpu.nvidia.com", generation: int = 1, **fields: Any
 ) -> Json:
     """A ResourceSlice of these devices."""
     pool = {"name": on, "generation": generation, "resourceSliceCount": 1}
-    spec = {"driver": driver, "nodeName": on, "pool": pool, "devices": list(devices), **more}
+    spec = {"driver": driver, "nodeName": on, "pool": pool, "devices": list(devices), **fields}
     metadata = {"name": f"{on}-{driver}-{generation}-{len(devices)}"}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
 def nics(on: str, *roots: str) -> Json:
     """The RDMA adapters of another driver, one at each PCIe root."""
-    found = (device(f"nic-{place}", "nic", "nic.example", root=root) for place, root in enumerate(roots))
-    return slice_with(on, *found, driver="nic.example")
+    adapters = (device(f"nic-{place}", "nic", "nic.example", root=root) for place, root in enumerate(roots))
+    return slice_with(on, *adapters, driver="nic.example")
 
 
 NIC = {
@@ -54,10 +54,10 @@ NIC = {
 
 
 def request(
-    name: str, count: int = 1, device_class: str = "gpu.nvidia.com", select: str = "", **more: Any
+    name: str, count: int = 1, device_class: str = "gpu.nvidia.com", select: str = "", **fields: Any
 ) -> Json:
     """One request of a claim; `select` compares the product, or the profile of a slice."""
-    exactly: Json = {"deviceClassName": device_class, "count": count, **more}
+    exactly: Json = {"deviceClassName": device_class, "count": count, **fields}
     if select:
         key = "profile" if device_class.startswith("mig") else "productName"
         expression = f"device.attributes['gpu.nvidia.com'].{key} == '{select}'"
@@ -67,12 +67,12 @@ def request(
 
 def claim(*requests: Json, name: str = "gpus", **constraint: Any) -> Json:
     """A template with these requests and one constraint over them."""
-    made = template()
-    made["metadata"] = {"name": name, "namespace": "team"}
-    made["spec"]["spec"]["devices"] = {"requests": list(requests)}
+    document = template()
+    document["metadata"] = {"name": name, "namespace": "team"}
+    document["spec"]["spec"]["devices"] = {"requests": list(requests)}
     if constraint:
-        made["spec"]["spec"]["devices"]["constraints"] = [constraint]
-    return made
+        document["spec"]["spec"]["devices"]["constraints"] = [constraint]
+    return document
 
 
 def decided(snapshot: Snapshot, count: int, source: str = "gpus") -> str:
@@ -80,9 +80,9 @@ def decided(snapshot: Snapshot, count: int, source: str = "gpus") -> str:
     return plan(snapshot, claiming(count, source)).decision
 
 
-def given(name: str, on: str, *devices: str, driver: str = "gpu.nvidia.com") -> Json:
+def allocated_claim(name: str, on: str, *devices: str, driver: str = "gpu.nvidia.com") -> Json:
     """A ResourceClaim that has been given these devices of a node."""
-    results = [{"driver": driver, "pool": on, "device": one} for one in devices]
+    results = [{"driver": driver, "pool": on, "device": device} for device in devices]
     metadata = {"name": name, "namespace": "others"}
     status = {"allocation": {"devices": {"results": results}}}
     return {
@@ -99,33 +99,33 @@ def given(name: str, on: str, *devices: str, driver: str = "gpu.nvidia.com") -> 
 
 def test_claims_for_unlike_gpus_of_one_node_are_told_apart() -> None:
     """Two H100 and two A100: a pod of each of two fits, two pods of H100 do not."""
-    both = (device(f"gpu-{n}", product=H100 if n < 2 else A100) for n in range(4))
-    there = cluster(
+    gpus = (device(f"gpu-{n}", product=H100 if n < 2 else A100) for n in range(4))
+    snapshot = cluster(
         node("a"),
-        slice_with("a", *both),
+        slice_with("a", *gpus),
         claim(request("g", 2, select=H100), name="h100"),
         claim(request("g", 2, select=A100), name="a100"),
     )
     sets = tuple(
         PodSet(name, 1, PodShape({"pods": 1}, claims=(ClaimUse(name, True),))) for name in ("h100", "a100")
     )
-    assert plan(there, PodGroup("team/Job/both", sets, reserve="nodes")).decision == "admitted"
-    assert decided(there, 2, "h100") == "rejected"
+    assert plan(snapshot, PodGroup("team/Job/both", sets, reserve="nodes")).decision == "admitted"
+    assert decided(snapshot, 2, "h100") == "rejected"
 
 
 def test_a_pod_that_takes_any_gpu_leaves_the_rare_one_to_who_needs_it() -> None:
     """The A100 goes to the claim that is for any, whoever comes first."""
-    there = cluster(
+    snapshot = cluster(
         node("a"),
         slice_with("a", device("gpu-0", product=A100), device("gpu-1")),
         claim(request("g"), name="any"),
         claim(request("g", select=H100), name="h100"),
     )
     first = claiming(1, "any", "team/Job/first")
-    reservation = reservation_for(there, first, plan(there, first))
+    reservation = reservation_for(snapshot, first, plan(snapshot, first))
     assert reservation is not None
-    assert decided(there.with_reservation(reservation), 1, "h100") == "admitted"
-    assert decided(there.with_reservation(reservation), 2, "any") == "queued"
+    assert decided(snapshot.with_reservation(reservation), 1, "h100") == "admitted"
+    assert decided(snapshot.with_reservation(reservation), 2, "any") == "queued"
 
 
 def test_alternatives_are_chosen_pod_by_pod() -> None:
@@ -138,9 +138,9 @@ def test_alternatives_are_chosen_pod_by_pod() -> None:
         ],
     }
     gpus = [device(f"gpu-{n}", product=H100 if n < 2 else A100) for n in range(4)]
-    there = cluster(node("a"), slice_with("a", *gpus), claim(either))
-    assert decided(there, 3) == "admitted"
-    assert decided(there, 4) == "rejected"
+    snapshot = cluster(node("a"), slice_with("a", *gpus), claim(either))
+    assert decided(snapshot, 3) == "admitted"
+    assert decided(snapshot, 4) == "rejected"
 
 
 def test_a_capacity_that_a_request_states_is_met() -> None:
@@ -148,8 +148,8 @@ def test_a_capacity_that_a_request_states_is_met() -> None:
     big = device("gpu-0", capacity={"memory": {"value": "80Gi"}})
     for asked, expected in (("40Gi", "admitted"), ("100Gi", "rejected")):
         wanted = request("g", capacity={"requests": {"memory": asked}})
-        there = cluster(node("a"), slice_with("a", big), claim(wanted))
-        assert decided(there, 1) == expected
+        snapshot = cluster(node("a"), slice_with("a", big), claim(wanted))
+        assert decided(snapshot, 1) == expected
 
 
 def test_a_tainted_device_is_for_claims_that_tolerate_it() -> None:
@@ -166,9 +166,9 @@ def test_a_tainted_device_is_for_claims_that_tolerate_it() -> None:
 def test_all_devices_are_those_in_use_too() -> None:
     """Who asks for all of them waits while a claim has one."""
     everything = template(allocationMode="All")
-    used = given("other", "a", "gpu-0")
-    there = cluster(node("a"), slice_of("a", 4), everything, used)
-    answer = plan(there, claiming(1))
+    used = allocated_claim("other", "a", "gpu-0")
+    snapshot = cluster(node("a"), slice_of("a", 4), everything, used)
+    answer = plan(snapshot, claiming(1))
     assert answer.decision == "queued"
     assert "it needs all gpu.nvidia.com; the node has 3" in answer.message
 
@@ -176,7 +176,7 @@ def test_all_devices_are_those_in_use_too() -> None:
 def test_an_administrators_look_takes_no_device_but_needs_one() -> None:
     """GPUs in use serve it as well."""
     looking = template(4, adminAccess=True)
-    used = [given(f"other-{n}", "a", f"gpu-{n}") for n in range(4)]
+    used = [allocated_claim(f"other-{n}", "a", f"gpu-{n}") for n in range(4)]
     assert decided(cluster(node("a"), slice_of("a", 4), looking, *used), 9) == "admitted"
     assert decided(cluster(node("a"), slice_of("a", 3), looking), 1) == "rejected"
 
@@ -199,9 +199,11 @@ def test_devices_of_a_claim_share_what_it_wants_them_to_share() -> None:
 
 def test_a_gpu_and_an_adapter_of_another_driver_share_a_root() -> None:
     """As where GPUs are to reach the network without a bridge between."""
-    both = claim(request("gpu"), request("nic", 1, "rdma"), matchAttribute=PCIE, requests=["gpu", "nic"])
-    near = cluster(node("a"), pairs("a", "x", "y"), nics("a", "y", "x"), NIC, both)
-    far = cluster(node("a"), pairs("a", "x", "x"), nics("a", "x", "y"), NIC, both)
+    joint_claim = claim(
+        request("gpu"), request("nic", 1, "rdma"), matchAttribute=PCIE, requests=["gpu", "nic"]
+    )
+    near = cluster(node("a"), pairs("a", "x", "y"), nics("a", "y", "x"), NIC, joint_claim)
+    far = cluster(node("a"), pairs("a", "x", "x"), nics("a", "x", "y"), NIC, joint_claim)
     assert decided(near, 2) == "admitted"
     assert decided(far, 1) == "admitted"
     assert decided(far, 2) == "rejected"
@@ -253,10 +255,10 @@ def test_what_no_node_has_together_is_refused_with_what_would_work() -> None:
 def test_nodes_are_counted_by_what_their_devices_lack() -> None:
     """One has a single GPU left at each root, the other none at all."""
     two = claim(request("g", 2), matchAttribute=PCIE)
-    used = [given("one", "a", "gpu-0"), given("two", "a", "gpu-2")]
-    used += [given(f"b-{n}", "b", f"gpu-{n}") for n in range(2)]
-    there = cluster(node("a"), node("b"), pairs("a", "x", "x", "y", "y"), pairs("b", "x", "x"), two, *used)
-    answer = plan(there, claiming(1))
+    used = [allocated_claim("one", "a", "gpu-0"), allocated_claim("two", "a", "gpu-2")]
+    used += [allocated_claim(f"b-{n}", "b", f"gpu-{n}") for n in range(2)]
+    snapshot = cluster(node("a"), node("b"), pairs("a", "x", "x", "y", "y"), pairs("b", "x", "x"), two, *used)
+    answer = plan(snapshot, claiming(1))
     lacks = (
         "insufficient devices for a claim (it needs 2 × gpu.nvidia.com with the same pcieRoot; the node has"
     )
@@ -280,7 +282,8 @@ def test_without_slices_nothing_tells_what_devices_share() -> None:
     answer = plan(cluster(node("a", 4), two), claiming(2))
     assert answer.decision == "admitted"
     assert any(
-        "no ResourceSlice tells which devices have the same pcieRoot" in one for one in answer.warnings
+        "no ResourceSlice tells which devices have the same pcieRoot" in warning
+        for warning in answer.warnings
     )
 
 
@@ -289,17 +292,17 @@ def test_without_slices_nothing_tells_what_devices_share() -> None:
 
 def test_a_reservation_says_what_its_claims_are_for() -> None:
     """Written and read back, it keeps the same devices from others."""
-    there = cluster(
+    snapshot = cluster(
         node("a"),
         slice_with("a", device("gpu-0", product=A100), device("gpu-1")),
         claim(request("g", select=H100)),
     )
     first = claiming(1, name="team/Job/first")
-    reservation = reservation_for(there, first, plan(there, first))
+    reservation = reservation_for(snapshot, first, plan(snapshot, first))
     assert reservation is not None
     again = read_cluster([("book", reservation_manifest(reservation))]).reservations
     assert again == (reservation,)
-    assert decided(there.with_reservation(again[0]), 1) == "queued"
+    assert decided(snapshot.with_reservation(again[0]), 1) == "queued"
 
 
 def test_a_seat_is_counted_once_when_its_claim_has_a_device() -> None:
@@ -310,12 +313,12 @@ def test_a_seat_is_counted_once_when_its_claim_has_a_device() -> None:
     assert reservation is not None
     bound = pod("x", "a", annotations={"bayplan.dev/reservation": reservation.id})
     bound["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "x-g"}]}
-    made = given("x-g", "a", "gpu-1")
-    made["metadata"]["namespace"] = "team"
-    made["spec"] = template(1)["spec"]["spec"]
-    there = cluster(*two, bound, made).with_reservation(reservation)
-    assert there.taken_on("a")["gpu.nvidia.com"] == 1
-    assert (decided(there, 1), decided(there, 2)) == ("admitted", "queued")
+    resource_claim = allocated_claim("x-g", "a", "gpu-1")
+    resource_claim["metadata"]["namespace"] = "team"
+    resource_claim["spec"] = template(1)["spec"]["spec"]
+    snapshot = cluster(*two, bound, resource_claim).with_reservation(reservation)
+    assert snapshot.taken_on("a")["gpu.nvidia.com"] == 1
+    assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "queued")
 
 
 def test_claims_and_limits_share_the_gpus_of_a_node_whatever_the_alternative() -> None:
@@ -328,29 +331,34 @@ def test_claims_and_limits_share_the_gpus_of_a_node_whatever_the_alternative() -
         ],
     }
     slices = (slice_of("a", 2), slice_of("a", 1, type="mig", profile="1g.10gb"))
-    there = cluster(node("a", 2), *slices, claim(either))
-    assert decided(there, 3) == "admitted"
+    snapshot = cluster(node("a", 2), *slices, claim(either))
+    assert decided(snapshot, 3) == "admitted"
     first = claiming(2, name="team/Job/first")
-    reservation = reservation_for(there, first, plan(there, first))
+    reservation = reservation_for(snapshot, first, plan(snapshot, first))
     assert reservation is not None
-    held = there.with_reservation(reservation)
+    held = snapshot.with_reservation(reservation)
     assert plan(held, asking(1)).decision == "admitted"
     assert plan(held, asking(2)).decision == "queued"
-    both = replace(
+    mixed_group = replace(
         claiming(2), pod_sets=(*claiming(2).pod_sets, replace(asking(1).pod_sets[0], name="limits"))
     )
-    assert plan(there, both).decision == "admitted"
+    assert plan(snapshot, mixed_group).decision == "admitted"
     assert (
-        plan(there, replace(both, pod_sets=(replace(both.pod_sets[0], count=3), both.pod_sets[1]))).decision
+        plan(
+            snapshot,
+            replace(
+                mixed_group, pod_sets=(replace(mixed_group.pod_sets[0], count=3), mixed_group.pod_sets[1])
+            ),
+        ).decision
         == "rejected"
     )
 
 
-def gpu_class(**more: Any) -> Json:
+def gpu_class(**fields: Any) -> Json:
     """NVIDIA's class of GPUs as its chart installs it: these devices serve `nvidia.com/gpu` too."""
-    both = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
-    spec = {"extendedResourceName": "nvidia.com/gpu", "selectors": [{"cel": {"expression": both}}]}
-    metadata = {"name": "gpu.nvidia.com", **more}
+    expression = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+    spec = {"extendedResourceName": "nvidia.com/gpu", "selectors": [{"cel": {"expression": expression}}]}
+    metadata = {"name": "gpu.nvidia.com", **fields}
     return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": metadata, "spec": spec}
 
 
@@ -364,43 +372,46 @@ def test_limits_are_served_by_claims_where_no_plugin_runs() -> None:
     left = node("b")
     left["status"]["allocatable"]["nvidia.com/gpu"] = "0"
     two = (node("a", 4), slice_of("a", 4), left, slice_of("b", 4))
-    there = cluster(*two, gpu_class())
-    answer = plan(there, limits(4, 2))
+    snapshot = cluster(*two, gpu_class())
+    answer = plan(snapshot, limits(4, 2))
     assert answer.decision == "admitted"
-    assert {one.node: one.count for one in answer.assignments} == {"a": 2, "b": 2}
-    assert plan(there, limits(5, 2)).decision == "rejected"
+    assert {assignment.node: assignment.count for assignment in answer.assignments} == {"a": 2, "b": 2}
+    assert plan(snapshot, limits(5, 2)).decision == "rejected"
     assert plan(cluster(*two), limits(3, 2)).decision == "rejected"
 
 
 def test_limits_and_claims_share_the_devices_of_a_driver() -> None:
     """Three of four GPUs in limits leave one to a claim, promised or bound, with its claim known or not."""
-    there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
+    snapshot = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
     first = replace(limits(1, 3), name="team/Job/first")
-    reservation = reservation_for(there, first, plan(there, first))
+    reservation = reservation_for(snapshot, first, plan(snapshot, first))
     assert reservation is not None
-    held = there.with_reservation(reservation)
+    held = snapshot.with_reservation(reservation)
     assert (decided(held, 1), decided(held, 2)) == ("admitted", "queued")
     assert (plan(held, limits(1, 1)).decision, plan(held, limits(1, 2)).decision) == ("admitted", "queued")
     bound = pod("x", "a")
     container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "3"}}}
     bound["spec"] = {"nodeName": "a", "containers": [container]}
-    known = {**bound, "status": {"extendedResourceClaimStatus": {"resourceClaimName": "x-extended"}}}
-    made = given("x-extended", "a", "gpu-0", "gpu-1", "gpu-3")
-    made["metadata"]["namespace"] = "team"
-    for some in ((bound,), (known, made)):
-        there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1), *some)
-        assert (decided(there, 1), decided(there, 2)) == ("admitted", "queued")
-        assert there.usage.free_on(there.nodes["a"])[0]["gpu.nvidia.com"] == 1
+    pod_with_status = {
+        **bound,
+        "status": {"extendedResourceClaimStatus": {"resourceClaimName": "x-extended"}},
+    }
+    resource_claim = allocated_claim("x-extended", "a", "gpu-0", "gpu-1", "gpu-3")
+    resource_claim["metadata"]["namespace"] = "team"
+    for some in ((bound,), (pod_with_status, resource_claim)):
+        snapshot = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1), *some)
+        assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "queued")
+        assert snapshot.usage.free_on(snapshot.nodes["a"])[0]["gpu.nvidia.com"] == 1
 
 
 def test_claims_and_limits_for_one_device_each_add_up() -> None:
     """They ask for the very same, and are two."""
-    there = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
+    snapshot = cluster(node("a"), slice_of("a", 4), gpu_class(), template(1))
     for first in (claiming(2, name="team/Job/claims"), replace(limits(1, 1), name="team/Job/limits")):
-        reservation = reservation_for(there, first, plan(there, first))
+        reservation = reservation_for(snapshot, first, plan(snapshot, first))
         assert reservation is not None
-        there = there.with_reservation(reservation)
-    assert (decided(there, 1), decided(there, 2)) == ("admitted", "queued")
+        snapshot = snapshot.with_reservation(reservation)
+    assert (decided(snapshot, 1), decided(snapshot, 2)) == ("admitted", "queued")
 
 
 def test_of_two_classes_for_one_resource_the_younger_holds() -> None:
@@ -416,9 +427,9 @@ def test_of_two_classes_for_one_resource_the_younger_holds() -> None:
 
 def test_what_limits_lack_is_said_by_its_name() -> None:
     """On a node without GPUs, and on one whose GPUs are all given."""
-    used = given("one", "b", "gpu-0")
-    there = cluster(node("a"), node("b"), slice_of("b", 1), gpu_class(), used)
-    answer = plan(there, limits(1, 1))
+    used = allocated_claim("one", "b", "gpu-0")
+    snapshot = cluster(node("a"), node("b"), slice_of("b", 1), gpu_class(), used)
+    answer = plan(snapshot, limits(1, 1))
     assert answer.decision == "queued"
     assert answer.obstacles == {
         "insufficient devices for a claim (it needs 1 × gpu.nvidia.com; the node has none left)": 1,
@@ -430,8 +441,8 @@ def test_devices_that_are_no_nodes_own_are_said_not_to_be_planned() -> None:
     """As those of a fabric that all nodes reach."""
     fabric = slice_with("", device("lane-0", "lane", "nic.example"), driver="nic.example", allNodes=True)
     del fabric["spec"]["nodeName"]
-    both = claim(request("gpu"), request("nic", 1, "rdma"))
-    answer = plan(cluster(node("a"), slice_of("a", 1), fabric, NIC, both), claiming(1))
+    joint_claim = claim(request("gpu"), request("nic", 1, "rdma"))
+    answer = plan(cluster(node("a"), slice_of("a", 1), fabric, NIC, joint_claim), claiming(1))
     assert answer.decision == "admitted"
     assert any("devices of class rdma" in text and "not planned" in text for text in answer.warnings)
 

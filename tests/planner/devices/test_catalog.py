@@ -35,12 +35,12 @@ def node(name: str, gpus: int = 0, product: str = H100, **other: str) -> Json:
 
 def slice_of(name: str, count: int, **attributes: str) -> Json:
     """A ResourceSlice of a node with so many equal devices; whole GPUs unless it says otherwise."""
-    said = {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3", "uuid": "x"} | attributes
-    kind = said["type"] + said.get("profile", "")
+    strings = {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3", "uuid": "x"} | attributes
+    kind = strings["type"] + strings.get("profile", "")
     devices = [
         {
             "name": f"{kind}-{place}",
-            "attributes": {f"gpu.nvidia.com/{key}": {"string": value} for key, value in said.items()},
+            "attributes": {f"gpu.nvidia.com/{key}": {"string": value} for key, value in strings.items()},
             "capacity": {"memory": {"value": "80Gi"}},
         }
         for place in range(count)
@@ -50,9 +50,9 @@ def slice_of(name: str, count: int, **attributes: str) -> Json:
     return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
-def template(count: int = 1, *selectors: str, device_class: str = "gpu.nvidia.com", **more: Any) -> Json:
+def template(count: int = 1, *selectors: str, device_class: str = "gpu.nvidia.com", **fields: Any) -> Json:
     """The template `gpus` of namespace team."""
-    request: Json = {"deviceClassName": device_class, "count": count, **more}
+    request: Json = {"deviceClassName": device_class, "count": count, **fields}
     request["selectors"] = [{"cel": {"expression": text}} for text in selectors]
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -62,12 +62,12 @@ def template(count: int = 1, *selectors: str, device_class: str = "gpu.nvidia.co
     }
 
 
-def pod(name: str, on: str, claim: str = "gpus", **more: Any) -> Json:
+def pod(name: str, on: str, claim: str = "gpus", **fields: Any) -> Json:
     """A bound pod with the template's devices."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team", **more},
+        "metadata": {"name": name, "namespace": "team", **fields},
         "spec": {
             "nodeName": on,
             "containers": [{"name": "c"}],
@@ -108,63 +108,63 @@ def after(snapshot: Snapshot, group: PodGroup) -> Snapshot:
 
 def test_claimed_gpus_are_taken_from_the_slices_of_the_nodes() -> None:
     """Two nodes of 4: four pods of 2 fit, five do not."""
-    there = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 4), template(2))
-    assert answered(there, claiming(4)).decision == "admitted"
-    assert answered(there, claiming(5)).decision == "rejected"
+    snapshot = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 4), template(2))
+    assert answered(snapshot, claiming(4)).decision == "admitted"
+    assert answered(snapshot, claiming(5)).decision == "rejected"
 
 
 def test_without_slices_they_are_the_gpus_of_the_device_plugin() -> None:
     """Allocatable says how many."""
-    there = cluster(node("a", 4), template(2))
-    assert answered(there, claiming(2)).decision == "admitted"
-    assert answered(there, claiming(3)).decision == "rejected"
+    snapshot = cluster(node("a", 4), template(2))
+    assert answered(snapshot, claiming(2)).decision == "admitted"
+    assert answered(snapshot, claiming(3)).decision == "rejected"
 
 
 def test_without_slices_and_plugin_the_label_tells() -> None:
     """GPU feature discovery's count."""
-    there = cluster(node("a", **{"nvidia.com/gpu.count": "4"}), template(2))
-    assert answered(there, claiming(2)).decision == "admitted"
-    assert answered(there, claiming(3)).decision == "rejected"
+    snapshot = cluster(node("a", **{"nvidia.com/gpu.count": "4"}), template(2))
+    assert answered(snapshot, claiming(2)).decision == "admitted"
+    assert answered(snapshot, claiming(3)).decision == "rejected"
 
 
 @pytest.mark.parametrize("slices", [(), (slice_of("a", 4),)])
 def test_claims_and_limits_never_both_get_one_gpu(slices: tuple[Json, ...]) -> None:
     """A node that offers its 4 GPUs in both ways."""
-    there = cluster(node("a", 4), template(3), *slices)
-    assert answered(after(there, claiming(1)), asking(2)).decision == "queued"
-    assert answered(after(there, claiming(1)), asking(1)).decision == "admitted"
-    assert answered(after(there, asking(2)), claiming(1)).decision == "queued"
-    assert answered(after(there, asking(1)), claiming(1)).decision == "admitted"
+    snapshot = cluster(node("a", 4), template(3), *slices)
+    assert answered(after(snapshot, claiming(1)), asking(2)).decision == "queued"
+    assert answered(after(snapshot, claiming(1)), asking(1)).decision == "admitted"
+    assert answered(after(snapshot, asking(2)), claiming(1)).decision == "queued"
+    assert answered(after(snapshot, asking(1)), claiming(1)).decision == "admitted"
 
 
 def test_a_gang_that_asks_in_both_ways_is_packed_together() -> None:
     """One pod by claim and one by limits on one node of 4 GPUs."""
     claims = PodShape({"pods": 1}, claims=(ClaimUse("gpus", True),))
-    both = (PodSet("claims", 1, claims), PodSet("limits", 1, PodShape({GPU: 2, "pods": 1})))
-    group = PodGroup("team/Job/both", both, reserve="nodes")
+    pod_sets = (PodSet("claims", 1, claims), PodSet("limits", 1, PodShape({GPU: 2, "pods": 1})))
+    group = PodGroup("team/Job/both", pod_sets, reserve="nodes")
     assert answered(cluster(node("a", 4), slice_of("a", 4), template(2)), group).decision == "admitted"
     assert answered(cluster(node("a", 4), slice_of("a", 4), template(3)), group).decision == "rejected"
 
 
 def test_limits_cannot_have_what_only_claims_reach() -> None:
     """No device plugin there."""
-    there = cluster(node("a"), slice_of("a", 4))
-    assert answered(there, asking(1)).decision == "rejected"
+    snapshot = cluster(node("a"), slice_of("a", 4))
+    assert answered(snapshot, asking(1)).decision == "rejected"
 
 
 def test_a_node_without_a_slice_gives_nothing_to_claims_where_others_have_one() -> None:
     """No driver runs there."""
-    there = cluster(node("a", 8), node("b"), slice_of("b", 1), template(1))
-    (one,) = answered(there, claiming(1)).assignments
-    assert one.node == "b"
-    assert answered(there, claiming(2)).decision == "rejected"
+    snapshot = cluster(node("a", 8), node("b"), slice_of("b", 1), template(1))
+    (assignment,) = answered(snapshot, claiming(1)).assignments
+    assert assignment.node == "b"
+    assert answered(snapshot, claiming(2)).decision == "rejected"
 
 
 def test_bound_pods_use_what_they_claim() -> None:
     """By their template, once each."""
-    there = cluster(node("a"), slice_of("a", 4), template(2), pod("x", "a"))
-    assert answered(there, claiming(1)).decision == "admitted"
-    assert answered(there, claiming(2)).decision == "queued"
+    snapshot = cluster(node("a"), slice_of("a", 4), template(2), pod("x", "a"))
+    assert answered(snapshot, claiming(1)).decision == "admitted"
+    assert answered(snapshot, claiming(2)).decision == "queued"
 
 
 def test_pods_that_share_a_claim_use_its_devices_once() -> None:
@@ -173,11 +173,11 @@ def test_pods_that_share_a_claim_use_its_devices_once() -> None:
     claim["spec"] = claim["spec"]["spec"]
     claim["metadata"] = {"name": "shared", "namespace": "team"}
     two = [pod(name, "a") for name in ("x", "y")]
-    for one in two:
-        one["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": "shared"}]
-    there = cluster(node("a"), slice_of("a", 4), template(1), claim, *two)
-    assert answered(there, claiming(1)).decision == "admitted"
-    assert answered(there, claiming(2)).decision == "queued"
+    for bound_pod in two:
+        bound_pod["spec"]["resourceClaims"] = [{"name": "g", "resourceClaimName": "shared"}]
+    snapshot = cluster(node("a"), slice_of("a", 4), template(1), claim, *two)
+    assert answered(snapshot, claiming(1)).decision == "admitted"
+    assert answered(snapshot, claiming(2)).decision == "queued"
 
 
 def test_an_allocation_tells_which_alternative_a_bound_pod_has() -> None:
@@ -194,7 +194,7 @@ def test_an_allocation_tells_which_alternative_a_bound_pod_has() -> None:
     ]
     bound = pod("x", "a")
     bound["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "x-g"}]}
-    made = {
+    resource_claim = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
         "metadata": {"name": "x-g", "namespace": "team"},
@@ -211,9 +211,9 @@ def test_an_allocation_tells_which_alternative_a_bound_pod_has() -> None:
         },
     }
     slices = (slice_of("a", 1), slice_of("a", 2, type="mig", profile="1g.10gb"))
-    there = cluster(node("a"), *slices, either, bound, made)
-    assert there.taken_on("a") == {"pods": 1, "mig.nvidia.com/1g.10gb": 2, "mig.nvidia.com": 2}
-    assert answered(there, claiming(1)).decision == "admitted"
+    snapshot = cluster(node("a"), *slices, either, bound, resource_claim)
+    assert snapshot.taken_on("a") == {"pods": 1, "mig.nvidia.com/1g.10gb": 2, "mig.nvidia.com": 2}
+    assert answered(snapshot, claiming(1)).decision == "admitted"
 
 
 def test_a_reserved_claim_is_counted_once_when_its_pod_is_bound() -> None:
@@ -246,9 +246,11 @@ def test_slices_are_counted_by_profile_and_together() -> None:
 def test_slices_of_the_device_plugin_serve_claims_where_no_slice_object_is_known() -> None:
     """By the profile's resource."""
     mig = {"device_class": "mig.nvidia.com"}
-    there = cluster(node("a", **{"nvidia.com/mig-1g.10gb": "7"}), template(4, MIG.format("1g.10gb"), **mig))
-    assert answered(there, claiming(1)).decision == "admitted"
-    assert answered(there, claiming(2)).decision == "rejected"
+    snapshot = cluster(
+        node("a", **{"nvidia.com/mig-1g.10gb": "7"}), template(4, MIG.format("1g.10gb"), **mig)
+    )
+    assert answered(snapshot, claiming(1)).decision == "admitted"
+    assert answered(snapshot, claiming(2)).decision == "rejected"
 
 
 def test_a_selector_keeps_to_the_nodes_that_have_such_devices() -> None:
@@ -257,20 +259,20 @@ def test_a_selector_keeps_to_the_nodes_that_have_such_devices() -> None:
     asks = template(1, "device.attributes['gpu.nvidia.com'].productName.matches('H100')")
     sliced = cluster(node("a"), node("b"), slice_of("a", 4, **a100), slice_of("b", 1), asks)
     labelled = cluster(node("a", 4, "NVIDIA-A100-80GB"), node("b", 1), asks)
-    for there in (sliced, labelled):
-        assert [one.node for one in answered(there, claiming(1)).assignments] == ["b"]
-        assert answered(there, claiming(2)).decision == "rejected"
+    for snapshot in (sliced, labelled):
+        assert [assignment.node for assignment in answered(snapshot, claiming(1)).assignments] == ["b"]
+        assert answered(snapshot, claiming(2)).decision == "rejected"
 
 
 def test_devices_that_nobody_offers_are_refused_with_what_there_is() -> None:
     """By class, selector and template."""
-    there = cluster(
+    snapshot = cluster(
         node("a"), slice_of("a", 4), template(1, MIG.format("9g.9gb"), device_class="mig.nvidia.com")
     )
-    answer = answered(there, claiming(1))
+    answer = answered(snapshot, claiming(1))
     assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
-    for said in ("mig.nvidia.com", "9g.9gb", "template gpus", "NVIDIA H100 80GB HBM3"):
-        assert said in answer.message
+    for words in ("mig.nvidia.com", "9g.9gb", "template gpus", "NVIDIA H100 80GB HBM3"):
+        assert words in answer.message
 
 
 def test_more_devices_than_any_node_has_are_refused_with_the_most() -> None:
@@ -284,12 +286,12 @@ def test_more_devices_than_any_node_has_are_refused_with_the_most() -> None:
 def test_all_devices_of_a_node_are_as_many_as_its_nodes_have() -> None:
     """Of a node of 4 and one of 8 each pod gets all that its own node has."""
     everything = template(allocationMode="All")
-    there = cluster(node("a"), slice_of("a", 4), everything)
-    assert answered(there, claiming(2)).decision == "rejected"
+    snapshot = cluster(node("a"), slice_of("a", 4), everything)
+    assert answered(snapshot, claiming(2)).decision == "rejected"
     mixed = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 8), everything)
     answer = answered(mixed, claiming(2))
     assert (answer.decision, answer.warnings) == ("admitted", ())
-    assert sorted(one.node for one in answer.assignments) == ["a", "b"]
+    assert sorted(assignment.node for assignment in answer.assignments) == ["a", "b"]
     assert answered(mixed, claiming(3)).decision == "rejected"
 
 
@@ -313,9 +315,9 @@ def test_a_first_alternative_that_no_node_has_is_passed_over() -> None:
             ],
         }
     ]
-    there = cluster(node("a"), slice_of("a", 4), either)
-    assert answered(there, claiming(2)).decision == "admitted"
-    assert answered(there, claiming(3)).decision == "rejected"
+    snapshot = cluster(node("a"), slice_of("a", 4), either)
+    assert answered(snapshot, claiming(2)).decision == "admitted"
+    assert answered(snapshot, claiming(3)).decision == "rejected"
 
 
 def test_a_class_of_the_clusters_own_is_known_by_its_object() -> None:
@@ -336,13 +338,13 @@ def test_a_class_of_the_clusters_own_is_known_by_its_object() -> None:
             ]
         },
     }
-    there = cluster(node("a"), slice_of("a", 4), own, template(3, device_class="big"))
-    assert answered(there, claiming(1)).decision == "admitted"
-    assert answered(there, claiming(2)).decision == "rejected"
+    snapshot = cluster(node("a"), slice_of("a", 4), own, template(3, device_class="big"))
+    assert answered(snapshot, claiming(1)).decision == "admitted"
+    assert answered(snapshot, claiming(2)).decision == "rejected"
 
 
 @pytest.mark.parametrize(
-    ("objects", "source", "said"),
+    ("objects", "source", "warning"),
     [
         ((template(1),), "other", "claim template other is not known in team"),
         ((template(1, device_class="nic.example"),), "gpus", "devices of class nic.example"),
@@ -353,26 +355,28 @@ def test_a_class_of_the_clusters_own_is_known_by_its_object() -> None:
         ),
     ],
 )
-def test_what_cannot_be_told_is_said(objects: tuple[Json, ...], source: str, said: str) -> None:
+def test_what_cannot_be_told_is_said(objects: tuple[Json, ...], source: str, warning: str) -> None:
     """And the gang is planned without it."""
     answer = answered(cluster(node("a"), slice_of("a", 4), *objects), claiming(1, source))
     assert answer.decision == "admitted"
-    assert any(said in text for text in answer.warnings)
+    assert any(warning in text for text in answer.warnings)
 
 
 def test_devices_whose_counters_no_slice_tells_are_not_there() -> None:
     """As Kubernetes has it: such a pool is invalid."""
-    made = slice_of("a", 7, type="mig", profile="1g.10gb")
-    for device in made["spec"]["devices"]:
+    partitioned = slice_of("a", 7, type="mig", profile="1g.10gb")
+    for device in partitioned["spec"]["devices"]:
         device["consumesCounters"] = [{"counterSet": "gpu-0", "counters": {"memory": {"value": "1"}}}]
-    there = cluster(node("a"), made, template(1, MIG.format("1g.10gb"), device_class="mig.nvidia.com"))
-    assert answered(there, claiming(1)).reason == "NoSuchDevice"
+    snapshot = cluster(
+        node("a"), partitioned, template(1, MIG.format("1g.10gb"), device_class="mig.nvidia.com")
+    )
+    assert answered(snapshot, claiming(1)).reason == "NoSuchDevice"
 
 
 def test_a_planned_gang_with_claims_keeps_its_place() -> None:
     """Asked again it is replayed; an administrator's look at devices takes none."""
-    there = cluster(node("a"), slice_of("a", 4), template(4))
-    assert answered(after(there, claiming(1)), claiming(1)).replayed
+    snapshot = cluster(node("a"), slice_of("a", 4), template(4))
+    assert answered(after(snapshot, claiming(1)), claiming(1)).replayed
     looking = cluster(node("a"), slice_of("a", 4), template(4, adminAccess=True))
     assert answered(looking, claiming(9)).decision == "admitted"
 
@@ -449,10 +453,10 @@ def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
     """As with slices in limits."""
     mig = {"device_class": "mig.nvidia.com"}
     slices = slice_of("a", 7, type="mig", profile="1g.10gb")
-    there = cluster(node("a"), slices, template(1, **mig))
+    snapshot = cluster(node("a"), slices, template(1, **mig))
     stated = replace(claiming(1), reserve="domain")
-    assert answered(there, stated).reserves == (("a",),)
-    assert answered(there, replace(stated, reserve="auto")).reserves == ()
+    assert answered(snapshot, stated).reserves == (("a",),)
+    assert answered(snapshot, replace(stated, reserve="auto")).reserves == ()
 
 
 def sharing(count: int) -> PodGroup:
@@ -473,17 +477,17 @@ def test_pods_that_share_a_new_claim_are_kept_on_one_node() -> None:
     """Whose device it will be; how many devices it takes there is not counted, and a warning says so."""
     two = (node("a"), node("b"), slice_of("a", 4), slice_of("b", 4))
     answer = answered(cluster(*two, shared_claim()), sharing(3))
-    assert {one.node for one in answer.assignments} == {"a"}
+    assert {assignment.node for assignment in answer.assignments} == {"a"}
     assert any("3 pods share the claim shared" in text for text in answer.warnings)
 
 
 def test_pods_that_share_an_allocated_claim_go_to_its_node() -> None:
     """And take no device besides."""
     results = [{"driver": "gpu.nvidia.com", "pool": "b", "device": "gpu-0"}]
-    given = shared_claim(allocation={"devices": {"results": results}})
-    there = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 1), given)
-    answer = answered(there, sharing(2))
-    assert ({one.node for one in answer.assignments}, answer.warnings) == ({"b"}, ())
+    allocated_claim = shared_claim(allocation={"devices": {"results": results}})
+    snapshot = cluster(node("a"), node("b"), slice_of("a", 4), slice_of("b", 1), allocated_claim)
+    answer = answered(snapshot, sharing(2))
+    assert ({assignment.node for assignment in answer.assignments}, answer.warnings) == ({"b"}, ())
 
 
 def test_the_leaf_spine_rules_count_claimed_devices_too() -> None:
@@ -498,7 +502,7 @@ def test_the_leaf_spine_rules_count_claimed_devices_too() -> None:
     slices = [slice_of(name, 4) for name in ("a1", "a2", "b1", "b2")]
     spread = replace(claiming(2), fabric=FabricWish(strategy="distributed", stated=True))
     answer = answered(cluster(topology, *nodes, *slices, template(2)), spread)
-    assert len({one.node[0] for one in answer.assignments}) == 2
+    assert len({assignment.node[0] for assignment in answer.assignments}) == 2
     assert not any("leaf-spine" in text for text in answer.warnings)
 
 
@@ -526,6 +530,6 @@ def test_slices_of_other_drivers_tell_that_no_gpu_is_given_by_claim() -> None:
     """As where NVIDIA's driver runs for ComputeDomains only: GPUs are asked for by limits there."""
     channels = slice_of("a", 4, type="channel")
     channels["spec"]["driver"] = "compute-domain.nvidia.com"
-    there = cluster(node("a", 4), channels, template(1))
-    assert answered(there, claiming(1)).reason == "NoSuchDevice"
-    assert answered(there, asking(4)).decision == "admitted"
+    snapshot = cluster(node("a", 4), channels, template(1))
+    assert answered(snapshot, claiming(1)).reason == "NoSuchDevice"
+    assert answered(snapshot, asking(4)).decision == "admitted"

@@ -24,7 +24,7 @@ def ways(moment: Snapshot, group: PodGroup):
 
 def empty(moment: Snapshot) -> Snapshot:
     """The same cluster with nothing on it, every node in order."""
-    nodes = (replace(one, cordoned=False, ready=True) for one in moment.nodes.values())
+    nodes = (replace(node, cordoned=False, ready=True) for node in moment.nodes.values())
     base = moment.base
     return snapshot(nodes, base.topologies, links=base.links, settings=base.settings)
 
@@ -32,30 +32,30 @@ def empty(moment: Snapshot) -> Snapshot:
 def test_of_slices_whole_ones_are_named():
     """Racks of five, slices of two within a rack: four of each rack, not five."""
     sliced = pod_set(12, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=2))
-    one = ways(racks(2, 5), gang(sliced, reserve="nodes"))
-    assert one.ever == ("8 pods",)
+    account = ways(racks(2, 5), gang(sliced, reserve="nodes"))
+    assert account.ever == ("8 pods",)
 
 
 def test_slices_that_no_rack_can_hold_would_be_had_in_a_block():
     """Fewer slices do not help where one is larger than a rack."""
     sliced = pod_set(6, shape(gpu=8), constraint=Constraint(slice_level="rack", slice_size=6))
-    one = ways(racks(2, 4, block=2), gang(sliced, reserve="nodes"))
-    assert one.ever == ("slices at block",)
+    account = ways(racks(2, 4, block=2), gang(sliced, reserve="nodes"))
+    assert account.ever == ("slices at block",)
 
 
 def test_the_pod_set_that_can_be_smaller_is_named():
     """One leader and nine workers on eight nodes: seven workers."""
     leader = pod_set(1, shape(gpu=8, cpu=1), name="leader")
-    one = ways(racks(2, 4), gang(leader, pod_set(9, shape(gpu=8)), reserve="nodes"))
-    assert one.ever == ("7 pods of worker",)
+    account = ways(racks(2, 4), gang(leader, pod_set(9, shape(gpu=8)), reserve="nodes"))
+    assert account.ever == ("7 pods of worker",)
 
 
 def test_where_no_pod_set_can_give_way_alone_all_do_alike():
     """Six of each on a rack of four: neither alone leaves room for six of the other."""
     prefill = pod_set(6, shape(gpu=8, cpu=1), name="prefill")
     decode = pod_set(6, shape(gpu=8), name="decode")
-    one = ways(racks(1, 4), gang(prefill, decode, reserve="nodes"))
-    assert one.ever == ("2 pods of prefill and 2 pods of decode",)
+    account = ways(racks(1, 4), gang(prefill, decode, reserve="nodes"))
+    assert account.ever == ("2 pods of prefill and 2 pods of decode",)
 
 
 def test_an_elastic_gang_is_told_a_minimum_that_fits():
@@ -80,9 +80,9 @@ def test_a_policy_that_packs_is_taken_for_what_it_requires():
     packed = snapshot(
         moment.nodes.values(), moment.topologies, settings=replace(DEFAULTS, policies={PACK.name: PACK})
     )
-    one = ways(packed, replace(gang(5), policy=PACK.name))
-    assert one.required == "rack"
-    assert one.ever == ("4 pods", "no required level")
+    account = ways(packed, replace(gang(5), policy=PACK.name))
+    assert account.required == "rack"
+    assert account.ever == ("4 pods", "no required level")
 
 
 WORDS = ("", " used=4", " used=8", " cordoned", " notready", " gpu=4")
@@ -130,8 +130,8 @@ def requests(draw) -> PodGroup:
     sets = []
     for name in ("worker", "leader")[: draw(st.integers(1, 2))]:
         asked = shape(gpu=draw(st.sampled_from((4, 8))), cpu=len(name))
-        one = pod_set(draw(st.integers(1, 6)), asked, name=name, constraint=draw(CONSTRAINTS))
-        sets.append(replace(one, max_count=one.count + draw(st.sampled_from((0, 0, 2)))))
+        member = pod_set(draw(st.integers(1, 6)), asked, name=name, constraint=draw(CONSTRAINTS))
+        sets.append(replace(member, max_count=member.count + draw(st.sampled_from((0, 0, 2)))))
     wish = draw(
         st.sampled_from(
             (
@@ -154,11 +154,11 @@ def requests(draw) -> PodGroup:
 @settings(max_examples=250)
 def test_whatever_is_named_is_admitted(moment, group):
     """Now in the cluster as it is (once the gang has ended whose end is named), ever in the empty one."""
-    one = details(moment, group, plan(moment, group))
-    if one is None:
+    account = details(moment, group, plan(moment, group))
+    if account is None:
         return
-    for way in one.ways_now:
+    for way in account.ways_now:
         now = moment.ended(way.ended) if way.ended else moment
         assert plan(now, way.group).decision == "admitted", way.words
-    for way in one.ways_ever:
+    for way in account.ways_ever:
         assert plan(empty(moment), way.group).decision == "admitted", way.words

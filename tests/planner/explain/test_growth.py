@@ -74,14 +74,14 @@ def test_a_busy_cluster_that_may_grow_is_not_waited_for():
 def test_labels_taints_and_selectors_of_the_pool_count():
     """A pod whose selector no pool meets, or that does not tolerate its taint, never runs there."""
     tainted = f"{H100} taint:nvidia.com/gpu=present:NoSchedule"
-    there = "r1: a gpu=0"
+    drawing = "r1: a gpu=0"
     selecting = gang(pod_set(1, shape(gpu=8, selector={"pool": "h100"})))
     other = gang(pod_set(1, shape(gpu=8, selector={"pool": "a100"})))
     tolerant = gang(pod_set(1, shape(gpu=8, tolerations=(Toleration("nvidia.com/gpu", "Exists"),))))
-    assert plan(growing(there), selecting).reason == "WaitsForNodes"
-    assert plan(growing(there), other).decision == "rejected"
-    assert plan(growing(there, tainted), selecting).decision == "rejected"
-    assert plan(growing(there, tainted), tolerant).reason == "WaitsForNodes"
+    assert plan(growing(drawing), selecting).reason == "WaitsForNodes"
+    assert plan(growing(drawing), other).decision == "rejected"
+    assert plan(growing(drawing, tainted), selecting).decision == "rejected"
+    assert plan(growing(drawing, tainted), tolerant).reason == "WaitsForNodes"
 
 
 def test_a_required_level_may_be_one_that_new_nodes_are_in_together():
@@ -93,8 +93,8 @@ def test_a_required_level_may_be_one_that_new_nodes_are_in_together():
 def test_pools_grow_together_where_no_single_one_is_enough():
     """Workers of one pool, a launcher of many CPUs of another."""
     cpus = "cpus: nodes=2 cpu=200 memory=512Gi"
-    both = gang(pod_set(2, shape(gpu=8), name="worker"), pod_set(1, shape(cpu=150), name="launcher"))
-    answer = plan(growing("r1: a gpu=0 cpu=4", f"{H100}\n{cpus}"), both)
+    group = gang(pod_set(2, shape(gpu=8), name="worker"), pod_set(1, shape(cpu=150), name="launcher"))
+    answer = plan(growing("r1: a gpu=0 cpu=4", f"{H100}\n{cpus}"), group)
     assert "1 more node of pool cpus and 2 more nodes of pool h100 (8 nvidia.com/gpu each)" in answer.message
 
 
@@ -139,21 +139,21 @@ def node_pool(**spec: Any) -> Json:
 
 def test_a_karpenter_node_pool_brings_whatever_node_a_pod_needs():
     """What its nodes have is not told; labels that it chooses, and well-known ones, are as the pod asks."""
-    there = documents(node_pool())
-    assert "3 more nodes of pool gpu" in plan(there, pods(4)).message
+    snapshot = documents(node_pool())
+    assert "3 more nodes of pool gpu" in plan(snapshot, pods(4)).message
     asked = {"node.kubernetes.io/instance-type": "p4d.24xlarge", "topology.kubernetes.io/zone": "z"}
-    assert plan(there, pods(1, team="ml", **asked)).reason == "WaitsForNodes"
-    assert plan(there, pods(1, team="web")).decision == "rejected"
-    assert plan(there, pods(1, **{"node.kubernetes.io/instance-type": "m5.large"})).decision == "rejected"
+    assert plan(snapshot, pods(1, team="ml", **asked)).reason == "WaitsForNodes"
+    assert plan(snapshot, pods(1, team="web")).decision == "rejected"
+    assert plan(snapshot, pods(1, **{"node.kubernetes.io/instance-type": "m5.large"})).decision == "rejected"
 
 
 def test_the_limits_of_a_karpenter_node_pool_are_kept():
     """In all its nodes together, what it uses already included."""
     limited = node_pool(limits={"nvidia.com/gpu": 32})
     limited["status"] = {"resources": {"nvidia.com/gpu": "16"}}
-    there = documents(limited)
-    assert plan(there, pods(3)).reason == "WaitsForNodes"
-    assert plan(there, pods(4)).decision == "rejected"
+    snapshot = documents(limited)
+    assert plan(snapshot, pods(3)).reason == "WaitsForNodes"
+    assert plan(snapshot, pods(4)).decision == "rejected"
 
 
 def test_a_machine_deployment_with_the_autoscalers_annotations_grows():
@@ -170,10 +170,10 @@ def test_a_machine_deployment_with_the_autoscalers_annotations_grows():
         "metadata": {"name": "gpus", "namespace": "default", "annotations": annotations},
         "spec": {"replicas": 1},
     }  # fmt: skip
-    there = documents(deployment)
-    assert "2 more nodes of pool gpus (8 nvidia.com/gpu each), which has 1" in plan(there, pods(3)).message
-    assert plan(there, pods(4)).decision == "rejected"
-    assert plan(there, pods(2, disk="nvme")).reason == "WaitsForNodes"
+    snapshot = documents(deployment)
+    assert "2 more nodes of pool gpus (8 nvidia.com/gpu each), which has 1" in plan(snapshot, pods(3)).message
+    assert plan(snapshot, pods(4)).decision == "rejected"
+    assert plan(snapshot, pods(2, disk="nvme")).reason == "WaitsForNodes"
 
 
 STATUS = """
@@ -195,10 +195,10 @@ def status(text: str) -> Json:
 
 def test_a_group_of_the_cluster_autoscalers_status_grows_by_nodes_like_its_own():
     """A node tells its group by its name; of a group without nodes nobody knows what they are like."""
-    there = documents(status(STATUS))
-    answer = plan(there, pods(3, pool="gpus"))
+    snapshot = documents(status(STATUS))
+    answer = plan(snapshot, pods(3, pool="gpus"))
     assert "2 more nodes of pool gke-lab-gpus-1a2b-grp (8 nvidia.com/gpu each), which has 1" in answer.message
-    assert plan(there, pods(4)).decision == "rejected"
+    assert plan(snapshot, pods(4)).decision == "rejected"
 
 
 def test_a_status_in_another_form_tells_of_no_group():
@@ -236,18 +236,18 @@ def test_a_pool_that_does_not_read_is_named(stated, complaint):
 
 def test_new_nodes_leave_no_trace_in_the_cluster():
     """The snapshot is as before, and the next gang is planned on the nodes that there are."""
-    there = growing("r1: a b gpu=8")
-    names = list(there.nodes)
-    plan(there, gang(5))
-    assert list(there.nodes) == names
-    assert {a.node for a in plan(there, gang(2)).assignments} == set(names)
+    snapshot = growing("r1: a b gpu=8")
+    names = list(snapshot.nodes)
+    plan(snapshot, gang(5))
+    assert list(snapshot.nodes) == names
+    assert {a.node for a in plan(snapshot, gang(2)).assignments} == set(names)
 
 
 def test_what_only_waits_for_others_to_end_does_not_wait_for_nodes():
     """Four nodes, two of them busy, and one more that may come: a gang of four waits for the two."""
-    there = cluster("r1: a b gpu=8\nr1: c d gpu=8 used=8")
-    told = there.as_told(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
-    answer = plan(told, gang(4))
+    snapshot = cluster("r1: a b gpu=8\nr1: c d gpu=8 used=8")
+    with_pools = snapshot.as_told(pools_from_text("h100: nodes=1 nvidia.com/gpu=8", Where()))
+    answer = plan(with_pools, gang(4))
     assert (answer.reason, answer.grows) == ("NoRoomNow", False)
 
 
@@ -291,9 +291,9 @@ def claiming(pods_count: int):
 )
 def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
     """Two of four pods find theirs on the nodes that are there; two more nodes would do for the others."""
-    there, group = claiming(4)
-    grown = there.as_told(pools_from_text(pool, Where()))
-    assert plan(there, group).decision == "rejected"
+    snapshot, group = claiming(4)
+    grown = snapshot.as_told(pools_from_text(pool, Where()))
+    assert plan(snapshot, group).decision == "rejected"
     answer = plan(grown, group)
     assert (answer.reason, answer.grows) == ("WaitsForNodes", True)
     assert "wait for 2 more nodes of pool h100, which has 2" in answer.message
@@ -301,6 +301,6 @@ def test_new_nodes_have_the_devices_of_their_pools_nodes_for_claims(pool: str):
 
 def test_a_pool_whose_devices_nobody_knows_serves_no_claim():
     """None of its nodes is there, or it has no label by which one could be told."""
-    there, group = claiming(4)
+    snapshot, group = claiming(4)
     for pool in ("b200: cpu=64 memory=512Gi label:pool=b200", "h100: cpu=64 memory=512Gi"):
-        assert plan(there.as_told(pools_from_text(pool, Where())), group).decision == "rejected"
+        assert plan(snapshot.as_told(pools_from_text(pool, Where())), group).decision == "rejected"

@@ -205,11 +205,11 @@ def test_preferred_node_affinity_decides_among_equals():
 
 def test_the_json_of_an_answer_is_the_contracts():
     """An answer for no single domain has a null level."""
-    said = plan(racks(2, 2), gang(4)).to_json()
-    assert said["level"] is None
-    assert said["domain"] == []
-    assert said["reserves"] == [["r1"], ["r2"]]
-    assert said["assignments"][0] == {"podSet": "worker", "node": "r1-n1", "count": 1}
+    document = plan(racks(2, 2), gang(4)).to_json()
+    assert document["level"] is None
+    assert document["domain"] == []
+    assert document["reserves"] == [["r1"], ["r2"]]
+    assert document["assignments"][0] == {"podSet": "worker", "node": "r1-n1", "count": 1}
 
 
 def test_the_pod_set_that_cannot_have_its_own_level_is_named():
@@ -285,8 +285,8 @@ def test_a_pod_gets_one_instance_of_a_board_split_by_mig():
     answer = plan(moment, gang(1, gpu=2))
     assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
     assert "the only node has GPUs split by MIG: one instance a pod" in answer.message
-    both = snapshot([node("a", labels=MIG, gpu=7), node("b")])
-    assert [x.node for x in plan(both, gang(1, gpu=2)).assignments] == ["b"]
+    mixed = snapshot([node("a", labels=MIG, gpu=7), node("b")])
+    assert [x.node for x in plan(mixed, gang(1, gpu=2)).assignments] == ["b"]
 
 
 def test_a_gang_with_a_topology_wish_keeps_away_from_mig_instances():
@@ -332,7 +332,7 @@ def test_what_is_used_beyond_what_there_is_counts_as_none_free():
 
 
 @pytest.mark.parametrize(
-    ("level", "said"),
+    ("level", "words"),
     [
         ("nvidia.com/gpu.clique", "NVLink domain"),
         ("accelerator.topograph.run/domain", "NVLink domain"),
@@ -341,9 +341,9 @@ def test_what_is_used_beyond_what_there_is_counts_as_none_free():
         ("kubernetes.io/hostname", "node"),
     ],
 )
-def test_levels_are_said_as_a_person_says_them(level, said):
+def test_levels_are_said_as_a_person_says_them(level, words):
     """The last word of the key; a clique is an NVLink domain."""
-    assert short(level) == said
+    assert short(level) == words
 
 
 @pytest.mark.parametrize(

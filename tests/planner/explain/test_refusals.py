@@ -174,16 +174,16 @@ def test_the_pod_sets_at_fault_are_told():
 
 
 @pytest.mark.parametrize(
-    ("text", "known", "first"),
+    ("text", "choices", "first"),
     [
         ("H100", ["NVIDIA-A100-SXM4", "NVIDIA-H100-80GB-HBM3", "Tesla-T4"], "NVIDIA-H100-80GB-HBM3"),
         ("us-west-2b", ["us-east-1a", "us-west-2a"], "us-west-2a"),
         ("GOLD", ["gold", "silver"], "gold"),
     ],
 )
-def test_the_nearest_text_contains_the_other_or_is_spelled_like_it(text, known, first):
+def test_the_nearest_text_contains_the_other_or_is_spelled_like_it(text, choices, first):
     """Whatever the case."""
-    assert nearest(text, known)[0] == first
+    assert nearest(text, choices)[0] == first
 
 
 def test_of_as_many_values_as_nodes_only_the_nearest_in_the_alphabet_are_compared():
@@ -232,15 +232,15 @@ def test_every_node_counts_once_and_what_is_named_is_admitted(moment, group):
     answer = plan(moment, group)
     if answer.decision == "admitted":
         return
-    told = details(moment, group, answer)
-    assert sum(told.excluded.values()) + told.usable == len(moment.nodes)
-    assert told.usable >= 0
+    account = details(moment, group, answer)
+    assert sum(account.excluded.values()) + account.usable == len(moment.nodes)
+    assert account.usable >= 0
     empty = snapshot(
         [replace(host, cordoned=False, ready=True) for host in moment.nodes.values()], moment.topologies
     )
-    for way in told.ways_ever:
+    for way in account.ways_ever:
         assert plan(empty, way.group).decision == "admitted", way.words
-    for way in told.ways_now:
+    for way in account.ways_now:
         assert plan(moment, way.group).decision == "admitted" or way.ended, way.words
     if "odes, " in answer.message:
         counts = numbers_after(answer.message)

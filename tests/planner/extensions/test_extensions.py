@@ -21,17 +21,17 @@ def shares_of(moment, answer) -> dict[tuple[str, ...], int]:
     return shares(moment, moment.topologies[0], answer.assignments, "worker")
 
 
-def elastic(least: int, most: int, **words: object):
+def elastic(min_count: int, max_count: int, **words: object):
     """Workers of a whole node each, from `least` to `most`."""
-    return gang(replace(pod_set(least, shape(gpu=8)), max_count=most), **words)
+    return gang(replace(pod_set(min_count, shape(gpu=8)), max_count=max_count), **words)
 
 
-@pytest.mark.parametrize(("most", "placed"), [(4, 4), (8, 8), (12, 8), (3, 3)])
-def test_an_elastic_gang_takes_as_many_pods_as_fit(most, placed):
+@pytest.mark.parametrize(("max_count", "placed"), [(4, 4), (8, 8), (12, 8), (3, 3)])
+def test_an_elastic_gang_takes_as_many_pods_as_fit(max_count, placed):
     """Eight nodes are there: up to eight pods, never more than the most."""
-    answer = plan(racks(2, 4), elastic(2, most))
+    answer = plan(racks(2, 4), elastic(2, max_count))
     assert sum(a.count for a in answer.assignments) == placed
-    assert f"{placed} pods of 2 to {most} have a place" in answer.message
+    assert f"{placed} pods of 2 to {max_count} have a place" in answer.message
 
 
 def test_an_elastic_gang_keeps_its_required_level():
@@ -144,7 +144,7 @@ def test_an_unknown_policy_is_a_warning_with_the_known_ones():
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "message"),
     [
         ({"policies": [{"name": "a", "topology": "rack", "strategy": "spread"}]}, "use pack or prefer"),
         ({"policies": [{"name": "a", "topology": "rack", "weight": -1}]}, "not zero or more"),
@@ -152,7 +152,7 @@ def test_an_unknown_policy_is_a_warning_with_the_known_ones():
         ({"levels": [{"name": "a"}]}, "a name and a label"),
     ],
 )
-def test_a_bad_policy_or_level_is_refused(config, said):
+def test_a_bad_policy_or_level_is_refused(config, message):
     """The file, the object and the key of its data are named."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         with_config(DEFAULTS, kai(**config), Where("c.yaml", "ConfigMap kai"))

@@ -11,7 +11,7 @@ from planner.model.podgroup import Constraint, FabricWish
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
-from tests.exact.solver import instance
+from tests.exact.solver import random_instance
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -84,7 +84,7 @@ def test_each_domain_that_the_pods_touch_is_held_by_its_whole_path(mode):
     """Over random clusters, some of whose nodes have no rack: these are held by themselves."""
     held, bare = 0, 0
     for number in range(250):
-        drawn = instance(Random(number))
+        drawn = random_instance(Random(number))
         group = replace(drawn.group, reserve=mode)
         answer = plan(drawn.snapshot, group)
         if answer.holds != "domain":

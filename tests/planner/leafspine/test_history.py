@@ -19,8 +19,8 @@ def reservation(moment, group):
 def test_a_gang_leaves_its_end_in_each_leaf_that_it_was_in():
     """Six hosts in racks of four: two leaves, by their whole path."""
     moment = racks(4, 4, block=2)
-    found = ended(moment, reservation(moment, gang(6, required="block")), well=False)
-    assert found == Ended(("topo/b1/r1", "topo/b1/r2"), False)
+    end = ended(moment, reservation(moment, gang(6, required="block")), well=False)
+    assert end == Ended(("topo/b1/r1", "topo/b1/r2"), False)
 
 
 def test_a_leaf_that_fails_sinks_and_one_that_serves_again_rises():

@@ -139,13 +139,13 @@ def test_an_unknown_preferred_domain_is_a_warning_with_the_known_ones():
 def test_a_domain_of_another_topology_than_the_requests_is_refused():
     """It is a request over two topologies."""
     others = [node(f"x{n}", labels={"zone": "z", "rack": f"r{n}"}) for n in range(2)]
-    both = snapshot(
+    moment = snapshot(
         [*fabric().nodes.values(), *others], [FABRIC, Topology("halls", ("zone", "rack", HOSTNAME))]
     )
     group = replace(gang(1, required="leaf"), fabric=FabricWish("r1"))
-    answer = plan(both, group)
+    answer = plan(moment, group)
     assert (answer.decision, answer.reason) == ("rejected", "MultipleTopologies")
-    free = plan(both, replace(gang(1), fabric=FabricWish("r1")))
+    free = plan(moment, replace(gang(1), fabric=FabricWish("r1")))
     assert [a.node for a in free.assignments] == ["x1"]
 
 
@@ -228,15 +228,15 @@ def test_weights_and_limits_are_read_from_the_config_map():
     stated = config(scoringWeights={"topologyAlignment": 3, "domainUtilization": 1})
     limits = config(topologyConstraints={"maxNodesPerLeaf": 8})
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": ": no yaml ["}}
-    found = read([("c.yaml", [stated, limits, other])]).base.settings
-    assert found.weights["topologyAlignment"] == 0.75
-    assert sum(found.weights.values()) == 1
-    assert (found.nodes_per_leaf, found.gpus_per_leaf) == (8, 32)
+    settings = read([("c.yaml", [stated, limits, other])]).base.settings
+    assert settings.weights["topologyAlignment"] == 0.75
+    assert sum(settings.weights.values()) == 1
+    assert (settings.nodes_per_leaf, settings.gpus_per_leaf) == (8, 32)
     assert sum(WEIGHTS.values()) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"scoringWeights": {"topologyAlignment": -1}}, "not zero or more"),
         ({"scoringWeights": {"luck": 1}}, "is no weight"),
@@ -246,9 +246,9 @@ def test_weights_and_limits_are_read_from_the_config_map():
         ({"topologyConstraints": {"maxGPUsPerLeaf": True}}, "1 or more"),
     ],
 )
-def test_a_bad_config_names_its_field(spec, said):
+def test_a_bad_config_names_its_field(spec, message):
     """One line with the key of the data and what is wrong."""
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         with_config(DEFAULTS, config(**spec), Where("c.yaml", "ConfigMap x"))
     assert caught.value.where.field == "data[config.yaml]"
 

@@ -10,7 +10,7 @@ from planner.ledger.conflicts import Blocked, RecordedReservation, judge
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation
 
-HERE = Reservation(
+HELD = Reservation(
     id="a",
     gang="a",
     topology="t",
@@ -24,24 +24,24 @@ HERE = Reservation(
     fingerprint="f",
 )
 """A gang that holds rack r1 of zone z."""
-PART = replace(HERE, mode="nodes", domains=(), nodes=frozenset(), domain=("z", "r1", "n1"))
+PART = replace(HELD, mode="nodes", domains=(), nodes=frozenset(), domain=("z", "r1", "n1"))
 """A gang that uses a part of n1."""
 
 
-def other(one: Reservation, **changes: object) -> Reservation:
+def other(reservation: Reservation, **changes: object) -> Reservation:
     """Another gang's reservation."""
-    return replace(one, id="b", gang="b", **changes)  # type: ignore[arg-type]
+    return replace(reservation, id="b", gang="b", **changes)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("wanted", "blocked"),
     [
-        (other(HERE), True),
-        (other(HERE, domains=(("z",),), domain=("z",), nodes=frozenset({"n9"})), True),
-        (other(HERE, domains=(("z", "r1", "n2"),), domain=("z", "r1", "n2")), True),
-        (other(HERE, domains=(("z", "r10"),), domain=("z", "r10"), nodes=frozenset({"n9"}),
+        (other(HELD), True),
+        (other(HELD, domains=(("z",),), domain=("z",), nodes=frozenset({"n9"})), True),
+        (other(HELD, domains=(("z", "r1", "n2"),), domain=("z", "r1", "n2")), True),
+        (other(HELD, domains=(("z", "r10"),), domain=("z", "r10"), nodes=frozenset({"n9"}),
                assignments=(Assignment("w", "n9", 1),)), False),
-        (other(HERE, topology="u", domains=(("y", "q"),), domain=("y", "q")), True),
+        (other(HELD, topology="u", domains=(("y", "q"),), domain=("y", "q")), True),
         (other(PART), True),
         (other(PART, domain=("z", "r2", "n3"), assignments=(Assignment("w", "n3", 1),)), False),
     ],
@@ -50,8 +50,8 @@ def other(one: Reservation, **changes: object) -> Reservation:
 )  # fmt: skip
 def test_a_held_domain_has_one_holder(wanted: Reservation, blocked: bool) -> None:
     """Whichever of the two was first."""
-    assert isinstance(judge(wanted, 9, [RecordedReservation(HERE, 1)]), Blocked) is blocked
-    assert isinstance(judge(HERE, 9, [RecordedReservation(wanted, 1)]), Blocked) is blocked
+    assert isinstance(judge(wanted, 9, [RecordedReservation(HELD, 1)]), Blocked) is blocked
+    assert isinstance(judge(HELD, 9, [RecordedReservation(wanted, 1)]), Blocked) is blocked
 
 
 def test_two_parts_of_a_node_live_together_if_the_plan_knew_of_the_first() -> None:
@@ -62,26 +62,26 @@ def test_two_parts_of_a_node_live_together_if_the_plan_knew_of_the_first() -> No
 
 def test_the_first_by_name_is_told() -> None:
     """The same answer on every replica."""
-    book = [RecordedReservation(replace(HERE, id=name, gang=name), 1) for name in ("z", "c")]
-    assert judge(other(HERE), 9, book) == Blocked("c")
+    book = [RecordedReservation(replace(HELD, id=name, gang=name), 1) for name in ("z", "c")]
+    assert judge(other(HELD), 9, book) == Blocked("c")
 
 
 def test_asked_again_the_gang_keeps_its_place() -> None:
     """A plan that says the same changes nothing; one that did not know of it is made again."""
-    elsewhere = replace(HERE, domains=(("z", "r2"),))
-    assert judge(elsewhere, 4, [RecordedReservation(HERE, 5)]) == Blocked("a")
-    assert judge(HERE, 4, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
-    assert judge(HERE, 5, [RecordedReservation(HERE, 5)]) == RecordedReservation(HERE, 5)
+    moved = replace(HELD, domains=(("z", "r2"),))
+    assert judge(moved, 4, [RecordedReservation(HELD, 5)]) == Blocked("a")
+    assert judge(HELD, 4, [RecordedReservation(HELD, 5)]) == RecordedReservation(HELD, 5)
+    assert judge(HELD, 5, [RecordedReservation(HELD, 5)]) == RecordedReservation(HELD, 5)
 
 
 def test_a_plan_that_knew_the_former_place_moves_the_gang_with_its_owner() -> None:
     """It is still claimed by the same workload."""
-    claimed = replace(HERE, state="claimed", owner_uid="u")
-    moved = judge(replace(HERE, domains=(("z", "r2"),), expires=9.0), 5, [RecordedReservation(claimed, 5)])
+    claimed = replace(HELD, state="claimed", owner_uid="u")
+    moved = judge(replace(HELD, domains=(("z", "r2"),), expires=9.0), 5, [RecordedReservation(claimed, 5)])
     assert moved == replace(claimed, domains=(("z", "r2"),))
 
 
 def test_another_request_under_the_same_name_replaces_it() -> None:
     """It is not its own obstacle."""
-    wanted = replace(HERE, fingerprint="g")
-    assert judge(wanted, 0, [RecordedReservation(HERE, 5)]) == wanted
+    wanted = replace(HELD, fingerprint="g")
+    assert judge(wanted, 0, [RecordedReservation(HELD, 5)]) == wanted

@@ -64,14 +64,14 @@ def wanted(draw):
     )
 
 
-def place(one):
+def place(reservation):
     """Where a gang is and what it holds."""
-    return one.topology, one.mode, set(one.domains), set(one.assignments)
+    return reservation.topology, reservation.mode, set(reservation.domains), set(reservation.assignments)
 
 
-def overlap(one, other):
+def overlap(domains, other):
     """Do two sets of domains meet? A path holds whatever begins with it."""
-    return any(a[: len(b)] == b or b[: len(a)] == a for a in one for b in other)
+    return any(a[: len(b)] == b or b[: len(a)] == a for a in domains for b in other)
 
 
 class Machine(RuleBasedStateMachine):
@@ -118,20 +118,20 @@ class Machine(RuleBasedStateMachine):
         expires = None if lives is None else self.now + lives
         want = replace(want, id=reservation_id(gang), gang=gang, created=self.now, expires=expires)
         planned_on = self.seen[max(0, len(self.seen) - 1 - back)]
-        there = self.live().get(want.id)
-        again = there is not None and there[0].fingerprint == want.fingerprint
-        if again and there[1] <= planned_on and place(there[0]) != place(want):
+        entry = self.live().get(want.id)
+        again = entry is not None and entry[0].fingerprint == want.fingerprint
+        if again and entry[1] <= planned_on and place(entry[0]) != place(want):
             again = False
-            if there[0].state == "claimed":
-                want = replace(want, state="claimed", expires=None, owner_uid=there[0].owner_uid)
-        elsewhere = again and place(there[0]) != place(want)
-        holder = gang if elsewhere else None if again else self.holder(want, planned_on)
+            if entry[0].state == "claimed":
+                want = replace(want, state="claimed", expires=None, owner_uid=entry[0].owner_uid)
+        is_moved = again and place(entry[0]) != place(want)
+        holder = gang if is_moved else None if again else self.holder(want, planned_on)
         if holder is not None:
             with pytest.raises(Conflict, match=f"^already held by {holder}$"):
                 self.do(self.ledger.reserve(want, planned_on, self.now))
             return
         got = self.do(self.ledger.reserve(want, planned_on, self.now))
-        assert got == (there[0] if again else want)
+        assert got == (entry[0] if again else want)
         if not again:
             self.model[want.id] = (want, self.do(self.ledger.book(self.now)).revision)
 
@@ -145,8 +145,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(gang=GANGS)
     def release(self, gang):
-        there = self.live().pop(reservation_id(gang), None)
-        assert self.do(self.ledger.release(reservation_id(gang))) is (there is not None)
+        entry = self.live().pop(reservation_id(gang), None)
+        assert self.do(self.ledger.release(reservation_id(gang))) is (entry is not None)
 
     @rule(seconds=st.sampled_from([1.0, 4.0]))
     def wait(self, seconds):
@@ -169,10 +169,10 @@ class Machine(RuleBasedStateMachine):
     def a_held_domain_has_one_holder(self):
         """No two reservations hold one node whole, or one whole that the other uses (invariant 1)."""
         reservations = self.do(self.ledger.book(self.now)).reservations
-        for one in reservations:
+        for reservation in reservations:
             for other in reservations:
-                if one.gang < other.gang and "domain" in (one.mode, other.mode):
-                    assert not one.touched & other.touched
+                if reservation.gang < other.gang and "domain" in (reservation.mode, other.mode):
+                    assert not reservation.touched & other.touched
 
     def teardown(self):
         self.do(self.ledger.close())

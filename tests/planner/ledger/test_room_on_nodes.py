@@ -68,10 +68,10 @@ def test_a_node_of_which_the_plan_says_nothing_is_in_the_way():
 def test_a_place_that_others_filled_first_is_not_relied_on():
     """a was proposed where b and c had taken the last GPU: a plan that counts all three leaves less than
     nothing."""
-    there = recorded(user("b", 4), user("c", 4), since=PLANNED_ON - 1)
-    assert in_the_way(user("a", 1), PLANNED_ON, there, room(-1, b=4, c=4)) == "b"
-    assert in_the_way(user("a", 1), PLANNED_ON, there, room(0, b=4, c=3)) == "c"
-    assert in_the_way(user("a", 1), PLANNED_ON, there, room(0, b=4, c=4)) is None
+    records = recorded(user("b", 4), user("c", 4), since=PLANNED_ON - 1)
+    assert in_the_way(user("a", 1), PLANNED_ON, records, room(-1, b=4, c=4)) == "b"
+    assert in_the_way(user("a", 1), PLANNED_ON, records, room(0, b=4, c=3)) == "c"
+    assert in_the_way(user("a", 1), PLANNED_ON, records, room(0, b=4, c=4)) is None
     assert in_the_way(user("a", 1), PLANNED_ON, [], room(-1, b=4, c=4)) is None
 
 

@@ -67,10 +67,10 @@ async def test_domains_above_and_below_overlap(ledger, domain, first):
     """A held rack keeps out whoever wants it, a domain above it or one in it, in either order."""
     rack = whole("a", "r1")
     other = replace(whole("b", "r1", nodes=("unrelated",)), domain=domain, domains=(domain,))
-    one, two = (rack, other) if first else (other, rack)
-    await ledger.reserve(one, 0, 1.0)
-    with pytest.raises(Conflict, match=f"already held by {one.gang}"):
-        await ledger.reserve(two, 1, 1.0)
+    earlier, later = (rack, other) if first else (other, rack)
+    await ledger.reserve(earlier, 0, 1.0)
+    with pytest.raises(Conflict, match=f"already held by {earlier.gang}"):
+        await ledger.reserve(later, 1, 1.0)
 
 
 async def test_a_domain_is_not_free_while_a_part_of_it_is_held(ledger):
@@ -100,10 +100,10 @@ async def test_nodes_overlap_across_topologies(ledger):
 async def test_a_shared_node_keeps_a_whole_holder_out_and_the_other_way_round(ledger, first):
     """Whole and shared exclude each other on a node, whichever came first and was known to the plan."""
     pair = whole("a", "r1"), part("b", "n1")
-    one, two = pair if first else pair[::-1]
-    await ledger.reserve(one, 0, 1.0)
+    earlier, later = pair if first else pair[::-1]
+    await ledger.reserve(earlier, 0, 1.0)
     with pytest.raises(Conflict):
-        await ledger.reserve(two, 99, 1.0)
+        await ledger.reserve(later, 99, 1.0)
 
 
 async def test_a_node_that_joined_a_held_rack_later_is_not_free(ledger):

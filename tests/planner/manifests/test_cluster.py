@@ -42,11 +42,11 @@ spec: {levels: [{nodeLabel: block}, {nodeLabel: rack, alias: cabinet}]}
 def changed(document, path, value):
     """The document with one field set; `path` is dotted."""
     copied = copy.deepcopy(document)
-    at = copied
+    parent = copied
     *parents, last = path.split(".")
     for key in parents:
-        at = at[key]
-    at[last] = value
+        parent = parent[key]
+    parent[last] = value
     return copied
 
 
@@ -112,8 +112,8 @@ def test_kueues_flavor_says_which_nodes_a_topology_is_for():
     assert moment.topologies[0].node_selector == {"rack": "r9"}
     assert len(moment.base.trees["t"].nodes) == 0
     assert len(snapshot_of(NODE, kueue).base.trees["t"].nodes) == 1
-    both = snapshot_of(NODE, TOPOLOGY, kueue, flavor).base.trees
-    assert {name: len(tree.nodes) for name, tree in both.items()} == {"t": 1, "t (kueue.x-k8s.io)": 0}
+    trees = snapshot_of(NODE, TOPOLOGY, kueue, flavor).base.trees
+    assert {name: len(tree.nodes) for name, tree in trees.items()} == {"t": 1, "t (kueue.x-k8s.io)": 0}
 
 
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_the_default():
@@ -233,12 +233,12 @@ FIELDS = [
 def test_whatever_stands_in_a_field_is_read_or_refused_in_one_line(field, value):
     """No other exception than `InputError` comes out of the reader."""
     document, path = field
-    said = ""
+    message = ""
     try:
         snapshot_of(changed(document, path, value))
     except InputError as error:
-        said = str(error)
-    assert "\n" not in said
+        message = str(error)
+    assert "\n" not in message
 
 
 def test_a_reservation_comes_back_as_it_was_written():

@@ -38,8 +38,8 @@ def limits(*objects):
 
 def test_a_quota_has_left_what_is_not_used():
     """`cpu` alone means requests; what the API server has not counted is unused."""
-    (found,) = limits(quota())["research"]["quotas"]
-    assert found == {
+    (stored_quota,) = limits(quota())["research"]["quotas"]
+    assert stored_quota == {
         "name": "team",
         "hard": {"requests.cpu": 64_000, "requests.nvidia.com/gpu": 8, "pods": 20},
         "left": {"requests.cpu": 3_500, "requests.nvidia.com/gpu": 8, "pods": 20},
@@ -53,8 +53,8 @@ def test_a_quota_that_counts_only_some_pods_is_left_aside():
 
 def test_a_limit_range_bounds_containers_and_pods():
     """In base units."""
-    found = limits(limit_range({"type": "Container", "max": {"cpu": "8"}, "min": {"memory": "1Gi"}}))
-    assert found["research"]["ranges"] == [
+    namespaces = limits(limit_range({"type": "Container", "max": {"cpu": "8"}, "min": {"memory": "1Gi"}}))
+    assert namespaces["research"]["ranges"] == [
         {"name": "sizes", "type": "Container", "min": {"memory": 2**30}, "max": {"cpu": 8000}}
     ]
 

@@ -24,8 +24,8 @@ def requests(**spec):
 
 def test_the_containers_are_summed():
     """cpu in millicores, and the pod itself counts against the node's pods."""
-    both = requests(containers=[container(cpu="500m"), container(cpu=1, memory="1Gi")])
-    assert both == {"cpu": 1500, "memory": 2**30, "pods": 1}
+    total = requests(containers=[container(cpu="500m"), container(cpu=1, memory="1Gi")])
+    assert total == {"cpu": 1500, "memory": 2**30, "pods": 1}
 
 
 def test_a_limit_without_a_request_is_the_request():
@@ -96,7 +96,7 @@ def test_selectors_affinity_and_tolerations_are_read():
             {"weight": 5, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
         ],
     }
-    found = shape_of(
+    shape = shape_of(
         {
             "nodeSelector": {"pool": "a"},
             "affinity": {"nodeAffinity": node_affinity},
@@ -104,12 +104,12 @@ def test_selectors_affinity_and_tolerations_are_read():
         },
         WHERE,
     )
-    assert found.node_selector == {"pool": "a"}
-    assert found.affinity == (
+    assert shape.node_selector == {"pool": "a"}
+    assert shape.affinity == (
         (Requirement("rack", "In", ("r1", "r2")), Requirement("metadata.name", "NotIn", ("n1",))),
     )
-    assert found.preferences == ((5, (Requirement("disk", "Exists"),)),)
-    assert found.tolerations == (Toleration("nvidia.com/gpu", "Exists"),)
+    assert shape.preferences == ((5, (Requirement("disk", "Exists"),)),)
+    assert shape.tolerations == (Toleration("nvidia.com/gpu", "Exists"),)
 
 
 def test_anti_affinity_is_read_as_a_term_over_the_pods_that_it_selects():
@@ -175,12 +175,12 @@ JSON = st.recursive(
 )
 
 
-def places(value, at=()):
+def places(value, path=()):
     """Every place in a document."""
-    yield at
+    yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from places(inner, (*at, key))
+        yield from places(inner, (*path, key))
 
 
 @settings(max_examples=200)
@@ -188,13 +188,13 @@ def places(value, at=()):
 def test_any_value_anywhere_is_read_or_refused(place, value):
     """No other exception than `InputError` comes out."""
     spec = copy.deepcopy(FULL)
-    at = spec
+    parent = spec
     for key in place[:-1]:
-        at = at[key]
-    at[place[-1]] = value
-    said = None
+        parent = parent[key]
+    parent[place[-1]] = value
+    outcome = None
     try:
-        said = shape_of(spec, WHERE, labels={"a": "b"})
+        outcome = shape_of(spec, WHERE, labels={"a": "b"})
     except InputError as error:
-        said = str(error)
-    assert said
+        outcome = str(error)
+    assert outcome

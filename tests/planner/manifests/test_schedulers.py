@@ -24,10 +24,10 @@ def seen(*documents: Json) -> SchedulersSeen:
     return read([("c.yaml", document) for document in (NODE, *documents)]).base.schedulers
 
 
-def obj(group: str, kind: str, name: str = "x", **more: Any) -> Json:
+def obj(group: str, kind: str, name: str = "x", **fields: Any) -> Json:
     """An object of a kind, in the group's first version."""
-    metadata = {"name": name, **more.pop("metadata", {})}
-    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata, **more}
+    metadata = {"name": name, **fields.pop("metadata", {})}
+    return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata, **fields}
 
 
 def pod(*args: str, image: str = "main", labels: dict[str, str] | None = None, **spec: Any) -> Json:
@@ -121,8 +121,8 @@ def test_queues_are_known_by_system_once_any_is_read():
 
 def test_a_system_follows_topology_objects_of_its_own_kind_alone():
     """Also where one of another kind has the same name, or the same levels."""
-    both = [levels("t", "kai.scheduler", "rack"), levels("t", "kueue.x-k8s.io", "zone", "rack")]
-    assert seen(*both).topologies == {
+    topologies = [levels("t", "kai.scheduler", "rack"), levels("t", "kueue.x-k8s.io", "zone", "rack")]
+    assert seen(*topologies).topologies == {
         KAI: {"t": ("rack", "kubernetes.io/hostname")},
         KUEUE: {"t": ("zone", "rack", "kubernetes.io/hostname")},
     }
@@ -132,10 +132,10 @@ def test_kueue_follows_only_topologies_that_a_flavor_names():
     """Where no ResourceFlavor was read, nothing is known of that."""
     fabric = levels("t", "kueue.x-k8s.io", "rack")
     plain = obj("kueue.x-k8s.io", "ResourceFlavor", "f", spec={"nodeLabels": {"pool": "a"}})
-    named = obj("kueue.x-k8s.io", "ResourceFlavor", "g", spec={"topologyName": "t"})
+    with_topology = obj("kueue.x-k8s.io", "ResourceFlavor", "g", spec={"topologyName": "t"})
     assert seen(fabric).topologies[KUEUE] != {}
     assert seen(fabric, plain).topologies[KUEUE] == {}
-    assert set(seen(fabric, plain, named).topologies[KUEUE]) == {"t"}
+    assert set(seen(fabric, plain, with_topology).topologies[KUEUE]) == {"t"}
 
 
 def test_in_a_cluster_that_is_watched_a_queue_that_was_not_read_is_not_there():

@@ -11,9 +11,9 @@ from planner.planning.plan import plan
 from tests.builders import gang, of_class, pod_set, racks, shape, with_classes
 
 
-def classes(*known: PriorityClass) -> PriorityClasses:
+def classes(*priority_classes: PriorityClass) -> PriorityClasses:
     """A cluster's PriorityClasses."""
-    return PriorityClasses({one.name: one for one in known})
+    return PriorityClasses({priority_class.name: priority_class for priority_class in priority_classes})
 
 
 def test_pods_without_a_class_have_priority_zero() -> None:
@@ -23,8 +23,8 @@ def test_pods_without_a_class_have_priority_zero() -> None:
 
 def test_pods_without_a_class_have_the_default_of_the_cluster() -> None:
     """Of several defaults the lowest counts, as in the plugin."""
-    known = classes(PriorityClass("b", 7, True), PriorityClass("a", 3, True), PriorityClass("low", -5))
-    assert known.value("") == 3
+    priorities = classes(PriorityClass("b", 7, True), PriorityClass("a", 3, True), PriorityClass("low", -5))
+    assert priorities.value("") == 3
 
 
 def test_the_classes_of_the_system_are_always_there() -> None:
@@ -55,8 +55,8 @@ def test_cluster_files_tell_the_classes() -> None:
         "value": 1000,
         "globalDefault": True,
     }
-    known = read([("classes.yaml", item)]).base.priorities
-    assert known == classes(PriorityClass("high", 1000, True))
+    priorities = read([("classes.yaml", item)]).base.priorities
+    assert priorities == classes(PriorityClass("high", 1000, True))
     with pytest.raises(InputError, match="PriorityClass high: value: expected a whole number"):
         read([("classes.yaml", {**item, "value": "much"})])
 
@@ -65,7 +65,7 @@ UNKNOWN = "PriorityClass 'forged' is not in this cluster, so the API server refu
 
 
 @pytest.mark.parametrize(
-    ("name", "stating", "told"),
+    ("name", "stating", "warnings"),
     [
         ("high", None, ()),
         ("high", 10, ()),
@@ -78,13 +78,13 @@ UNKNOWN = "PriorityClass 'forged' is not in this cluster, so the API server refu
     ],
 )
 def test_what_the_api_server_will_refuse_is_told(
-    name: str, stating: int | None, told: tuple[str, ...]
+    name: str, stating: int | None, warnings: tuple[str, ...]
 ) -> None:
     """A number that agrees with the class is no news; any other is ignored, and has the pods refused."""
     answer = plan(with_classes(racks(1, 1), high=10), of_class(gang(1), name, stating=stating))
     assert answer.decision == "admitted"
-    assert len(answer.warnings) == len(told)
-    assert all(note.startswith(text) for note, text in zip(answer.warnings, told, strict=True))
+    assert len(answer.warnings) == len(warnings)
+    assert all(note.startswith(text) for note, text in zip(answer.warnings, warnings, strict=True))
 
 
 def test_files_without_any_class_call_none_unknown() -> None:

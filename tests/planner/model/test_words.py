@@ -8,7 +8,7 @@ from planner.model.words import counted
 
 
 @pytest.mark.parametrize(
-    ("count", "words", "told"),
+    ("count", "words", "phrase"),
     [
         (0, ("node",), "0 nodes"),
         (1, ("node",), "1 node"),
@@ -17,6 +17,6 @@ from planner.model.words import counted
         (3, ("policy", "policies"), "3 policies"),
     ],
 )
-def test_what_is_counted_agrees_with_its_number(count: int, words: tuple[str, ...], told: str):
+def test_what_is_counted_agrees_with_its_number(count: int, words: tuple[str, ...], phrase: str):
     """Also where the plural is another word."""
-    assert counted(count, *words) == told
+    assert counted(count, *words) == phrase

@@ -18,11 +18,11 @@ from tests.builders import gang, node, topology
 LABELS = {"zone": "z1", "rack": "r1", "tier": "gold", "speed": "400"}
 
 
-def with_node(one: Node, spec: dict[str, object]):
+def with_node(node: Node, spec: dict[str, object]):
     """The answer to one pod of this spec on a cluster of this one node."""
     containers = [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]
     shape = shape_of({"containers": containers, **spec}, Where())
-    return plan(snapshot([one], [topology("zone", "rack")]), gang(PodSet("worker", 1, shape)))
+    return plan(snapshot([node], [topology("zone", "rack")]), gang(PodSet("worker", 1, shape)))
 
 
 def host(**changes: object) -> Node:

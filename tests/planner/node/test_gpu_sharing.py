@@ -188,7 +188,7 @@ def test_a_bad_fraction_names_the_field_and_the_valid_values(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "said"),
+    ("annotations", "message"),
     [
         ({"gpu-memory": "16Gi"}, "gpu-memory.*MiB of one GPU"),
         ({"gpu-memory": "-1"}, "gpu-memory.*1 or more"),
@@ -197,9 +197,9 @@ def test_a_bad_fraction_names_the_field_and_the_valid_values(text: str) -> None:
         ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}, "num-devices.*1 or more"),
     ],
 )
-def test_other_contradictions_too(annotations: dict[str, str], said: str) -> None:
+def test_other_contradictions_too(annotations: dict[str, str], message: str) -> None:
     """With the field first."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         share_asked(annotations, Where(field="metadata.annotations"))
 
 
@@ -222,26 +222,26 @@ def _tried(bins: list[int], parts: list[tuple[int, int]]) -> bool:
     choices = [[c for c in product((0, 1), repeat=len(bins)) if sum(c) == devices] for _, devices in parts]
     return any(
         all(
-            sum(size for (size, _), one in zip(parts, chosen, strict=True) if one[place]) <= room
+            sum(size for (size, _), choice in zip(parts, chosen, strict=True) if choice[place]) <= room
             for place, room in enumerate(bins)
         )
         for chosen in product(*choices)
     )
 
 
-def said(cluster: Snapshot, shape: PodShape) -> str:
+def message_for(cluster: Snapshot, shape: PodShape) -> str:
     """The words to a gang of one such pod."""
     return plan(cluster, gang(pod_set(1, shape, name="main"))).message
 
 
 def test_a_refused_part_says_what_would_fit() -> None:
     """Less memory, fewer devices, a label, another kind of node."""
-    assert "the largest GPU of a node that it may use has 81500 MiB" in said(
+    assert "the largest GPU of a node that it may use has 81500 MiB" in message_for(
         hosts(2), part("gpu-memory/90000")
     )
-    assert "gpu-fraction-num-devices of 2 or less" in said(hosts(2), part("gpu-fraction/0.5x3"))
-    assert "label nvidia.com/gpu.memory" in said(hosts(2, labels={}), part("gpu-memory/90"))
-    assert "no node that it may use has GPUs to share" in said(hosts(0), part("gpu-fraction/0.5"))
+    assert "gpu-fraction-num-devices of 2 or less" in message_for(hosts(2), part("gpu-fraction/0.5x3"))
+    assert "label nvidia.com/gpu.memory" in message_for(hosts(2, labels={}), part("gpu-memory/90"))
+    assert "no node that it may use has GPUs to share" in message_for(hosts(0), part("gpu-fraction/0.5"))
 
 
 def test_nodes_that_are_divided_already_take_no_parts() -> None:
@@ -273,7 +273,7 @@ def test_a_gpu_in_use_serves_before_a_whole_one_is_broken_into() -> None:
     """A half goes beside a half, though another opened host has fewer GPUs left."""
     full = BoundPod("b/whole", "n0", {GPU: 3, "pods": 1})
     cluster = hosts(4, 4, pods=(full, shared("x", "g1", on="n1")))
-    (one,) = plan(cluster, gang(pod_set(1, part("gpu-fraction/0.5")), reserve="nodes")).assignments
-    assert one.node == "n1"
+    (assignment,) = plan(cluster, gang(pod_set(1, part("gpu-fraction/0.5")), reserve="nodes")).assignments
+    assert assignment.node == "n1"
     (other,) = plan(cluster, gang(pod_set(1, part("gpu-fraction/0.6")), reserve="nodes")).assignments
     assert other.node == "n0"

@@ -53,10 +53,10 @@ def test_seven_slice_sets_follow_the_sums():
 
 def test_a_profile_means_what_its_board_says():
     """1g.10gb is at most 7 on an 80 GB board and 4 on an A100-40; 1g.35gb is 4 on H200 and 7 on GB300."""
-    most = {b: BOARDS[b].profiles.get("1g.10gb") for b in ("H100-80", "A100-40", "H200-141")}
-    assert most["H100-80"].max_per_gpu == 7
-    assert most["A100-40"].max_per_gpu == 4
-    assert most["H200-141"] is None
+    profiles = {b: BOARDS[b].profiles.get("1g.10gb") for b in ("H100-80", "A100-40", "H200-141")}
+    assert profiles["H100-80"].max_per_gpu == 7
+    assert profiles["A100-40"].max_per_gpu == 4
+    assert profiles["H200-141"] is None
     assert (
         BOARDS["H200-141"].profiles["1g.35gb"].max_per_gpu,
         BOARDS["GB300"].profiles["1g.35gb"].max_per_gpu,

@@ -29,9 +29,9 @@ T4 = Node(
 )
 
 
-def asking(gpus: int, **more: object) -> PodShape:
+def asking(gpus: int, **fields: object) -> PodShape:
     """A pod for so many GPUs."""
-    return replace(PodShape(requests={GPU: gpus, "pods": 1}), **more)
+    return replace(PodShape(requests={GPU: gpus, "pods": 1}), **fields)
 
 
 def test_nodes_that_differ_by_a_few_kib_are_of_one_kind_with_the_least_of_it() -> None:
@@ -51,8 +51,8 @@ def test_nodes_that_differ_by_a_few_kib_are_of_one_kind_with_the_least_of_it() -
     assert kind.admitting(asking(8, node_selector={"rack": "r1"})) == 143
     assert len(kind.distinct(frozenset({"rack"}))) == 7
     assert not kind.admits(asking(8, node_selector={"rack": "r8"}))
-    named = ((Requirement("metadata.name", "In", ("dgx-5",)),),)
-    assert kind.admitting(asking(8, affinity=named)) == 1
+    by_name = ((Requirement("metadata.name", "In", ("dgx-5",)),),)
+    assert kind.admitting(asking(8, affinity=by_name)) == 1
 
 
 HOST = "kubernetes.io/hostname"

@@ -26,8 +26,10 @@ LABELS = {"bayplan.dev/gpus-per-numa-node": "4", "bayplan.dev/topology-manager-p
 def dgx(count: int = 1, pods: tuple[BoundPod, ...] = (), **labels: str) -> Snapshot:
     """DGX nodes of 8 GPUs, whose labels say that a NUMA node has four; `labels` replace these."""
     names = {key.replace("_", "-"): value for key, value in labels.items()}
-    said = {**LABELS, **{f"bayplan.dev/{key}": value for key, value in names.items()}}
-    nodes = [node(f"dgx-{place}", labels={"rack": "r", **said}, gpu=8, cpu=128) for place in range(count)]
+    numa_labels = {**LABELS, **{f"bayplan.dev/{key}": value for key, value in names.items()}}
+    nodes = [
+        node(f"dgx-{place}", labels={"rack": "r", **numa_labels}, gpu=8, cpu=128) for place in range(count)
+    ]
     return snapshot(nodes, [topology("rack")], pods)
 
 
@@ -35,7 +37,8 @@ def workers(count: int, *gpus: int, name: str = "worker", mode: str = "nodes"):
     """So many pods, each of containers with so many GPUs."""
     spec = {
         "containers": [
-            {"name": f"c{at}", "resources": {"limits": {GPU: str(each)}}} for at, each in enumerate(gpus)
+            {"name": f"c{index}", "resources": {"limits": {GPU: str(each)}}}
+            for index, each in enumerate(gpus)
         ]
     }
     return gang(PodSet(name, count, shape_of(spec, Where())), name=f"default/Job/{name}", reserve=mode)
@@ -61,7 +64,7 @@ def test_the_scope_of_the_pod_adds_up_its_containers():
 def test_pods_that_each_fit_alone_may_not_fit_together():
     """Three pods of three GPUs: two a node, though the node has eight."""
     answer = plan(dgx(2), workers(3, 3))
-    assert sorted(one.count for one in answer.assignments) == [1, 2]
+    assert sorted(assignment.count for assignment in answer.assignments) == [1, 2]
     assert plan(dgx(1), workers(3, 3)).reason == "TooLargeForCluster"
 
 
@@ -73,10 +76,10 @@ def test_a_policy_that_refuses_nothing_leaves_no_node_out(policy):
 
 def test_a_node_that_tells_nothing_is_not_left_out():
     """Six GPUs go to the node whose kubelet is not known."""
-    known = dgx()
+    moment = dgx()
     bare = node("plain", labels={"rack": "r"}, gpu=8)
-    answer = plan(snapshot([*known.nodes.values(), bare], [topology("rack")]), workers(1, 6))
-    assert [one.node for one in answer.assignments] == ["plain"]
+    answer = plan(snapshot([*moment.nodes.values(), bare], [topology("rack")]), workers(1, 6))
+    assert [assignment.node for assignment in answer.assignments] == ["plain"]
 
 
 def test_what_is_bound_fills_zones_from_the_lowest():

@@ -32,7 +32,7 @@ def pods(count: int, gpus: int, **constraint: str) -> PodSet:
 def test_a_gang_in_one_nvlink_domain_goes_where_one_is_large_enough(level):
     """Eight GPUs: of a node with domains of four, one of eight and one that does not say, the second."""
     answer = plan(cluster(4, 8), gang(pods(2, 4), required=level))
-    assert [one.node for one in answer.assignments] == ["n1"]
+    assert [assignment.node for assignment in answer.assignments] == ["n1"]
     assert plan(cluster(4, 0), gang(pods(2, 4), required=level)).domain == ("r", "n1")
 
 
@@ -97,7 +97,9 @@ def test_a_numa_node_is_asked_for_where_its_size_is_known(level):
     ]
     numa = {"published": NumaNode("published", "none", "container", zones)}
     moment = snapshot(nodes, [topology("rack")], numa=numa)
-    assert {one.node for one in plan(moment, gang(pods(2, 2), required=level)).assignments} == {"published"}
+    assert {assignment.node for assignment in plan(moment, gang(pods(2, 2), required=level)).assignments} == {
+        "published"
+    }
     answer = plan(moment, gang(pods(2, 4), required=level))
     assert answer.reason == "TooLargeForLevel"
     assert "all 3 nodes have no NUMA node known with 8 GPUs" in answer.message

@@ -128,7 +128,7 @@ def test_the_deprecated_field_is_read_where_there_are_no_attributes(old, policy,
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"zones": "all"}, "expected a list"),
         ({"zones": [{"type": "Node", "name": 3}]}, "expected a string"),
@@ -137,9 +137,9 @@ def test_the_deprecated_field_is_read_where_there_are_no_attributes(old, policy,
         ({"zones": [{"type": "Node", "name": f"node-{n}"} for n in range(9)]}, "9 NUMA zones"),
     ],
 )
-def test_a_malformed_topology_is_refused_by_field(change, said):
+def test_a_malformed_topology_is_refused_by_field(change, message):
     """In words, with the field."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         node(**change)
 
 

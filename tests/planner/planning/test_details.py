@@ -36,7 +36,7 @@ def holding(moment, *groups):
     return moment
 
 
-def told(moment, group):
+def account_of(moment, group):
     return details(moment, group, plan(moment, group))
 
 
@@ -51,8 +51,8 @@ def test_every_node_is_counted_once_by_its_own_cause():
     whole = gang(pod_set(3, shape(gpu=8, cpu=4)), name="default/Job/whole", required="rack")
     part = gang(only_in(1, "r4"), name="default/Job/part", reserve="nodes")
     moment = holding(moment, whole, part)
-    one = told(moment, gang(pod_set(3, shape(gpu=8, cpu=4)), required="rack"))
-    assert one.excluded == {
+    account = account_of(moment, gang(pod_set(3, shape(gpu=8, cpu=4)), required="rack"))
+    assert account.excluded == {
         "reserved by default/Job/whole": 4,
         "insufficient nvidia.com/gpu": 2,
         "no label rack": 2,
@@ -63,13 +63,13 @@ def test_every_node_is_counted_once_by_its_own_cause():
         "reserved by default/Job/part": 1,
         "taint team/ml:NoSchedule": 1,
     }
-    assert (one.nodes, one.usable) == (16, 2)
+    assert (account.nodes, account.usable) == (16, 2)
 
 
 def test_what_passes_is_left_out_now_only():
     """On the empty cluster the tainted, the small, the GPU-less and the unlabelled nodes remain left out."""
-    one = told(cluster(EVERY_CAUSE, LEVELS), gang(pod_set(3, shape(gpu=8, cpu=4)), required="rack"))
-    assert one.excluded_ever == {
+    account = account_of(cluster(EVERY_CAUSE, LEVELS), gang(pod_set(3, shape(gpu=8, cpu=4)), required="rack"))
+    assert account.excluded_ever == {
         "no label rack": 2,
         "insufficient cpu": 1,
         "insufficient nvidia.com/gpu": 1,
@@ -80,8 +80,8 @@ def test_what_passes_is_left_out_now_only():
 def test_each_level_tells_its_best_domain_now_and_when_empty():
     """Racks of four with two, three and no free hosts; a block holds five."""
     drawing = "b1/r1: a b\nb1/r1: c d used=8\nb1/r2: e f g\nb1/r2: h used=8\nb2/r3: i j k l used=8"
-    one = told(cluster(drawing, levels=("block", "rack")), gang(4, required="rack"))
-    assert [(fit.level, fit.now.domain, fit.now.fits, fit.empty.fits) for fit in one.levels] == [
+    account = account_of(cluster(drawing, levels=("block", "rack")), gang(4, required="rack"))
+    assert [(fit.level, fit.now.domain, fit.now.fits, fit.empty.fits) for fit in account.levels] == [
         ("", (), 4, 4),
         ("block", ("b1",), 4, 4),
         ("rack", ("b1", "r2"), 3, 4),
@@ -91,10 +91,10 @@ def test_each_level_tells_its_best_domain_now_and_when_empty():
 
 def test_an_admitted_gang_is_nearest_as_asked():
     """Now and ever; and its levels are told as well."""
-    one = told(racks(2, 4), gang(3, required="rack"))
-    assert one.now == one.ever == (AS_ASKED,)
-    assert [fit.now.fits for fit in one.levels] == [3, 3, 1]
-    assert (one.required, one.usable, one.excluded) == ("rack", 8, {})
+    account = account_of(racks(2, 4), gang(3, required="rack"))
+    assert account.now == account.ever == (AS_ASKED,)
+    assert [fit.now.fits for fit in account.levels] == [3, 3, 1]
+    assert (account.required, account.usable, account.excluded) == ("rack", 8, {})
 
 
 def test_a_queued_gang_is_told_what_would_fit_now():
@@ -102,25 +102,25 @@ def test_a_queued_gang_is_told_what_would_fit_now():
     moment = holding(racks(4, 4, block=2), gang(2, name="default/Job/first", reserve="nodes"))
     moment = holding(moment, gang(only_in(8, "r2", "r3"), name="default/Job/second", reserve="nodes"))
     moment = holding(moment, gang(only_in(2, "r4"), name="default/Job/third", reserve="nodes"))
-    one = told(moment, gang(4, required="rack", reserve="nodes"))
-    assert one.now == ("2 pods", "no required level")
-    assert one.ever == (AS_ASKED,)
+    account = account_of(moment, gang(4, required="rack", reserve="nodes"))
+    assert account.now == ("2 pods", "no required level")
+    assert account.ever == (AS_ASKED,)
 
 
 def test_a_rejected_gang_is_told_what_would_fit_now_and_ever():
     """Racks of four, one of which is half used: two different numbers."""
     moment = cluster("r1: a b\nr1: c d used=8\nr2: e f used=8\nr2: g h used=8")
-    one = told(moment, gang(5, required="rack"))
-    assert one.now == ("2 pods",)
-    assert one.ever == ("4 pods", "no required level")
+    account = account_of(moment, gang(5, required="rack"))
+    assert account.now == ("2 pods",)
+    assert account.ever == ("4 pods", "no required level")
 
 
 def test_smaller_pods_are_named_where_fewer_do_not_help():
     """No node has 16 GPUs; with 8 a pod the gang has a place, ever; now with 5."""
     moment = cluster("r1: a b used=3")
-    one = told(moment, gang(2, gpu=16))
-    assert one.ever == ("at most 8 nvidia.com/gpu a pod",)
-    assert one.now == ("at most 5 nvidia.com/gpu a pod",)
+    account = account_of(moment, gang(2, gpu=16))
+    assert account.ever == ("at most 8 nvidia.com/gpu a pod",)
+    assert account.now == ("at most 5 nvidia.com/gpu a pod",)
 
 
 def test_a_contradiction_has_no_account():
@@ -139,14 +139,14 @@ def test_nodes_of_another_pool_are_counted_too():
         Topology("one", ("rack", HOSTNAME), {"pool": "a"}),
         Topology("two", ("row", HOSTNAME), {"pool": "b"}),
     ]
-    one = told(snapshot([*inside, *outside], halls), gang(2, required="rack"))
-    assert one.excluded == {"not in topology one": 3}
-    assert (one.nodes, one.usable) == (5, 2)
+    account = account_of(snapshot([*inside, *outside], halls), gang(2, required="rack"))
+    assert account.excluded == {"not in topology one": 3}
+    assert (account.nodes, account.usable) == (5, 2)
 
 
 def test_plain_json_has_it_all():
     """Levels, nodes by cause, the nearest requests."""
-    json = told(cluster("r1: a b\nr1: c cordoned"), gang(3, required="rack")).to_json()
+    json = account_of(cluster("r1: a b\nr1: c cordoned"), gang(3, required="rack")).to_json()
     assert json["nodes"] == {"total": 3, "usable": 2, "excluded": {"cordoned": 1}, "excludedWhenEmpty": {}}
     assert json["nearest"] == {"now": ["2 pods"], "ever": [AS_ASKED]}
     assert json["levels"][1] == {
@@ -192,11 +192,11 @@ GROUPS = st.builds(
 def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
     """Whatever the cluster: usable and left out are all nodes, and fewer pods as named have a place now."""
     answer = plan(moment, group)
-    one = details(moment, group, answer)
-    assert one.usable + sum(one.excluded.values()) == one.nodes == len(moment.nodes)
-    assert one.usable >= 0
-    assert min(one.excluded.values(), default=1) > 0
-    for way in one.now:
+    account = details(moment, group, answer)
+    assert account.usable + sum(account.excluded.values()) == account.nodes == len(moment.nodes)
+    assert account.usable >= 0
+    assert min(account.excluded.values(), default=1) > 0
+    for way in account.now:
         if way == AS_ASKED:
             assert answer.decision == "admitted"
         elif way.split()[1:] in (["pod"], ["pods"]):
@@ -205,7 +205,7 @@ def test_nodes_add_up_and_the_nearest_request_is_admitted(moment, group):
             loose = replace(group, constraint=Constraint())
             assert plan(moment, loose).decision == "admitted"
     if answer.decision == "queued":
-        assert one.ever == (AS_ASKED,)
+        assert account.ever == (AS_ASKED,)
 
 
 def fewer(moment, group, pods):
@@ -216,8 +216,8 @@ def fewer(moment, group, pods):
 @settings(max_examples=100)
 def test_each_levels_number_is_what_fits_a_domain_of_it(moment, group):
     """As many pods as are told have a place when that level is required, and not one more."""
-    one = details(moment, group, plan(moment, group))
-    for fit in one.levels[1:]:
+    account = details(moment, group, plan(moment, group))
+    for fit in account.levels[1:]:
         asked = replace(group, constraint=Constraint(required=fit.level))
         if fit.now.fits:
             assert fewer(moment, asked, fit.now.fits) == "admitted"
@@ -229,5 +229,5 @@ def test_each_levels_number_is_what_fits_a_domain_of_it(moment, group):
 def test_the_account_is_the_same_when_the_gang_holds_its_place(required):
     """What the gang itself holds is not in its way."""
     moment, group = racks(2, 4), gang(3, required=required)
-    before = told(moment, group)
-    assert told(holding(moment, group), group) == before
+    before = account_of(moment, group)
+    assert account_of(holding(moment, group), group) == before

@@ -38,21 +38,21 @@ def waiting(pods: int, *, gpu: int = 4, reserve: str = "auto", required: str = "
 def place(snapshot: Snapshot, group: PodGroup) -> FirstPlace:
     """The place of a gang that has none now."""
     assert plan(snapshot, group).decision == "queued"
-    found = first_place(snapshot, group)
-    assert found is not None
-    return found
+    target = first_place(snapshot, group)
+    assert target is not None
+    return target
 
 
 def test_a_gang_waits_for_the_rack_in_which_the_least_must_end() -> None:
     """Three GPUs are in its way in the first rack, one in the second."""
-    found = place(drawn("30", "10"), waiting(2))
-    assert (found.reservation.domain, found.ends, found.gpus) == (("r2",), (("x/on-r2-n1", 1),), 1)
+    target = place(drawn("30", "10"), waiting(2))
+    assert (target.reservation.domain, target.ends, target.gpus) == (("r2",), (("x/on-r2-n1", 1),), 1)
 
 
 def test_of_a_rack_only_what_is_in_the_way_must_end() -> None:
     """Two of four nodes are enough, and one is free."""
-    found = place(drawn("4430", "4444"), waiting(2, reserve="nodes"))
-    assert (found.ends, found.reservation.touched) == ((("x/on-r1-n3", 3),), {"r1-n3", "r1-n4"})
+    target = place(drawn("4430", "4444"), waiting(2, reserve="nodes"))
+    assert (target.ends, target.reservation.touched) == ((("x/on-r1-n3", 3),), {"r1-n3", "r1-n4"})
 
 
 def test_who_holds_whole_domains_waits_for_the_emptiest() -> None:
@@ -65,14 +65,14 @@ def test_who_holds_whole_domains_waits_for_the_emptiest() -> None:
         held = reservation_for(snapshot, group, plan(snapshot, group))
         assert held is not None
         snapshot = snapshot.with_reservation(held)
-    found = place(snapshot, waiting(2, reserve="domain"))
-    assert (found.reservation.domain, found.ends) == (("r2",), (("x/Job/small", 3),))
+    target = place(snapshot, waiting(2, reserve="domain"))
+    assert (target.reservation.domain, target.ends) == (("r2",), (("x/Job/small", 3),))
 
 
 def test_without_a_required_level_the_least_of_all_nodes_must_end() -> None:
     """It need not be in one rack."""
-    found = place(drawn("044", "441"), waiting(2, required=""))
-    assert found.reservation.touched == {"r1-n1", "r2-n3"}
+    target = place(drawn("044", "441"), waiting(2, required=""))
+    assert target.reservation.touched == {"r1-n1", "r2-n3"}
 
 
 def test_of_equal_racks_it_is_the_first() -> None:

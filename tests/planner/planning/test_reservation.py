@@ -106,8 +106,8 @@ def test_a_place_whose_node_has_gone_is_not_replayed():
     answer = plan(fewer, gang(2))
     assert not answer.replayed
     assert answer.domain == ("r2",)
-    elsewhere = gang(pod_set(2, shape(gpu=8, affinity=((Requirement("rack", "In", ("r2",)),),))))
-    assert plan(moment, elsewhere).domain == ("r2",)
+    in_other_rack = gang(pod_set(2, shape(gpu=8, affinity=((Requirement("rack", "In", ("r2",)),),))))
+    assert plan(moment, in_other_rack).domain == ("r2",)
 
 
 def test_the_fingerprint_is_of_the_request_and_not_of_what_the_plan_added():
@@ -139,8 +139,8 @@ def test_affinity_for_one_host_is_its_hostname():
 
 def test_affinity_in_mode_nodes_names_the_hosts_by_label():
     """The hostname label's value counts, not the node's name."""
-    named = node("ip-10-0-0-1", labels={"kubernetes.io/hostname": "tray-1"})
-    moment = snapshot([named])
+    tray = node("ip-10-0-0-1", labels={"kubernetes.io/hostname": "tray-1"})
+    moment = snapshot([tray])
     group = gang(1, reserve="nodes")
     terms = requirements(moment, group, plan(moment, group), "worker")
     assert terms == ((Requirement("kubernetes.io/hostname", "In", ("tray-1",)),),)
@@ -166,13 +166,13 @@ def test_a_reservation_in_a_topology_without_a_name_is_found_again():
     """The levels come from the nodes' labels; object and book say "" and lead back to the same place."""
     moment = infer_from(racks(2, 4))
     group = gang(2, required="rack")
-    made = reservation_for(moment, group, plan(moment, group))
-    assert (made.topology, made.domains) == ("", (("r1",),))
-    stored = reservation_from(reservation_manifest(made), Where("book"))
-    assert stored == made
+    reservation = reservation_for(moment, group, plan(moment, group))
+    assert (reservation.topology, reservation.domains) == ("", (("r1",),))
+    stored = reservation_from(reservation_manifest(reservation), Where("book"))
+    assert stored == reservation
     later = moment.with_reservation(stored)
     again = plan(later, group)
-    assert (again.reason, again.assignments) == ("AlreadyReserved", made.assignments)
+    assert (again.reason, again.assignments) == ("AlreadyReserved", reservation.assignments)
     assert plan(later, gang(2, name="default/Job/other", required="rack")).domain == ("r2",)
 
 

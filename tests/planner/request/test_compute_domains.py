@@ -57,12 +57,12 @@ def gang(*sets: PodSet) -> PodGroup:
 
 def test_the_gang_is_planned_in_one_clique() -> None:
     """Two trays fit one; three do not, though the block has four."""
-    there = cluster("block", CLIQUE)
-    assert plan(there, gang(pods(2, CHANNEL))).domain == ("b1", "a")
-    three = plan(there, gang(pods(3, CHANNEL)))
+    snapshot = cluster("block", CLIQUE)
+    assert plan(snapshot, gang(pods(2, CHANNEL))).domain == ("b1", "a")
+    three = plan(snapshot, gang(pods(3, CHANNEL)))
     assert (three.decision, three.reason) == ("rejected", "TooLargeForLevel")
     assert any("ComputeDomain" in text for text in three.warnings)
-    assert plan(there, gang(pods(3))).decision == "admitted"
+    assert plan(snapshot, gang(pods(3))).decision == "admitted"
 
 
 def test_only_the_pods_that_claim_the_channel_have_to() -> None:

@@ -15,15 +15,15 @@ from planner.planning.reservation import reservation_for
 from tests.builders import gang, node, topology
 
 
-def spec(*ports: dict[str, object], **more: object) -> dict[str, object]:
+def spec(*ports: dict[str, object], **fields: object) -> dict[str, object]:
     """A pod of one GPU with these ports."""
     limits = {"limits": {"nvidia.com/gpu": "1"}}
-    return {"containers": [{"name": "c", "resources": limits, "ports": list(ports)}], **more}
+    return {"containers": [{"name": "c", "resources": limits, "ports": list(ports)}], **fields}
 
 
-def pods(count: int, *ports: dict[str, object], name: str = "worker", **more: object) -> PodSet:
+def pods(count: int, *ports: dict[str, object], name: str = "worker", **fields: object) -> PodSet:
     """A PodSet of such pods."""
-    return PodSet(name, count, shape_of(spec(*ports, **more), Where()))
+    return PodSet(name, count, shape_of(spec(*ports, **fields), Where()))
 
 
 def cluster(*bound: dict[str, object]):
@@ -37,7 +37,7 @@ def cluster(*bound: dict[str, object]):
         }
         for name in ("n1", "n2")
     ]
-    there = [
+    bound_pods = [
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -46,7 +46,7 @@ def cluster(*bound: dict[str, object]):
         }
         for number, pod in enumerate(bound, 1)
     ]
-    return read([("c.yaml", [*nodes, *there])])
+    return read([("c.yaml", [*nodes, *bound_pods])])
 
 
 PORT = {"containerPort": 80, "hostPort": 8080}
@@ -105,19 +105,19 @@ def test_sidecars_count_and_init_containers_do_not():
 
 def test_a_reserved_port_is_taken_also_after_the_reservation_was_read_again():
     """As it stands in the API server."""
-    there = snapshot([node("n1"), node("n2")], [topology("rack")])
+    moment = snapshot([node("n1"), node("n2")], [topology("rack")])
     first = gang(pods(1, PORT), name="default/Job/first", reserve="nodes")
-    held = reservation_for(there, first, plan(there, first))
+    held = reservation_for(moment, first, plan(moment, first))
     again = reservation_from(reservation_manifest(held), Where())
-    answer = plan(there.with_reservation(again), gang(pods(2, PORT), reserve="nodes"))
+    answer = plan(moment.with_reservation(again), gang(pods(2, PORT), reserve="nodes"))
     assert answer.decision == "queued"
     assert "host port 8080/TCP in use" in answer.message
 
 
 def test_two_pod_sets_of_a_gang_keep_their_ports_apart():
     """A launcher and a worker that both want the port are on two hosts."""
-    both = gang(pods(1, PORT, name="launcher"), pods(1, PORT), reserve="nodes")
-    assert len({a.node for a in plan(cluster(), both).assignments}) == 2
+    pair = gang(pods(1, PORT, name="launcher"), pods(1, PORT), reserve="nodes")
+    assert len({a.node for a in plan(cluster(), pair).assignments}) == 2
 
 
 def test_a_malformed_port_is_named():

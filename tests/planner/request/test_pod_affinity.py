@@ -20,9 +20,9 @@ from tests.builders import gang, node, topology
 HOST = "kubernetes.io/hostname"
 
 
-def term(key: str = HOST, app: str = "a", **more: object) -> dict[str, object]:
+def term(key: str = HOST, app: str = "a", **fields: object) -> dict[str, object]:
     """A term over pods of an app."""
-    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **fields}
 
 
 def affinity(*terms: dict[str, object], near: bool = False) -> dict[str, object]:
@@ -43,22 +43,22 @@ def bound(node_name: str, app: str = "a", space: str = "default", rules: dict[st
     return BoundPod(f"{space}/{app}-{node_name}", node_name, {"pods": 1}, labels={"app": app}, terms=terms)
 
 
-def cluster(*there: BoundPod):
+def cluster(*bound_pods: BoundPod):
     """Two racks of two hosts; each rack's first host is on power supply u1, the second on u2."""
     nodes = [
         node(f"{rack}-{n}", labels={"rack": rack, "ups": f"u{n}"}, gpu=4)
         for rack in ("r1", "r2")
         for n in (1, 2)
     ]
-    return snapshot(nodes, [topology("rack")], there)
+    return snapshot(nodes, [topology("rack")], bound_pods)
 
 
 def used(answer) -> dict[str, int]:
     """Pods by node."""
-    found: dict[str, int] = {}
-    for one in answer.assignments:
-        found[one.node] = found.get(one.node, 0) + one.count
-    return found
+    counts: dict[str, int] = {}
+    for assignment in answer.assignments:
+        counts[assignment.node] = counts.get(assignment.node, 0) + assignment.count
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_bound_pods_keep_away_those_that_shun_them():
     """By host and by rack, and only in the namespace that is meant."""
     moment = cluster(bound("r1-1"), bound("r2-1", space="other"))
     assert "r1-1" not in used(plan(moment, gang(pods(3, affinity(term())), reserve="nodes")))
-    both = plan(moment, gang(pods(1, affinity(term("rack"))), reserve="nodes"))
-    assert set(used(both)) <= {"r2-1", "r2-2"}
+    rack_answer = plan(moment, gang(pods(1, affinity(term("rack"))), reserve="nodes"))
+    assert set(used(rack_answer)) <= {"r2-1", "r2-2"}
     every = affinity(term("rack", namespaceSelector={}))
     answer = plan(moment, gang(pods(1, every), reserve="nodes"))
     assert (answer.decision, answer.obstacles) == ("queued", {"pod anti-affinity": 4})
@@ -115,8 +115,8 @@ def test_a_gangs_own_bound_pods_are_none_of_its_neighbours():
     moment = cluster()
     group = gang(pods(4, affinity(term())), reserve="nodes")
     held = reservation_for(moment, group, plan(moment, group))
-    there = [replace(bound(name), reservation=held.id) for name in moment.nodes]
-    assert plan(cluster(*there), group).decision == "admitted"
+    bound_pods = [replace(bound(name), reservation=held.id) for name in moment.nodes]
+    assert plan(cluster(*bound_pods), group).decision == "admitted"
 
 
 @pytest.mark.parametrize(("key", "decision"), [("rack", "queued"), ("power-feed", "rejected")])
@@ -132,9 +132,11 @@ def test_sets_that_shun_each_other_share_no_domain(key):
     leader = pods(1, affinity(term(key, app="b")), name="leader")
     answer = plan(cluster(), gang(leader, pods(4, app="b"), reserve="nodes"))
     value = {n.name: n.name if key == HOST else n.labels[key] for n in cluster().nodes.values()}
-    theirs = {value[one.node] for one in answer.assignments if one.pod_set == "worker"}
-    (own,) = (value[one.node] for one in answer.assignments if one.pod_set == "leader")
-    assert own not in theirs
+    worker_values = {
+        value[assignment.node] for assignment in answer.assignments if assignment.pod_set == "worker"
+    }
+    (own,) = (value[assignment.node] for assignment in answer.assignments if assignment.pod_set == "leader")
+    assert own not in worker_values
 
 
 def test_affinity_follows_pods_that_are_bound():
@@ -160,8 +162,8 @@ def test_match_label_keys_narrow_a_term_to_pods_of_the_same_value():
     spec = {"affinity": rule, "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
     shape = shape_of(spec, Where(), labels={"version": "2"})
     old = replace(bound("r1-1"), labels={"version": "1"})
-    same = replace(bound("r2-1"), labels={"version": "2"})
-    assert plan(cluster(old, same), gang(PodSet("worker", 1, shape))).domain[0] == "r1"
+    same_version = replace(bound("r2-1"), labels={"version": "2"})
+    assert plan(cluster(old, same_version), gang(PodSet("worker", 1, shape))).domain[0] == "r1"
 
 
 SPACES = [
@@ -174,11 +176,11 @@ SPACES = [
 def test_a_namespace_selector_means_the_namespaces_that_carry_the_labels(team, rack):
     """A pod of namespace `other`, of team blue, is in r1; where no Namespace is known, it might be of any."""
     asked = gang(pods(1, affinity(term("rack", namespaceSelector={"matchLabels": {"team": team}}))))
-    there = cluster(bound("r1-1", space="other"))
-    known = read([("spaces.yaml", SPACES)]).base.spaces
-    told = snapshot(there.nodes.values(), there.topologies, there.pods, spaces=known)
-    assert plan(told, asked).domain[0] == rack
-    assert plan(there, asked).domain[0] == "r2"
+    moment = cluster(bound("r1-1", space="other"))
+    spaces = read([("spaces.yaml", SPACES)]).base.spaces
+    with_spaces = snapshot(moment.nodes.values(), moment.topologies, moment.pods, spaces=spaces)
+    assert plan(with_spaces, asked).domain[0] == rack
+    assert plan(moment, asked).domain[0] == "r2"
 
 
 def test_a_namespace_selector_is_kept_in_a_reservation():
@@ -204,12 +206,12 @@ def test_bound_pods_are_read_with_their_anti_affinity():
         "metadata": {"name": "p", "labels": {"app": "x"}},
         "spec": {"nodeName": "a", "affinity": affinity(term())},
     }
-    (found,) = read([("c.yaml", [host, pod])]).pods
-    assert [one.key for one in found.terms] == [HOST]
+    (bound_pod,) = read([("c.yaml", [host, pod])]).pods
+    assert [term.key for term in bound_pod.terms] == [HOST]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"labelSelector": {}}, "topologyKey: a term names the node label"),
         (
@@ -220,9 +222,9 @@ def test_bound_pods_are_read_with_their_anti_affinity():
         ({"topologyKey": "rack", "labelSelector": {}, "namespaces": "all"}, "namespaces: expected a list"),
     ],
 )
-def test_a_malformed_term_is_refused_by_field(wrong, said):
+def test_a_malformed_term_is_refused_by_field(wrong, message):
     """In words, with the field."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         shape_of({"affinity": affinity(wrong)}, Where())
 
 
@@ -240,8 +242,8 @@ def test_racks_of_one_name_in_two_zones_are_one_rack_to_pods_apart():
         for zone in ("z0", "z1")
         for rack in ("r0", "r1")
     ]
-    there = snapshot(nodes, [topology("zone", "rack")], ())
+    moment = snapshot(nodes, [topology("zone", "rack")], ())
     apart = affinity(term("rack"))
-    answer = plan(there, gang(pods(2, apart), reserve="nodes"))
+    answer = plan(moment, gang(pods(2, apart), reserve="nodes"))
     assert {name[-2:] for name in used(answer)} == {"r0", "r1"}
-    assert plan(there, gang(pods(3, apart), reserve="nodes")).decision == "rejected"
+    assert plan(moment, gang(pods(3, apart), reserve="nodes")).decision == "rejected"

@@ -72,7 +72,7 @@ def test_a_resized_problem_has_other_counts_of_the_sets_that_are_named():
     """The others stay, and so does the moment at which it is looked at."""
     pair = (pod_set(3, shape(gpu=8), name="a"), pod_set(5, shape(gpu=8), name="b"))
     problem = resolve(racks(2, 4), gang(*pair)).when_empty().resized({"b": 1})
-    assert [one.count for one in problem.gang.pod_sets] == [3, 1]
+    assert [pod_set.count for pod_set in problem.gang.pod_sets] == [3, 1]
     assert not problem.occupied
 
 

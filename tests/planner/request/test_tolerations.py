@@ -80,9 +80,9 @@ def test_what_was_planned_of_other_snapshots_still_serves():
     """The told cluster shares nodes and trees with the one that it was made from, and is made once."""
     bare = cluster(tainted("n"))
     trees = bare.base.trees
-    told = bare.as_told(resources_tolerated=True)
-    assert told.base.trees is trees
-    assert told.base is bare.as_told(resources_tolerated=True).base
+    tolerating = bare.as_told(resources_tolerated=True)
+    assert tolerating.base.trees is trees
+    assert tolerating.base is bare.as_told(resources_tolerated=True).base
     assert bare.as_told() is bare
 
 

@@ -56,17 +56,17 @@ def test_a_gang_is_planned_in_a_topology_that_its_scheduler_reads():
     levels = ("zone", "rack", HOSTNAME)
     kueues = Topology("a", levels, source="kueue.x-k8s.io")
     kais = Topology("z", levels[1:], source="kai.scheduler")
-    here = cluster("z1/r1: a b", ("zone", "rack"), topologies=[kueues, kais])
+    moment = cluster("z1/r1: a b", ("zone", "rack"), topologies=[kueues, kais])
     asking = gang(2, required="rack")
-    assert plan(here, replace(asking, follows="kai.scheduler")).topology == "z"
-    assert plan(here, replace(asking, follows="kueue.x-k8s.io")).topology == "a"
+    assert plan(moment, replace(asking, follows="kai.scheduler")).topology == "z"
+    assert plan(moment, replace(asking, follows="kueue.x-k8s.io")).topology == "a"
 
 
 def test_nodes_that_no_topology_of_its_scheduler_has_stay_open():
     """KAI places pods there without levels; the plan keeps the level by another system's Topology."""
     kais = replace(A, source="kai.scheduler")
-    here = snapshot(pools().nodes.values(), [kais, B])
-    assert plan(here, replace(gang(on("b", 2)), follows="kai.scheduler")).topology == "b"
+    moment = snapshot(pools().nodes.values(), [kais, B])
+    assert plan(moment, replace(gang(on("b", 2)), follows="kai.scheduler")).topology == "b"
 
 
 def test_two_named_topologies_are_refused_naming_the_fields():
@@ -204,10 +204,10 @@ def test_the_same_rack_name_in_two_blocks_is_two_racks():
 def test_pod_sets_prefer_their_own_level_and_are_relaxed_upward_only():
     """Preferred rack, required block: four pods in racks of three are split inside one block."""
     moment = cluster("b1/r1: a b c\nb1/r2: d e f\nb2/r3: g h i", ("block", "rack"))
-    both = Constraint(required="block", preferred="rack")
-    assert plan(moment, gang(pod_set(3, shape(gpu=8), constraint=both))).level == "rack"
-    assert plan(moment, gang(pod_set(4, shape(gpu=8), constraint=both))).domain == ("b1",)
-    assert plan(moment, gang(pod_set(7, shape(gpu=8), constraint=both))).decision == "rejected"
+    constraint = Constraint(required="block", preferred="rack")
+    assert plan(moment, gang(pod_set(3, shape(gpu=8), constraint=constraint))).level == "rack"
+    assert plan(moment, gang(pod_set(4, shape(gpu=8), constraint=constraint))).domain == ("b1",)
+    assert plan(moment, gang(pod_set(7, shape(gpu=8), constraint=constraint))).decision == "rejected"
 
 
 def test_slices_stay_within_their_level():

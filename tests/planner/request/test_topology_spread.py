@@ -33,9 +33,9 @@ def nodes(**words: int) -> list[Node]:
     return [node(name, labels={ZONE: zone, "ups": ups}, **words) for name, (zone, ups) in WHERE.items()]
 
 
-def cluster(*there: BoundPod, **words: int) -> Snapshot:
+def cluster(*bound_pods: BoundPod, **words: int) -> Snapshot:
     """The drawing with these pods."""
-    return snapshot(nodes(**words), [topology(ZONE)], there)
+    return snapshot(nodes(**words), [topology(ZONE)], bound_pods)
 
 
 def bound(on: str, app: str = "a", space: str = "default", **used: int) -> BoundPod:
@@ -43,14 +43,14 @@ def bound(on: str, app: str = "a", space: str = "default", **used: int) -> Bound
     return BoundPod(f"{space}/{app}-{on}", on, amounts(pods=1, **used), labels={"app": app})
 
 
-def spread(key: str = ZONE, **more: object) -> dict[str, object]:
+def spread(key: str = ZONE, **fields: object) -> dict[str, object]:
     """A constraint over pods of app a."""
     return {
         "maxSkew": 1,
         "topologyKey": key,
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "a"}},
-        **more,
+        **fields,
     }
 
 
@@ -58,22 +58,24 @@ def pods(
     count: int, *rules: dict[str, object], app: str = "a", name: str = "w", gpu: int = 1, **spec: object
 ) -> PodSet:
     """A PodSet with these constraints."""
-    made = {
+    pod_spec = {
         "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(gpu)}}}],
         "topologySpreadConstraints": list(rules),
         **spec,
     }
-    return PodSet(name, count, shape_of(made, Where(), labels={"app": app}))
+    return PodSet(name, count, shape_of(pod_spec, Where(), labels={"app": app}))
 
 
-def used(moment: Snapshot, *sets: PodSet, key: str = ZONE, **more: object) -> Counter[str]:
+def used(moment: Snapshot, *sets: PodSet, key: str = ZONE, **options: object) -> Counter[str]:
     """Pods by the label's value, of an admitted gang that was searched to the end."""
-    answer = plan(moment, gang(*sets, reserve="nodes", **more))
+    answer = plan(moment, gang(*sets, reserve="nodes", **options))
     assert (answer.decision, answer.warnings) == ("admitted", ()), answer
-    found: Counter[str] = Counter()
-    for one in answer.assignments:
-        found[one.node if key == HOST else moment.nodes[one.node].labels[key]] += one.count
-    return found
+    counts: Counter[str] = Counter()
+    for assignment in answer.assignments:
+        counts[assignment.node if key == HOST else moment.nodes[assignment.node].labels[key]] += (
+            assignment.count
+        )
+    return counts
 
 
 @pytest.mark.parametrize(("count", "zones"), [(3, [1, 1, 1]), (4, [1, 1, 2]), (8, [2, 3, 3])])
@@ -83,10 +85,10 @@ def test_pods_are_spread_over_zones_within_the_skew(count, zones):
     assert sorted(used(cluster(), pods(count, spread())).values()) == zones
 
 
-@pytest.mark.parametrize(("key", "most"), [(HOST, 1), ("ups", 2)])
-def test_pods_are_spread_over_hosts_and_over_any_label(key, most):
+@pytest.mark.parametrize(("key", "max_pods"), [(HOST, 1), ("ups", 2)])
+def test_pods_are_spread_over_hosts_and_over_any_label(key, max_pods):
     """Four pods: on four hosts, or two on each supply."""
-    assert max(used(cluster(), pods(4, spread(key)), key=key).values()) == most
+    assert max(used(cluster(), pods(4, spread(key)), key=key).values()) == max_pods
 
 
 def test_a_larger_skew_leaves_more_together():
@@ -97,8 +99,8 @@ def test_a_larger_skew_leaves_more_together():
 
 def test_pods_that_are_there_count_in_their_namespace():
     """One in z1 and one in z2: the next goes to z3; those of other apps and namespaces are none of it."""
-    there = (bound("n1"), bound("n3"), bound("n5", app="b"), bound("n5", space="other"))
-    assert used(cluster(*there), pods(1, spread())) == {"z3": 1}
+    bound_pods = (bound("n1"), bound("n3"), bound("n5", app="b"), bound("n5", space="other"))
+    assert used(cluster(*bound_pods), pods(1, spread())) == {"z3": 1}
 
 
 def test_reserved_pods_count_before_they_are_bound():
@@ -110,9 +112,9 @@ def test_reserved_pods_count_before_they_are_bound():
     assert set(used(moment, pods(2, spread()))) == {"z1", "z2", "z3"} - {zone}
 
 
-def held(count: int, *there: BoundPod) -> Snapshot:
+def held(count: int, *bound_pods: BoundPod) -> Snapshot:
     """The drawing with so many pods of app a reserved on n1, some of which may be bound."""
-    moment = cluster(*there)
+    moment = cluster(*bound_pods)
     first = gang(pods(count, nodeSelector={HOST: "n1"}), name="default/Job/first", reserve="nodes")
     return moment.with_reservation(reservation_for(moment, first, plan(cluster(), first)))
 
@@ -158,10 +160,10 @@ def test_domains_are_those_that_the_pods_selectors_let_it_be_in():
 
 def test_tainted_nodes_are_domains_unless_taints_are_honored():
     """z3 has a taint: an empty domain that none may fill, or none at all."""
-    made = [
+    hosts = [
         Node(n.name, n.labels, n.allocatable, taints=(Taint("t"),) if n.name == "n5" else ()) for n in nodes()
     ]
-    moment = snapshot(made, [topology(ZONE)])
+    moment = snapshot(hosts, [topology(ZONE)])
     assert plan(moment, gang(pods(4, spread()), reserve="nodes")).decision == "rejected"
     assert used(moment, pods(4, spread(nodeTaintsPolicy="Honor"))) == {"z1": 2, "z2": 2}
 
@@ -175,8 +177,8 @@ def test_nodes_without_the_label_take_none_of_the_pods():
 
 def test_a_leader_and_workers_are_spread_together():
     """Both carry the app's label and the constraint."""
-    found = used(cluster(), pods(1, spread(), name="l", gpu=2), pods(5, spread()))
-    assert sorted(found.values()) == [2, 2, 2]
+    counts = used(cluster(), pods(1, spread(), name="l", gpu=2), pods(5, spread()))
+    assert sorted(counts.values()) == [2, 2, 2]
 
 
 def test_zones_and_hosts_at_once():
@@ -209,7 +211,7 @@ def test_match_label_keys_count_pods_of_the_same_value():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"maxSkew": 0}, r"topologySpreadConstraints\[0\].maxSkew: 0 is no maxSkew; use 1 or more"),
         ({"minDomains": -1}, "minDomains"),
@@ -218,7 +220,7 @@ def test_match_label_keys_count_pods_of_the_same_value():
         ({"nodeTaintsPolicy": "honor"}, "use one of Ignore, Honor"),
     ],
 )
-def test_a_malformed_constraint_is_refused_by_field(wrong, said):
+def test_a_malformed_constraint_is_refused_by_field(wrong, message):
     """In words, with the valid values."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         pods(1, spread(**wrong))

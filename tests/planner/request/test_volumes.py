@@ -54,23 +54,23 @@ def claim(name: str, volume: str = "", storage: str | None = "local", **spec: An
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     annotations |= spec.pop("annotations", {})
     stated = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
-    named = {"volumeName": volume} if volume else {}
+    volume_name = {"volumeName": volume} if volume else {}
     return {
         "apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": name, "namespace": "default", "annotations": annotations},
-        "spec": {**stated, **named, "storageClassName": storage, **spec},
+        "spec": {**stated, **volume_name, "storageClassName": storage, **spec},
     }  # fmt: skip
 
 
 def storage_class(
-    name: str = "local", *zones: str, provisioner: str = "csi.example.com", **more: Any
+    name: str = "local", *zones: str, provisioner: str = "csi.example.com", **fields: Any
 ) -> Json:
     """A class that waits for its first pod, and makes volumes in these zones."""
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}] if zones else []
     return {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
         "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer",
-        "allowedTopologies": allowed, **more,
+        "allowedTopologies": allowed, **fields,
     }  # fmt: skip
 
 
@@ -91,9 +91,9 @@ def cluster(*objects: Json):
     return read([("c.yaml", [*NODES, *objects])])
 
 
-def placed(snapshot, *sets: PodSet, **more: Any):
+def placed(snapshot, *sets: PodSet, **options: Any):
     """The answer for a gang of these pods."""
-    return plan(snapshot, gang(*sets, reserve="nodes", **more))
+    return plan(snapshot, gang(*sets, reserve="nodes", **options))
 
 
 def nodes(answer) -> list[str]:
@@ -103,47 +103,47 @@ def nodes(answer) -> list[str]:
 
 def test_a_gang_goes_to_the_zone_of_its_volume():
     """All its pods mount one claim, bound to a volume in zone b; without it zone a would do."""
-    there = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
-    assert nodes(placed(there, mounting("data", count=2))) == ["b1", "b2"]
-    assert nodes(placed(there, mounting(count=2))) == ["a1", "a2"]
+    snapshot = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
+    assert nodes(placed(snapshot, mounting("data", count=2))) == ["b1", "b2"]
+    assert nodes(placed(snapshot, mounting(count=2))) == ["a1", "a2"]
 
 
 def test_a_gang_larger_than_the_volumes_zone_is_refused_with_the_volumes_name():
     """Nobody brings the volume to another zone."""
-    there = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
-    answer = placed(there, mounting("data", count=3))
+    snapshot = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
+    answer = placed(snapshot, mounting("data", count=3))
     assert (answer.decision, answer.reason) == ("rejected", "TooLargeForCluster")
     assert answer.obstacles == {"outside zone b, where volume pv of claim data is": 2}
 
 
 def test_a_gang_waits_where_the_zone_of_its_volume_is_full():
     """The answer names the volume among what is in the way."""
-    there = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
+    snapshot = cluster(claim("data", "pv"), volume("pv", term(ZONE, "b"), phase="Bound"))
     first = gang(mounting("data", count=2), name="default/Job/first", reserve="nodes")
-    held = reservation_for(there, first, plan(there, first))
-    answer = placed(there.with_reservation(held), mounting("data"))
+    held = reservation_for(snapshot, first, plan(snapshot, first))
+    answer = placed(snapshot.with_reservation(held), mounting("data"))
     assert answer.decision == "queued"
     assert "2 are outside zone b, where volume pv of claim data is" in answer.message
 
 
 def test_a_volume_on_one_node_takes_its_pods_there():
     """A local volume's node affinity names the host."""
-    there = cluster(claim("data", "pv"), volume("pv", term("kubernetes.io/hostname", "a2"), phase="Bound"))
-    assert nodes(placed(there, mounting("data", gpu=1))) == ["a2"]
+    snapshot = cluster(claim("data", "pv"), volume("pv", term("kubernetes.io/hostname", "a2"), phase="Bound"))
+    assert nodes(placed(snapshot, mounting("data", gpu=1))) == ["a2"]
 
 
 def test_terms_of_a_volume_are_alternatives():
     """ORed, over several labels."""
     terms = (term(ZONE, "b"), term("kubernetes.io/hostname", "a2"))
-    there = cluster(claim("data", "pv"), volume("pv", *terms, phase="Bound"))
-    assert nodes(placed(there, mounting("data", count=3))) == ["a2", "b1", "b2"]
+    snapshot = cluster(claim("data", "pv"), volume("pv", *terms, phase="Bound"))
+    assert nodes(placed(snapshot, mounting("data", count=3))) == ["a2", "b1", "b2"]
 
 
 def test_two_claims_must_both_be_reached():
     """One volume in zone a and one in zone b: no node reaches both."""
     volumes = [volume(f"pv-{zone}", term(ZONE, zone), phase="Bound") for zone in "ab"]
-    there = cluster(claim("one", "pv-a"), claim("two", "pv-b"), *volumes)
-    assert placed(there, mounting("one", "two")).decision == "rejected"
+    snapshot = cluster(claim("one", "pv-a"), claim("two", "pv-b"), *volumes)
+    assert placed(snapshot, mounting("one", "two")).decision == "rejected"
 
 
 @pytest.mark.parametrize(
@@ -159,22 +159,24 @@ def test_two_claims_must_both_be_reached():
 def test_zone_labels_of_a_volume_count_as_in_volume_zone(labels, where):
     """Today's labels and the former ones, several zones with `__` between them; a label that the nodes lack
     is met by none of those that tell their zone."""
-    there = cluster(claim("data", "pv"), volume("pv", labels=labels, phase="Bound"))
-    assert nodes(placed(there, mounting("data", count=2))) == where
+    snapshot = cluster(claim("data", "pv"), volume("pv", labels=labels, phase="Bound"))
+    assert nodes(placed(snapshot, mounting("data", count=2))) == where
 
 
 def test_zone_labels_of_a_volume_do_not_matter_to_nodes_that_tell_no_zone():
     """A cluster of one zone whose nodes are not labelled."""
     bare = [{**node, "metadata": {"name": node["metadata"]["name"]}} for node in NODES]
-    there = read([("c.yaml", [*bare, claim("data", "pv"), volume("pv", labels={ZONE: "x"}, phase="Bound")])])
-    assert len(nodes(placed(there, mounting("data", count=4)))) == 4
+    snapshot = read(
+        [("c.yaml", [*bare, claim("data", "pv"), volume("pv", labels={ZONE: "x"}, phase="Bound")])]
+    )
+    assert len(nodes(placed(snapshot, mounting("data", count=4)))) == 4
 
 
 def test_a_class_that_waits_makes_volumes_in_its_topologies():
     """`allowedTopologies` of a class with a provisioner."""
-    there = cluster(claim("data"), storage_class("local", "b"))
-    assert nodes(placed(there, mounting("data", count=2))) == ["b1", "b2"]
-    answer = placed(there, mounting("data", count=3))
+    snapshot = cluster(claim("data"), storage_class("local", "b"))
+    assert nodes(placed(snapshot, mounting("data", count=2))) == ["b1", "b2"]
+    answer = placed(snapshot, mounting("data", count=3))
     assert answer.obstacles == {"outside zone b where class local makes volumes (claim data)": 2}
     anywhere = cluster(claim("data"), storage_class("local"))
     assert nodes(placed(anywhere, mounting("data", count=4))) == ["a1", "a2", "b1", "b2"]
@@ -182,16 +184,16 @@ def test_a_class_that_waits_makes_volumes_in_its_topologies():
 
 def test_an_available_volume_serves_beside_those_that_the_class_makes():
     """kube-scheduler looks for a volume first, and else has one made."""
-    there = cluster(
+    snapshot = cluster(
         claim("data"), storage_class("local", "b"), volume("pv", term("kubernetes.io/hostname", "a2"))
     )
-    assert nodes(placed(there, mounting("data", count=3))) == ["a2", "b1", "b2"]
+    assert nodes(placed(snapshot, mounting("data", count=3))) == ["a2", "b1", "b2"]
 
 
 def test_local_volumes_that_nobody_makes_must_be_there():
     """Without a provisioner the pod goes where an available volume of the class is."""
-    there = cluster(claim("data"), LOCAL, volume("pv", term("kubernetes.io/hostname", "b1")))
-    assert nodes(placed(there, mounting("data"))) == ["b1"]
+    snapshot = cluster(claim("data"), LOCAL, volume("pv", term("kubernetes.io/hostname", "b1")))
+    assert nodes(placed(snapshot, mounting("data"))) == ["b1"]
 
 
 @pytest.mark.parametrize(
@@ -207,8 +209,8 @@ def test_local_volumes_that_nobody_makes_must_be_there():
 )
 def test_a_volume_that_does_not_serve_the_claim_is_none(other):
     """The gang waits: a volume may come, and the answer says which is missing."""
-    there = cluster(claim("data"), LOCAL, volume("pv", term("kubernetes.io/hostname", "b1"), **other))
-    answer = placed(there, mounting("data"))
+    snapshot = cluster(claim("data"), LOCAL, volume("pv", term("kubernetes.io/hostname", "b1"), **other))
+    answer = placed(snapshot, mounting("data"))
     assert answer.decision == "queued"
     assert "All 4 nodes are without an available volume of class local for claim data" in answer.message
 
@@ -218,8 +220,8 @@ def test_a_volume_that_is_kept_for_the_claim_serves_it():
     kept = volume(
         "pv", term("kubernetes.io/hostname", "b1"), claimRef={"namespace": "default", "name": "data"}
     )
-    there = cluster(claim("data"), LOCAL, kept)
-    assert nodes(placed(there, mounting("data"))) == ["b1"]
+    snapshot = cluster(claim("data"), LOCAL, kept)
+    assert nodes(placed(snapshot, mounting("data"))) == ["b1"]
 
 
 def test_a_claims_selector_chooses_among_volumes():
@@ -228,22 +230,22 @@ def test_a_claims_selector_chooses_among_volumes():
         volume(f"pv-{host}", term("kubernetes.io/hostname", host), labels={"disk": disk})
         for host, disk in (("a1", "hdd"), ("b2", "nvme"))
     ]
-    there = cluster(claim("data", selector={"matchLabels": {"disk": "nvme"}}), LOCAL, *volumes)
-    assert nodes(placed(there, mounting("data"))) == ["b2"]
+    snapshot = cluster(claim("data", selector={"matchLabels": {"disk": "nvme"}}), LOCAL, *volumes)
+    assert nodes(placed(snapshot, mounting("data"))) == ["b2"]
 
 
 def test_a_claim_whose_volume_is_being_made_is_tied_to_the_node_that_was_selected():
     """The annotation that kube-scheduler writes; it may be taken back, so others wait."""
     selected = {"volume.kubernetes.io/selected-node": "b2"}
-    there = cluster(claim("data", annotations=selected), storage_class())
-    assert nodes(placed(there, mounting("data"))) == ["b2"]
-    assert placed(there, mounting("data", count=2)).decision == "queued"
+    snapshot = cluster(claim("data", annotations=selected), storage_class())
+    assert nodes(placed(snapshot, mounting("data"))) == ["b2"]
+    assert placed(snapshot, mounting("data", count=2)).decision == "queued"
 
 
 def test_a_claim_of_a_class_that_binds_at_once_is_waited_for():
     """It is planned, within the class's topologies, with a warning."""
-    there = cluster(claim("data"), storage_class("local", "b", volumeBindingMode="Immediate"))
-    answer = placed(there, mounting("data"))
+    snapshot = cluster(claim("data"), storage_class("local", "b", volumeBindingMode="Immediate"))
+    answer = placed(snapshot, mounting("data"))
     assert nodes(answer) == ["b1"]
     warning = (
         "the claim data (class local, which binds at once) has no volume yet: its pods wait until it has"
@@ -255,49 +257,49 @@ def test_the_default_class_serves_a_claim_that_names_none():
     """By its annotation."""
     default = storage_class("fast", "b")
     default["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
-    there = cluster(claim("data", storage=None), storage_class("slow", "a"), default)
-    assert nodes(placed(there, mounting("data"))) == ["b1"]
+    snapshot = cluster(claim("data", storage=None), storage_class("slow", "a"), default)
+    assert nodes(placed(snapshot, mounting("data"))) == ["b1"]
 
 
 def test_an_ephemeral_volume_takes_the_class_of_its_template():
     """Each pod gets a claim of its own."""
-    made = {"metadata": {}, "spec": claim("x")["spec"]}
-    there = cluster(storage_class("local", "b"))
-    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": made}}
-    assert nodes(placed(there, mounting(scratch, count=2))) == ["b1", "b2"]
+    claim_template = {"metadata": {}, "spec": claim("x")["spec"]}
+    snapshot = cluster(storage_class("local", "b"))
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": claim_template}}
+    assert nodes(placed(snapshot, mounting(scratch, count=2))) == ["b1", "b2"]
 
 
 def test_pods_of_a_stateful_set_go_where_their_own_volumes_are():
     """Claims CLAIM-SET-ORDINAL; a pod whose claim does not exist yet goes where the class makes volumes."""
-    there = cluster(
+    snapshot = cluster(
         storage_class("local", "a"), claim("data-web-1", "pv"), volume("pv", term(ZONE, "b"), phase="Bound")
     )
     uses = claim_templates([{"metadata": {"name": "data"}, "spec": claim("x")["spec"]}], "web", 0, Where())
     for ordinal, where in enumerate(("a1", "b1", "a1")):
         pod = replace(mounting().shape, volumes=uses)
         replica = gang(PodSet("main", 1, pod), name=f"default/StatefulSet/web/{ordinal}")
-        assert nodes(plan(there, replica)) == [where]
+        assert nodes(plan(snapshot, replica)) == [where]
 
 
 def test_a_claim_for_one_pod_is_refused_to_several():
     """`ReadWriteOncePod`: kube-scheduler would start one of them."""
-    there = cluster(claim("data", "pv", accessModes=["ReadWriteOncePod"]), volume("pv", phase="Bound"))
-    answer = placed(there, mounting("data", count=2))
+    snapshot = cluster(claim("data", "pv", accessModes=["ReadWriteOncePod"]), volume("pv", phase="Bound"))
+    answer = placed(snapshot, mounting("data", count=2))
     assert (answer.decision, answer.reason) == ("rejected", "ClaimTakesOnePod")
     assert "2 pods mount the claim data, which is ReadWriteOncePod" in answer.message
-    assert placed(there, mounting("data")).decision == "admitted"
+    assert placed(snapshot, mounting("data")).decision == "admitted"
 
 
 def test_what_is_not_known_is_said_and_not_planned():
     """A claim that is not there, in a cluster that has others; a volume that is not there."""
-    there = cluster(claim("data", "gone"))
+    snapshot = cluster(claim("data", "gone"))
     assert (
         "the claim other is not known: its pods wait for it, and its volume is not planned"
-        in placed(there, mounting("other")).warnings
+        in placed(snapshot, mounting("other")).warnings
     )
     assert (
         "the volume gone of claim data is not known: where it is cannot be planned"
-        in placed(there, mounting("data")).warnings
+        in placed(snapshot, mounting("data")).warnings
     )
     assert not placed(cluster(), mounting("other")).warnings, "cluster files without any volumes say nothing"
 

@@ -103,8 +103,8 @@ def test_a_gang_of_cpu_pods_keeps_away_from_pristine_gpus():
 def test_a_hold_of_a_host_goes_where_a_gang_already_holds_one():
     """A rack of which a gang holds a part is lost to whole racks anyway; plain pods in another may end."""
     moment = cluster("r1: a b c\nr2: d used=4\nr2: e f\nr3: g h i")
-    there = gang(pod_set(1, shape(gpu=8, selector={"rack": "r3"})), name="default/Job/there")
-    held = moment.with_reservation(reservation_for(moment, there, plan(moment, there)))
+    holder = gang(pod_set(1, shape(gpu=8, selector={"rack": "r3"})), name="default/Job/there")
+    held = moment.with_reservation(reservation_for(moment, holder, plan(moment, holder)))
     assert plan(moment, gang(1, gpu=4)).domain == ("r2", "d")
     assert plan(held, gang(1, gpu=4)).domain == ("r3", "h")
     assert plan(held, gang(3, gpu=8, required="rack")).domain == ("r1",)

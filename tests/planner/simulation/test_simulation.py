@@ -42,8 +42,8 @@ def filled(*taken: tuple[int, int]) -> Hall:
 def test_jobs_follow_the_published_shares_and_lengths():
     """Of 1-GPU jobs there are nine in ten, of 64 GPUs and more three in a hundred; Philly's quantiles."""
     drawn = jobs(Random(1), gpus=2304, per_node=4, days=30, load=0.8)
-    sizes = Counter(one.total for one in drawn)
-    lengths = [one.length for one in drawn]
+    sizes = Counter(job.total for job in drawn)
+    lengths = [job.length for job in drawn]
     assert sizes[1] / len(drawn) == pytest.approx(0.932 * 0.97, abs=0.02)
     assert sum(n for size, n in sizes.items() if size >= 64) / len(drawn) == pytest.approx(0.03, abs=0.006)
     assert quantile(lengths, 0.5) == pytest.approx(1144, rel=0.05)
@@ -54,9 +54,9 @@ def test_jobs_ask_for_the_load_that_was_wanted():
     """Their GPU time is the load's share of what the cluster gives, and a last job more at most."""
     drawn = jobs(Random(3), gpus=576, per_node=4, days=30, load=0.8)
     wanted = 0.8 * 576 * 30 * DAY
-    asked = sum(one.total * one.length for one in drawn)
+    asked = sum(job.total * job.length for job in drawn)
     assert wanted <= asked < wanted + 288 * 604_800
-    assert max(one.total for one in drawn) <= 288
+    assert max(job.total for job in drawn) <= 288
 
 
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(-4, 4)), max_size=40))
@@ -135,8 +135,8 @@ def test_a_gang_that_fits_a_rack_is_in_one(way):
 def test_the_same_jobs_give_the_same_days(way):
     """Two runs agree in every number."""
     drawn = jobs(Random(5), gpus=64, per_node=4, days=2, load=0.7)
-    one, other = (figures([simulate(drawn, small(), WAYS[way](small()), days=2)]) for _ in range(2))
-    assert one == other
+    first, other = (figures([simulate(drawn, small(), WAYS[way](small()), days=2)]) for _ in range(2))
+    assert first == other
 
 
 @EVERY_WAY
@@ -145,7 +145,7 @@ def test_every_job_is_counted_once_and_shares_are_shares(way):
     drawn = jobs(Random(7), gpus=64, per_node=4, days=2, load=0.9)
     seen = []
     run = simulate(drawn, small(), WAYS[way](small()), 2, seen.append)
-    assert [wait.gpus for wait in run.waits] == [one.total for one in drawn]
+    assert [wait.gpus for wait in run.waits] == [job.total for job in drawn]
     assert min(wait.seconds for wait in run.waits) >= 0
     assert all(0 <= s.running + s.held <= 1.000001 and 0 <= s.pristine <= 1 for s in run.samples)
     assert min(run.slowdown, default=1.0) >= 0.999
@@ -171,7 +171,7 @@ def test_the_outcome_of_several_seeds_is_their_mean():
     """Shares are averaged; waits of all gangs count alike."""
     idle = simulate([], small(), FirstFit(), days=1)
     full = simulate([job(n, 4) for n in range(5)], small(), FirstFit(), days=1)
-    both = figures([idle, full])
-    assert both.running == pytest.approx(0.5)
-    assert both.by_seed == pytest.approx((0.0, 1.0))
-    assert (both.waits[1].gangs, both.waits[1].never) == (5, 1)
+    outcome = figures([idle, full])
+    assert outcome.running == pytest.approx(0.5)
+    assert outcome.by_seed == pytest.approx((0.0, 1.0))
+    assert (outcome.waits[1].gangs, outcome.waits[1].never) == (5, 1)

@@ -71,20 +71,20 @@ SOURCES = {
 CLIQUE = "nvidia.com/gpu.clique"
 
 
-def nodes(keys: tuple[str, ...], **more: str):
+def nodes(keys: tuple[str, ...], **extra_labels: str):
     """Eight nodes, halved at each level: the values of a level repeat under other parents."""
-    made = []
+    members = []
     for place in range(8):
         labels = {key: f"v{place >> max(0, 2 - depth) & 1}" for depth, key in enumerate(keys)}
-        made.append(node(f"n{place}", labels={**labels, **more}))
-    return made
+        members.append(node(f"n{place}", labels={**labels, **extra_labels}))
+    return members
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_source_is_proposed_coarse_to_fine(source):
     """With its own name, its keys in their order, and the host."""
-    (found,) = propose(nodes(SOURCES[source]))
-    assert (found.source, found.topology.levels) == (source, (*SOURCES[source], HOSTNAME))
+    (proposal,) = propose(nodes(SOURCES[source]))
+    assert (proposal.source, proposal.topology.levels) == (source, (*SOURCES[source], HOSTNAME))
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -92,17 +92,17 @@ def test_each_source_with_region_zone_and_nvlink_cliques(source):
     """These lie above and below whatever the source says."""
     generic = SOURCES["labels"]
     own = () if source == "labels" else SOURCES[source]
-    (found,) = propose(nodes((*generic, *own), **{CLIQUE: "c0de.1"}))
-    assert found.topology.levels == (*generic, *own, CLIQUE, HOSTNAME)
+    (proposal,) = propose(nodes((*generic, *own), **{CLIQUE: "c0de.1"}))
+    assert proposal.topology.levels == (*generic, *own, CLIQUE, HOSTNAME)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_gang_is_planned_at_each_level_of_each_source(source):
     """What is proposed serves: required at a level, the gang is in one domain of it."""
     members = nodes(SOURCES[source])
-    (found,) = propose(members)
-    moment = snapshot(members, [found.topology])
-    for depth, level in enumerate(found.topology.levels, start=1):
+    (proposal,) = propose(members)
+    moment = snapshot(members, [proposal.topology])
+    for depth, level in enumerate(proposal.topology.levels, start=1):
         answer = plan(moment, gang(1, required=level))
         assert answer.decision == "admitted"
         assert len(answer.domain) >= depth
@@ -121,17 +121,17 @@ def test_propose_and_show_speak_of_each_source(source, capsys, tmp_path):
         {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": one.name, "labels": dict(one.labels)},
+            "metadata": {"name": member.name, "labels": dict(member.labels)},
             "status": {"allocatable": {"nvidia.com/gpu": "8", "pods": "110"}},
         }
-        for one in nodes(SOURCES[source])
+        for member in nodes(SOURCES[source])
     ]
     file = tmp_path / "nodes.yaml"
     file.write_text(yaml.safe_dump_all(items))
     assert main(("topology", "propose", "-c", str(file))) == 0
-    (made,) = yaml.safe_load_all(capsys.readouterr().out)
-    (again,) = read([("t.yaml", made)]).topologies
+    (manifest,) = yaml.safe_load_all(capsys.readouterr().out)
+    (again,) = read([("t.yaml", manifest)]).topologies
     assert again.levels == (*SOURCES[source], HOSTNAME)
-    (tmp_path / "topology.yaml").write_text(yaml.safe_dump(made))
+    (tmp_path / "topology.yaml").write_text(yaml.safe_dump(manifest))
     assert main(("topology", "show", "-c", str(tmp_path))) == 0
     assert "64 of 64 GPUs free" in capsys.readouterr().out

@@ -21,10 +21,10 @@ RUNAI = {
 
 def test_a_topology_as_runais_api_takes_it_is_kais_of_that_name() -> None:
     """Its levels in their order; KAI, which reads it, is there."""
-    found = read([("topology.json", RUNAI)])
-    (topology,) = found.topologies
+    snapshot = read([("topology.json", RUNAI)])
+    (topology,) = snapshot.topologies
     assert (topology.name, list(topology.levels)) == ("default-topology", RUNAI["levels"])
-    assert found.base.schedulers.topologies[KAI] == {"default-topology": tuple(RUNAI["levels"])}
+    assert snapshot.base.schedulers.topologies[KAI] == {"default-topology": tuple(RUNAI["levels"])}
 
 
 def test_its_faults_are_told_as_those_of_a_topology() -> None:

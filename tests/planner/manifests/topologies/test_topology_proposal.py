@@ -16,10 +16,11 @@ from tests.builders import cluster, gang, node, racks
 BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
 
 
-def recipe(count: int, **more: str):
+def recipe(count: int, **extra_labels: str):
     """Nodes with the recipe's labels, four to a rack."""
     return [
-        node(f"n{i}", labels={BLOCK: "b", RACK: f"r{i // 4}", **more}, gpu=8) for i in range(1, count + 1)
+        node(f"n{i}", labels={BLOCK: "b", RACK: f"r{i // 4}", **extra_labels}, gpu=8)
+        for i in range(1, count + 1)
     ]
 
 

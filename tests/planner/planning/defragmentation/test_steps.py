@@ -143,7 +143,7 @@ def _full_elsewhere(snapshot: Snapshot) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (_uncordoned, "node b is not cordoned any more"),
         (_without_node, "node b is gone"),
@@ -152,14 +152,14 @@ def _full_elsewhere(snapshot: Snapshot) -> Snapshot:
     ],
     ids=["uncordoned", "gone", "newcomer", "full"],
 )
-def test_what_others_do_meanwhile_is_a_surprise(change, told: str):
+def test_what_others_do_meanwhile_is_a_surprise(change, message: str):
     """What was true when the moves were found is not any more."""
     single = lone("x", "a")
     snapshot = cordoned(single)
     task = task_of(snapshot, [single])
     step = next_step(change(snapshot), [single], task)
     assert isinstance(step, Surprise)
-    assert step.message.startswith(told)
+    assert step.message.startswith(message)
 
 
 def test_a_gang_that_is_gone_before_its_turn_is_a_surprise():
@@ -194,10 +194,10 @@ def test_a_step_is_over_when_the_pods_have_ended_and_as_many_run_elsewhere():
     snapshot = cordoned(pair)
     task, step = task_of(snapshot, [pair]), step_of(snapshot, pair)
     assert arrived(snapshot, [pair], task, step) == NotYet("for team/pair-0, team/pair-1 to end")
-    half, one = moved_to(snapshot, pair, "c")
-    assert arrived(half, [one], task, step) == NotYet("for team/Job/pair: 1 of 2 pods are on nodes")
-    whole, both = moved_to(snapshot, pair, "c", "d")
-    assert arrived(whole, [both], task, step) is None
+    half, half_gang = moved_to(snapshot, pair, "c")
+    assert arrived(half, [half_gang], task, step) == NotYet("for team/Job/pair: 1 of 2 pods are on nodes")
+    whole, whole_gang = moved_to(snapshot, pair, "c", "d")
+    assert arrived(whole, [whole_gang], task, step) is None
 
 
 def test_a_pod_beside_its_reserved_place_is_a_surprise():
@@ -205,9 +205,9 @@ def test_a_pod_beside_its_reserved_place_is_a_surprise():
     pair = together("pair", "a b", gpu=8)
     snapshot = holding(cordoned(pair), pair, "e", "f")
     task, step = task_of(snapshot, [pair]), step_of(snapshot, pair)
-    elsewhere, gang = moved_to(snapshot, pair, "e", "d")
-    told = "team/Job/pair has a pod on d; its place is e, f"
-    assert arrived(elsewhere, [gang], task, step) == Surprise(told)
+    moved, gang = moved_to(snapshot, pair, "e", "d")
+    message = "team/Job/pair has a pod on d; its place is e, f"
+    assert arrived(moved, [gang], task, step) == Surprise(message)
 
 
 def test_a_pod_by_itself_comes_back_under_another_name():

@@ -58,8 +58,10 @@ def placed(moment: Snapshot, *sets: PodSet) -> dict[str, list[dict[str, str]]]:
     assert answer.decision == "admitted", answer.message
     assert not answer.warnings
     return {
-        one.name: [dict(moment.nodes[a.node].labels) for a in answer.assignments if a.pod_set == one.name]
-        for one in sets
+        pod_set.name: [
+            dict(moment.nodes[a.node].labels) for a in answer.assignments if a.pod_set == pod_set.name
+        ]
+        for pod_set in sets
     }
 
 

@@ -64,8 +64,8 @@ def test_where_rows_have_no_place_that_is_proved():
     moment = hall(504, ROWS, 0.7, seed=1)
     answer = plan(moment, spread(120))
     assert (answer.decision, answer.warnings, has_place(moment, 120, 1)) == ("queued", (), False)
-    most = max(pods for pods in range(120) if has_place(moment, pods, 1))
-    assert f"room for {most} of 120 pods" in answer.message
+    max_pods = max(pods for pods in range(120) if has_place(moment, pods, 1))
+    assert f"room for {max_pods} of 120 pods" in answer.message
 
 
 def test_what_never_fits_the_rows_is_rejected():

@@ -10,7 +10,7 @@ from planner.cluster.hardware_update import with_hardware
 from planner.cluster.snapshot import Snapshot
 from planner.manifests.fields import CachedDocument
 from planner.planning.plan import plan
-from tests.planner.devices.test_allocator import given
+from tests.planner.devices.test_allocator import allocated_claim
 from tests.planner.devices.test_catalog import claiming, node, pod, slice_of, template
 from webhook.policy.engine.device_selectors import read_cluster
 
@@ -34,9 +34,14 @@ def cluster(*hardware: Json) -> Snapshot:
         (template(2),),
         (slice_of("a", 4), slice_of("b", 4)),
         BEFORE,
-        (*BEFORE, given("other", "b", "gpu-0", "gpu-1", "gpu-2")),
-        (*BEFORE, given("x", "b", "gpu-3")),
-        (slice_of("a", 4), slice_of("b", 4), given("x", "a", "gpu-0"), template(2, allocationMode="All")),
+        (*BEFORE, allocated_claim("other", "b", "gpu-0", "gpu-1", "gpu-2")),
+        (*BEFORE, allocated_claim("x", "b", "gpu-3")),
+        (
+            slice_of("a", 4),
+            slice_of("b", 4),
+            allocated_claim("x", "a", "gpu-0"),
+            template(2, allocationMode="All"),
+        ),
     ],
     ids=(
         *("template", "one slice", "both slices", "slice gone", "all slices gone", "template gone", "same"),
@@ -47,7 +52,7 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
     """What is used, and where one to five pods go."""
     there = cluster(*BEFORE)
     assert plan(there, claiming(1)).decision == "admitted"  # so that something was worked out before
-    with_claims = with_hardware(there, cluster(*BEFORE, given("x", "a", "gpu-3")).base)
+    with_claims = with_hardware(there, cluster(*BEFORE, allocated_claim("x", "a", "gpu-3")).base)
     assert plan(with_claims, claiming(1)).decision == "admitted"
     renewed, anew = with_hardware(with_claims, cluster(*after).base), cluster(*after)
     assert {n: renewed.taken_on(n) for n in "ab"} == {n: anew.taken_on(n) for n in "ab"}
