@@ -19,7 +19,7 @@ from webhook.wire.request import from_object
 
 HALL = Topology("hall", ("rack", HOSTNAME), source="bayplan.dev")
 LABELS = {"nvidia.com/gpu.family": "blackwell", "nvidia.com/gpu.product": "NVIDIA-GB200"}
-MOST = 256
+MAX_LENGTH = 256
 """Characters of a warning that Kubernetes' documentation recommends at the most."""
 
 
@@ -47,11 +47,11 @@ def warned(moment: Snapshot, pods: int, **wish: str) -> str:
 
 def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:
     """No rack has 18 free trays; in one the all-reduce would not cross the network. The model is named."""
-    said = warned(racks(used=2), 18, preferred="rack")
-    assert said.startswith("research/Job/pretrain: in 2 racks, for one rack has no room now.")
-    assert "by the model: hierarchical ring all-reduce" in said
-    assert said.endswith("Better: require it, and wait.")
-    assert len(said) <= MOST
+    warning = warned(racks(used=2), 18, preferred="rack")
+    assert warning.startswith("research/Job/pretrain: in 2 racks, for one rack has no room now.")
+    assert "by the model: hierarchical ring all-reduce" in warning
+    assert warning.endswith("Better: require it, and wait.")
+    assert len(warning) <= MAX_LENGTH
 
 
 def test_a_gang_in_the_domain_that_it_prefers_hears_nothing() -> None:
@@ -92,5 +92,5 @@ def test_the_warning_comes_with_the_answer_to_a_manifest() -> None:
     job["spec"]["template"]["spec"]["containers"][0]["resources"] = limits
     decision = decide(from_object(job), policies([]), racks(used=2), "mutate")
     assert decision.response.allowed, decision.response.message
-    (said,) = [one for one in decision.response.warnings if "All-reduce" in one]
-    assert len(said) <= MOST
+    (warning,) = [text for text in decision.response.warnings if "All-reduce" in text]
+    assert len(warning) <= MAX_LENGTH

@@ -30,35 +30,37 @@ CLASSES = {"train": 50, "build": 100}
 
 def full(*, kai: bool = True) -> Snapshot:
     """Both racks taken, in a cluster with KAI and its classes."""
-    here = cluster("r1: a b\nr2: c d")
+    snapshot = cluster("r1: a b\nr2: c d")
     for name in ("running", "held"):
         group = gang(2, name=f"team/Job/{name}", required="rack")
-        made = reservation_for(here, group, plan(here, group))
-        assert made is not None
-        here = here.with_reservation(made)
+        reservation = reservation_for(snapshot, group, plan(snapshot, group))
+        assert reservation is not None
+        snapshot = snapshot.with_reservation(reservation)
         if name == "running":
-            for node in sorted(assigned.node for assigned in made.assignments):
-                here = here.with_pod(BoundPod(f"team/{node}", node, amounts(gpu=8, pods=1), made.id))
+            for node in sorted(assigned.node for assigned in reservation.assignments):
+                snapshot = snapshot.with_pod(
+                    BoundPod(f"team/{node}", node, amounts(gpu=8, pods=1), reservation.id)
+                )
     seen = SchedulersSeen({"kai-scheduler": "pod kai/scheduler"} if kai else {}, watched=True)
     classes = PriorityClasses({name: PriorityClass(name, value) for name, value in CLASSES.items()})
-    return replace(here, base=replace(here.base, schedulers=seen, priorities=classes))
+    return replace(snapshot, base=replace(snapshot.base, schedulers=seen, priorities=classes))
 
 
 def job(priority: str = "build", level: str = KAIS) -> Any:
     """A gang of one rack for KAI, of this class."""
-    made: Any = o.annotated(o.JOB, {level: "rack"})
-    made["metadata"]["labels"] = {"priorityClassName": priority} if priority else {}
-    made["spec"]["parallelism"] = made["spec"]["completions"] = 2
-    spec = made["spec"]["template"]["spec"]
+    manifest: Any = o.annotated(o.JOB, {level: "rack"})
+    manifest["metadata"]["labels"] = {"priorityClassName": priority} if priority else {}
+    manifest["spec"]["parallelism"] = manifest["spec"]["completions"] = 2
+    spec = manifest["spec"]["template"]["spec"]
     spec["schedulerName"] = "kai-scheduler"
     spec["containers"][0]["resources"]["limits"][o.GPU] = 8
-    return made
+    return manifest
 
 
-def ask(obj: Any, here: Snapshot | None = None) -> Decision:
+def ask(obj: Any, snapshot: Snapshot | None = None) -> Decision:
     """The decision on a new object."""
     return decide(
-        from_object(obj, uid="uid"), policies("node-affinity"), here or full(), "mutate", Environment()
+        from_object(obj, uid="uid"), policies("node-affinity"), snapshot or full(), "mutate", Environment()
     )
 
 

@@ -40,8 +40,8 @@ def waits(
 ) -> WaitingGang:
     """A gang NAMESPACE/NAME of whole nodes in the queue."""
     space, _, own = name.partition("/")
-    made = gang(pods, name=f"{space}/Job/{own}", gpu=gpu, reserve="nodes", required=required)
-    return WaitingGang(of_class(made, of), since)
+    group = gang(pods, name=f"{space}/Job/{own}", gpu=gpu, reserve="nodes", required=required)
+    return WaitingGang(of_class(group, of), since)
 
 
 def order(snapshot: Snapshot, *waiting: WaitingGang, rules: QueueRules | None = None) -> list[str]:

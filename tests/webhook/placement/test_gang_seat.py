@@ -33,27 +33,27 @@ def group(*subgroups: Any, **spec: Any) -> Any:
 
 def pod(name: str, role: str, gpus: int) -> Any:
     """A pod that plays a role in the gang."""
-    made: Any = o.annotated(o.obj("v1", "Pod", o.pod_template(gpus)["spec"]), {"pod-group-name": "serve"})
-    made["metadata"] |= {"name": name, "labels": {"kai.scheduler/subgroup-name": role}}
-    return made
+    manifest: Any = o.annotated(o.obj("v1", "Pod", o.pod_template(gpus)["spec"]), {"pod-group-name": "serve"})
+    manifest["metadata"] |= {"name": name, "labels": {"kai.scheduler/subgroup-name": role}}
+    return manifest
 
 
-def ask(here: Snapshot, of: Any, obj: Any, phase: Phase = "mutate") -> Decision:
+def ask(snapshot: Snapshot, of: Any, obj: Any, phase: Phase = "mutate") -> Decision:
     """The decision on a pod that is created now."""
     request = from_object(obj, uid="uid")
     around = Environment(podgroups={("team", "serve"): of})
-    return decide(request, policies("node-affinity"), here, phase, around)
+    return decide(request, policies("node-affinity"), snapshot, phase, around)
 
 
-def applied(here: Snapshot, of: Any, obj: Any, *, starts: bool = False) -> Snapshot:
+def applied(snapshot: Snapshot, of: Any, obj: Any, *, starts: bool = False) -> Snapshot:
     """The cluster once the pod is stored, bound where it was sent if it `starts` at once."""
-    decision = ask(here, of, obj)
+    decision = ask(snapshot, of, obj)
     assert decision.response.allowed, decision.response.message
     stored = decision.object
     assert stored is not None
     for step in decision.steps:
         if isinstance(step, Reserve):
-            here = here.with_reservation(step.reservation)
+            snapshot = snapshot.with_reservation(step.reservation)
     if starts:
         terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         node = terms["nodeSelectorTerms"][0]["matchExpressions"][-1]["values"][0]
@@ -66,13 +66,13 @@ def applied(here: Snapshot, of: Any, obj: Any, *, starts: bool = False) -> Snaps
             amounts(gpu=gpus, pods=1),
             notes["bayplan.dev/reservation"],
         )
-        here = here.with_pod(bound)
-    return here
+        snapshot = snapshot.with_pod(bound)
+    return snapshot
 
 
-def seats(here: Snapshot) -> Counter[tuple[str, str]]:
+def seats(snapshot: Snapshot) -> Counter[tuple[str, str]]:
     """How many seats the gang holds, by PodSet and node."""
-    held = here.holding(GANG)
+    held = snapshot.holding(GANG)
     return Counter({(a.pod_set, a.node): a.count for a in held.assignments}) if held else Counter()
 
 
@@ -83,9 +83,9 @@ def stays(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> 
     return own <= after and on_nodes[0] <= on_nodes[1]
 
 
-def hold(here: Snapshot) -> Reservation:
+def hold(snapshot: Snapshot) -> Reservation:
     """What the gang holds."""
-    held = here.holding(GANG)
+    held = snapshot.holding(GANG)
     assert held is not None
     return held
 
@@ -100,20 +100,20 @@ def test_prefill_decode_and_router_share_a_host_in_whatever_order_they_come(
     order: tuple[int, ...], starts: bool
 ) -> None:
     """Three pods of one PodGroup in one node: taken to be alike they would never fit, or take three hosts."""
-    here = cluster(RACKS)
+    snapshot = cluster(RACKS)
     of = group(minMember=3, topologyPolicy={"scope": "node"})
     for place in order:
-        before = seats(here)
-        here = applied(here, of, SERVING[place], starts=starts)
-        assert stays(before, seats(here))
-    assert len({node for _, node in seats(here)}) == 1
-    assert sum(seats(here).values()) == 3
+        before = seats(snapshot)
+        snapshot = applied(snapshot, of, SERVING[place], starts=starts)
+        assert stays(before, seats(snapshot))
+    assert len({node for _, node in seats(snapshot)}) == 1
+    assert sum(seats(snapshot).values()) == 3
 
 
 def test_the_host_of_the_first_is_kept_for_the_others() -> None:
     """No other gang comes between prefill and decode, though half of the host is free and unclaimed."""
-    here = applied(cluster("r1: a"), group(minMember=3, topologyPolicy={"scope": "node"}), SERVING[0])
-    other = ask(here, group(), o.annotated(o.obj("v1", "Pod", o.pod_template(4)["spec"]), {}))
+    snapshot = applied(cluster("r1: a"), group(minMember=3, topologyPolicy={"scope": "node"}), SERVING[0])
+    other = ask(snapshot, group(), o.annotated(o.obj("v1", "Pod", o.pod_template(4)["spec"]), {}))
     assert other.plan is not None
     assert other.plan.decision == "queued"
 
@@ -122,20 +122,20 @@ def test_a_second_pod_of_a_gang_with_subgroups_leaves_every_seat() -> None:
     """Prefill twice, decode and router: the reservation is as large after each pod as after the first."""
     parts = (("prefill", 2, 8), ("decode", 1, 8), ("router", 1, 8))
     of = group(*({"name": name, "minMember": count} for name, count, _ in parts))
-    here = cluster(RACKS)
+    snapshot = cluster(RACKS)
     for number, (name, gpus) in enumerate([("prefill", 8), ("decode", 4), ("router", 1), ("prefill", 8)]):
-        here = applied(here, of, pod(f"p{number}", name, gpus))
-        assert sum(seats(here).values()) == 4
-        assert {part for part, _ in seats(here)} == {"prefill", "decode", "router"}
+        snapshot = applied(snapshot, of, pod(f"p{number}", name, gpus))
+        assert sum(seats(snapshot).values()) == 4
+        assert {part for part, _ in seats(snapshot)} == {"prefill", "decode", "router"}
 
 
 def test_each_pod_is_sent_to_a_seat_of_its_own_subgroup() -> None:
     """Decode is not sent to the node that prefill holds, though it would fit there."""
     of = group({"name": "prefill", "minMember": 1}, {"name": "decode", "minMember": 1})
     of["metadata"]["annotations"] = {"bayplan.dev/reserve": "nodes"}
-    here = applied(cluster(RACKS), of, pod("p", "prefill", 8))
-    (own,) = (node for part, node in seats(here) if part == "decode")
-    stored = ask(here, of, pod("d", "decode", 6)).object
+    snapshot = applied(cluster(RACKS), of, pod("p", "prefill", 8))
+    (own,) = (node for part, node in seats(snapshot) if part == "decode")
+    stored = ask(snapshot, of, pod("d", "decode", 6)).object
     assert stored is not None
     assert stored["metadata"]["annotations"]["bayplan.dev/pod-set"] == "decode"
     terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -145,10 +145,10 @@ def test_each_pod_is_sent_to_a_seat_of_its_own_subgroup() -> None:
 def test_the_validating_call_of_a_pod_takes_no_further_seat() -> None:
     """It carries the reservation that the mutating call gave it."""
     of = group(minMember=3)
-    here = applied(cluster(RACKS), of, SERVING[0])
-    decision = ask(here, of, SERVING[1])
-    here = applied(here, of, SERVING[1])
+    snapshot = applied(cluster(RACKS), of, SERVING[0])
+    decision = ask(snapshot, of, SERVING[1])
+    snapshot = applied(snapshot, of, SERVING[1])
     assert decision.object is not None
-    again = ask(here, of, decision.object, "validate")
+    again = ask(snapshot, of, decision.object, "validate")
     assert again.response.allowed
     assert [step for step in again.steps if isinstance(step, Reserve)] == []

@@ -46,12 +46,12 @@ class Member:
         template["metadata"] = {"annotations": {"pod-group-name": "serve"}, "labels": {ROLE: self.role}}
         if self.kind == "Pod":
             return [
-                named(o.obj("v1", "Pod", template["spec"]), f"{self.role}-{n}", template)
+                with_name(o.obj("v1", "Pod", template["spec"]), f"{self.role}-{n}", template)
                 for n in range(self.count)
             ]
         spec = _SPECS[self.kind](self.count, template)
         versions = {"Job": "batch/v1", "PyTorchJob": "kubeflow.org/v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}
-        return [named(o.obj(versions.get(self.kind, "apps/v1"), self.kind, spec), self.role)]
+        return [with_name(o.obj(versions.get(self.kind, "apps/v1"), self.kind, spec), self.role)]
 
 
 _SPECS = {
@@ -69,7 +69,7 @@ _SPECS = {
 }  # fmt: skip
 
 
-def named(obj: Any, name: str, like: Any = None) -> Any:
+def with_name(obj: Any, name: str, like: Any = None) -> Any:
     """The object of that name, with the metadata of `like` besides."""
     obj["metadata"] = {**((like or {}).get("metadata") or {}), **obj["metadata"], "name": name}
     return obj
@@ -86,9 +86,9 @@ def group(size: int, scope: str = "", version: str = "v2alpha2", **notes: str) -
     api = f"scheduling.run.ai/{version}"
     if version == "native":
         api, spec = "scheduling.k8s.io/v1alpha2", {"schedulingPolicy": {"gang": {"minCount": size}}}
-    made = named(o.obj(api, "PodGroup", spec), "serve")
-    made["metadata"]["annotations"] = notes
-    return made
+    manifest = with_name(o.obj(api, "PodGroup", spec), "serve")
+    manifest["metadata"]["annotations"] = notes
+    return manifest
 
 
 def documents(objects: list[Any]) -> list[Document]:
@@ -96,16 +96,16 @@ def documents(objects: list[Any]) -> list[Document]:
     return [Document("gang.yaml", place, obj) for place, obj in enumerate(objects)]
 
 
-def planned(here: Snapshot, objects: list[Any]) -> list[Any]:
+def planned(snapshot: Snapshot, objects: list[Any]) -> list[Any]:
     """The answers of `bayplan plan` over all files."""
-    return [gang.answer for gang in plan_each(here, documents(objects), None, Environment())]
+    return [gang.answer for gang in plan_each(snapshot, documents(objects), None, Environment())]
 
 
-def mutated(here: Snapshot, objects: list[Any]) -> list[Any]:
+def mutated(snapshot: Snapshot, objects: list[Any]) -> list[Any]:
     """The decisions of `bayplan mutate` over all files."""
     return [
         outcome.decision
-        for outcome in decide_all(policies("node-affinity"), here, documents(objects), Environment())
+        for outcome in decide_all(policies("node-affinity"), snapshot, documents(objects), Environment())
     ]
 
 
@@ -150,14 +150,14 @@ def test_the_files_of_a_gang_end_at_the_same_places_in_every_order(
     objects = [obj for member in listed for obj in member.objects()]
     pods = sum(member.count for member in listed)
     whole = [group(pods + unknown, scope, version), *objects]
-    here = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
-    (answer,) = planned(here, whole)
+    snapshot = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
+    (answer,) = planned(snapshot, whole)
     assert answer.gang == GANG
     for _ in range(2):
         random.shuffle(whole)
-        (again,) = planned(here, whole)
+        (again,) = planned(snapshot, whole)
         assert (again.decision, places(again.assignments)) == (answer.decision, places(answer.assignments))
-    decisions = mutated(here, whole)
+    decisions = mutated(snapshot, whole)
     verdicts = {d.plan.decision for d in decisions if d.plan}
     assert verdicts == {answer.decision}
     reservation = held(decisions)
@@ -166,7 +166,7 @@ def test_the_files_of_a_gang_end_at_the_same_places_in_every_order(
         assert reservation.domains == answer.reserves
 
 
-def applied(here: Snapshot, objects: list[Any]) -> tuple[Snapshot, list[Decision]]:
+def applied(snapshot: Snapshot, objects: list[Any]) -> tuple[Snapshot, list[Decision]]:
     """The cluster after the webhook was asked for one object after the other. It knows the PodGroup, and what
     the gang holds. A Deployment's and a StatefulSet's pods come by themselves."""
     of, *objects = objects
@@ -174,13 +174,17 @@ def applied(here: Snapshot, objects: list[Any]) -> tuple[Snapshot, list[Decision
     for obj in (part for whole in objects for part in stored(whole)):
         request = from_object(obj, uid=obj["metadata"]["name"])
         decision = decide(
-            request, policies("node-affinity"), here, "mutate", Environment(podgroups={("team", "serve"): of})
+            request,
+            policies("node-affinity"),
+            snapshot,
+            "mutate",
+            Environment(podgroups={("team", "serve"): of}),
         )
         for step in decision.steps:
             if isinstance(step, Reserve):
-                here = here.with_reservation(step.reservation)
+                snapshot = snapshot.with_reservation(step.reservation)
         decisions.append(decision)
-    return here, decisions
+    return snapshot, decisions
 
 
 def stored(obj: Any) -> list[Any]:
@@ -189,16 +193,16 @@ def stored(obj: Any) -> list[Any]:
         return [] if obj["kind"] == "PodGroup" else [obj]
     template, name = obj["spec"]["template"], obj["metadata"]["name"]
     pods = range(obj["spec"]["replicas"])
-    return [named(o.obj("v1", "Pod", template["spec"]), f"{name}-{n}", template) for n in pods]
+    return [with_name(o.obj("v1", "Pod", template["spec"]), f"{name}-{n}", template) for n in pods]
 
 
-def seats(here: Snapshot) -> Counter[tuple[str, str]]:
+def seats(snapshot: Snapshot) -> Counter[tuple[str, str]]:
     """The seats that the gang holds, by PodSet and node."""
-    held = here.holding(GANG)
+    held = snapshot.holding(GANG)
     return places(held.assignments if held else ())
 
 
-def known(seats: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+def seats_of_members(seats: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
     """Those of members that have come."""
     return Counter({seat: count for seat, count in seats.items() if seat[0] != "others"})
 
@@ -219,15 +223,15 @@ def test_a_promise_is_kept_in_whatever_order_members_of_all_kinds_come(
     of = group(pods + unknown, scope)
     objects = [obj for member in listed for obj in member.objects()]
     random.shuffle(objects)
-    here = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
-    before = seats(here)
+    snapshot = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
+    before = seats(snapshot)
     for obj in (part for whole in objects for part in stored(whole)):
-        here, (decision,) = applied(here, [of, obj])
-        alone = planned(here, [obj])[0]
+        snapshot, (decision,) = applied(snapshot, [of, obj])
+        alone = planned(snapshot, [obj])[0]
         assert decision.response.allowed or alone.decision == "rejected", decision.response.message
-        assert known(before) <= seats(here), "a member lost its seat"
-        assert before.total() <= seats(here).total(), "less room is kept than before"
-        before = seats(here)
+        assert seats_of_members(before) <= seats(snapshot), "a member lost its seat"
+        assert before.total() <= seats(snapshot).total(), "less room is kept than before"
+        before = seats(snapshot)
     racks = {"r1" if node in "abcd" else "r2" for _, node in before}
     assert not scope or len(racks) <= 1
 
@@ -247,9 +251,9 @@ def test_a_gang_of_alike_pods_has_its_places_from_the_first_member_on(
     of = group(sum(member.count for member in listed), scope)
     objects = [obj for member in listed for obj in replace(member, gpus=gpus).objects()]
     random.shuffle(objects)
-    here = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
-    (answer,) = planned(here, [of, *objects])
-    after, decisions = applied(here, [of, *objects])
+    snapshot = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
+    (answer,) = planned(snapshot, [of, *objects])
+    after, decisions = applied(snapshot, [of, *objects])
     if answer.decision == "admitted":
         assert {d.plan.decision for d in decisions if d.plan} == {"admitted"}
         assert on_nodes(seats(after)) == on_nodes(places(answer.assignments))
@@ -277,10 +281,10 @@ def test_a_gang_that_states_its_parts_ends_where_all_files_together_do_in_every_
     size = sum(member.count for member in listed)
     of = group(size, scope, **{"bayplan.dev/gang-resources": room(listed)})
     objects = [obj for member in listed for obj in member.objects()]
-    here = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
-    (answer,) = planned(here, [of, *objects])
+    snapshot = cluster("r1: a b c d\nr2: e f\nr2: g h used=4")
+    (answer,) = planned(snapshot, [of, *objects])
     random.shuffle(objects)
-    after, decisions = applied(here, [of, *objects])
+    after, decisions = applied(snapshot, [of, *objects])
     if answer.decision == "admitted":
         assert {d.plan.decision for d in decisions if d.plan} == {"admitted"}
         assert seats(after) == places(answer.assignments)
@@ -319,7 +323,7 @@ def test_two_jobs_of_one_own_gang_are_planned_together() -> None:
     """`bayplan.dev/gang` joins them, since its size is more than each makes."""
     notes = {"bayplan.dev/gang": "pair", "bayplan.dev/gang-size": "4", "bayplan.dev/required-level": "rack"}
     spec = _SPECS["Job"](2, o.pod_template(8))
-    jobs = [named(o.obj("batch/v1", "Job", spec, **notes), name) for name in ("left", "right")]
+    jobs = [with_name(o.obj("batch/v1", "Job", spec, **notes), name) for name in ("left", "right")]
     (answer,) = planned(cluster(RACKS), jobs)
     assert (answer.gang, len(answer.assignments), answer.domain) == ("team/Gang/pair", 4, ("r1",))
 

@@ -12,17 +12,17 @@ from webhook.files.reader import Document
 from webhook.placement.group_members import group_of
 
 
-def joined(one: Json, at: tuple[str | int, ...], group: str, scheduler: str) -> Json:
+def joined(workload: Json, path: tuple[str | int, ...], group: str, scheduler: str) -> Json:
     """An object whose pods join a group and name a scheduler ("" for none)."""
-    named = changed(one, (*at, "schedulingGroup"), {"podGroupName": group})
-    return changed(named, (*at, "schedulerName"), scheduler) if scheduler else named
+    member = changed(workload, (*path, "schedulingGroup"), {"podGroupName": group})
+    return changed(member, (*path, "schedulerName"), scheduler) if scheduler else member
 
 
 def answers(*objects: Json) -> list[str]:
     """The refusal of each object of one file, "" where it is let in."""
-    documents = [Document("gang.yaml", place, one) for place, one in enumerate(objects)]
+    documents = [Document("gang.yaml", place, manifest) for place, manifest in enumerate(objects)]
     outcomes = decide_all(policies(), cluster("superpod-32"), documents, Environment())
-    return [one.decision.response.message for one in outcomes]
+    return [outcome.decision.response.message for outcome in outcomes]
 
 
 JOBS_POD = ("spec", "template", "spec")
@@ -46,8 +46,10 @@ def test_another_group_and_another_namespace_are_none_of_its_business() -> None:
     """Two groups may have two schedulers."""
     pod = joined(POD, ("spec",), "pair", "")
     other = joined(JOB, JOBS_POD, "other", "kai-scheduler")
-    elsewhere = changed(joined(JOB, JOBS_POD, "pair", "kai-scheduler"), ("metadata", "namespace"), "other")
-    assert answers(pod, other, elsewhere) == ["", "", ""]
+    in_other_namespace = changed(
+        joined(JOB, JOBS_POD, "pair", "kai-scheduler"), ("metadata", "namespace"), "other"
+    )
+    assert answers(pod, other, in_other_namespace) == ["", "", ""]
 
 
 @pytest.mark.parametrize(

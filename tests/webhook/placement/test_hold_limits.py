@@ -26,8 +26,8 @@ RACKS = """
 
 def job(name: str, pods: int = 2, *, gpu: int = 8, space: str = "team", reserve: str = "auto") -> PodGroup:
     """A gang that needs one rack; who says nothing else leaves open what it holds."""
-    made = gang(pods, name=f"{space}/Job/{name}", gpu=gpu, required="rack")
-    return replace(made, reserve=reserve, presumed=reserve == "auto")  # type: ignore[arg-type]
+    group = gang(pods, name=f"{space}/Job/{name}", gpu=gpu, required="rack")
+    return replace(group, reserve=reserve, presumed=reserve == "auto")  # type: ignore[arg-type]
 
 
 def planned(snapshot: Snapshot, group: PodGroup, limits: HoldLimits = NO_LIMITS) -> WorkloadPlan:
@@ -37,8 +37,8 @@ def planned(snapshot: Snapshot, group: PodGroup, limits: HoldLimits = NO_LIMITS)
 
 def only(plan: WorkloadPlan) -> GangPlan:
     """The plan of the one gang."""
-    (found,) = plan.placed
-    return found
+    (gang_plan,) = plan.placed
+    return gang_plan
 
 
 def with_quota(snapshot: Snapshot, gpus: int, space: str = "team") -> Snapshot:
@@ -73,17 +73,19 @@ def test_the_message_has_the_numbers() -> None:
 
 def test_a_rack_held_whole_counts_whole() -> None:
     """Two pods of 5 GPUs would hold 16; with a quota of 12 they hold the 10 that they use, and are told."""
-    found = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5)))
-    assert found.answer.decision == "admitted"
-    assert found.reservation is not None
-    assert found.reservation.mode == "nodes"
-    assert "holds only what it uses: namespace team may hold 12 nvidia.com/gpu" in found.answer.warnings[0]
+    gang_plan = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5)))
+    assert gang_plan.answer.decision == "admitted"
+    assert gang_plan.reservation is not None
+    assert gang_plan.reservation.mode == "nodes"
+    assert (
+        "holds only what it uses: namespace team may hold 12 nvidia.com/gpu" in gang_plan.answer.warnings[0]
+    )
 
 
 def test_who_insists_on_a_whole_rack_waits() -> None:
     """What its author wrote is not changed."""
-    found = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5, reserve="domain")))
-    assert (found.answer.reason, found.reservation) == ("HoldLimit", None)
+    gang_plan = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5, reserve="domain")))
+    assert (gang_plan.answer.reason, gang_plan.reservation) == ("HoldLimit", None)
 
 
 def test_another_namespace_has_a_quota_of_its_own() -> None:
@@ -151,10 +153,10 @@ def test_a_namespace_that_may_hold_nothing_is_told_so() -> None:
 def test_a_parameter_caps_what_is_held_for_each_gpu_in_use() -> None:
     """A rack of 16 for two pods of 5 GPUs is 1.6 for each; 1.5 are allowed, so it holds the 10."""
     limits = HoldLimits(per_used=1.5)
-    found = only(planned(cluster(RACKS), job("small", 2, gpu=5), limits))
-    assert found.reservation is not None
-    assert found.reservation.mode == "nodes"
-    assert "1.5 GPUs for each one in use by parameter holds.per-used" in found.answer.warnings[0]
+    gang_plan = only(planned(cluster(RACKS), job("small", 2, gpu=5), limits))
+    assert gang_plan.reservation is not None
+    assert gang_plan.reservation.mode == "nodes"
+    assert "1.5 GPUs for each one in use by parameter holds.per-used" in gang_plan.answer.warnings[0]
     whole = only(planned(cluster(RACKS), job("whole"), limits))
     assert whole.reservation is not None
     assert whole.reservation.mode == "domain"

@@ -61,6 +61,6 @@ def test_the_controller_lets_them_in_together() -> None:
 def test_others_behind_them_are_let_in() -> None:
     """A gang of another object takes what they leave."""
     small = waiting(gang(1, name="default/Job/small", gpu=1, reserve="nodes"), created=1.0)
-    here = cluster("r1: a b\nr2: c d used=8\nr3: e used=4")
-    acted = queue(here, [*(waiting(group) for group in read(job_set()).gangs), small])
+    snapshot = cluster("r1: a b\nr2: c d used=8\nr3: e used=4")
+    acted = queue(snapshot, [*(waiting(group) for group in read(job_set()).gangs), small])
     assert [action.gang.name for action in acted if isinstance(action, Admit)] == ["default/Job/small"]

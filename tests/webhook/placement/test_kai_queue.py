@@ -27,11 +27,13 @@ def queue(name: str, limit: Any, parent: str = "") -> Any:
     }
 
 
-def told(*queues: Any, label: str = "train", **labels: str) -> str:
+def warnings_for(*queues: Any, label: str = "train", **labels: str) -> str:
     """The warnings of a Job for 16 GPUs in a queue."""
-    here = cluster("r1: a b c d")
+    snapshot = cluster("r1: a b c d")
     base = read(("queues.yaml", item) for item in queues).base
-    here = replace(here, base=replace(here.base, schedulers=base.schedulers, priorities=base.priorities))
+    snapshot = replace(
+        snapshot, base=replace(snapshot.base, schedulers=base.schedulers, priorities=base.priorities)
+    )
     spec = {
         "parallelism": 2,
         "completions": 2,
@@ -41,48 +43,48 @@ def told(*queues: Any, label: str = "train", **labels: str) -> str:
     job = o.obj("batch/v1", "Job", spec)
     job["metadata"]["labels"] = {"kai.scheduler/queue": label, **labels}
     job["spec"]["template"]["spec"]["schedulerName"] = "kai-scheduler"
-    decision = decide(from_object(job, uid="1"), policies("node-affinity"), here, "mutate")
+    decision = decide(from_object(job, uid="1"), policies("node-affinity"), snapshot, "mutate")
     assert decision.response.allowed
     return " ".join(decision.response.warnings)
 
 
 def test_a_gang_above_the_limit_of_its_queue_hears_the_numbers() -> None:
     """Its GPUs, the queue and the limit."""
-    assert "asks for 16 GPUs, and KAI's queue train may use 8: KAI does not start it" in told(
+    assert "asks for 16 GPUs, and KAI's queue train may use 8: KAI does not start it" in warnings_for(
         queue("train", 8)
     )
 
 
 def test_the_lowest_limit_above_a_queue_counts() -> None:
     """And is named."""
-    words = told(queue("train", 32, "team"), queue("team", 12, "all"), queue("all", 64))
+    words = warnings_for(queue("train", 32, "team"), queue("team", 12, "all"), queue("all", 64))
     assert "KAI's queue train may use 12 (by the limit of team above it)" in words
 
 
 @pytest.mark.parametrize("limit", [16, -1, None])
 def test_a_limit_that_suffices_or_is_none_says_nothing(limit: Any) -> None:
     """-1 is none, as KAI has it."""
-    assert "may use" not in told(queue("train", limit))
+    assert "may use" not in warnings_for(queue("train", limit))
 
 
 def test_the_limit_of_another_queue_says_nothing() -> None:
     """Only that which the workload names."""
-    assert "may use" not in told(queue("train", 8), label="other")
+    assert "may use" not in warnings_for(queue("train", 8), label="other")
 
 
 def test_a_limit_that_is_no_number_names_its_field() -> None:
     """As all that cannot be read."""
     with pytest.raises(InputError, match=r"spec\.resources\.gpu\.limit: expected a number of GPUs"):
-        told(queue("train", "eight"))
+        warnings_for(queue("train", "eight"))
 
 
 def quotas(name: str, gpu: float, cpu: float = -1, parent: str = "") -> Any:
     """A Queue without limits; quotas in GPUs and thousandths of a CPU."""
     amounts = {"gpu": gpu, "cpu": cpu, "memory": -1}
     resources = {resource: {"quota": amount, "limit": -1} for resource, amount in amounts.items()}
-    made = queue(name, -1, parent)
-    made["spec"]["resources"] = resources
-    return made
+    manifest = queue(name, -1, parent)
+    manifest["spec"]["resources"] = resources
+    return manifest
 
 
 BUILD = {
@@ -95,7 +97,7 @@ BUILD = {
 
 def test_a_gang_that_kai_evicts_for_nobody_hears_of_a_quota_that_it_exceeds() -> None:
     """As in the queues of KAI's own chart, whose quotas are 0: seen to wait there for ever."""
-    words = told(BUILD, quotas("train", 0), priorityClassName="build")
+    words = warnings_for(BUILD, quotas("train", 0), priorityClassName="build")
     assert "is of class build, so that KAI evicts no pod of it. It asks for 16 GPUs" in words
     assert "KAI's queue train has a quota of 0 GPUs: KAI does not start it" in words
     assert "label it kai.scheduler/preemptibility: preemptible" in words
@@ -104,7 +106,7 @@ def test_a_gang_that_kai_evicts_for_nobody_hears_of_a_quota_that_it_exceeds() ->
 def test_the_lowest_quota_above_a_queue_counts_and_so_does_that_of_cpus() -> None:
     """Of the first resource that is short the numbers are told."""
     listed = (quotas("train", 16, 2000, "team"), quotas("team", -1, 1000))
-    words = told(BUILD, *listed, **{"kai.scheduler/preemptibility": "non-preemptible"})
+    words = warnings_for(BUILD, *listed, **{"kai.scheduler/preemptibility": "non-preemptible"})
     assert "is labelled non-preemptible" in words
     assert "has a quota of 1 cpu (by the quota of team above it)" in words
 
@@ -121,4 +123,4 @@ def test_the_lowest_quota_above_a_queue_counts_and_so_does_that_of_cpus() -> Non
 )
 def test_a_quota_that_does_not_count_says_nothing(quota: float, labels: dict[str, str]) -> None:
     """KAI lends beyond the quota to gangs that it may evict again."""
-    assert "quota" not in told(BUILD, quotas("train", quota), **labels)
+    assert "quota" not in warnings_for(BUILD, quotas("train", quota), **labels)

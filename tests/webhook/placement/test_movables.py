@@ -126,7 +126,7 @@ def test_what_keeps_a_pod(changed: Json, why: str):
 def test_who_is_silent_is_moved_where_all_may_be_and_who_says_no_is_not():
     """`--restart-all`."""
     silent, unwilling = pod("x", labels={}), pod("y", labels={"bayplan.dev/restartable": "false"})
-    assert [bool(one.keeps) for one in seen(silent, unwilling, all_restartable=True)] == [False, True]
+    assert [bool(movable.keeps) for movable in seen(silent, unwilling, all_restartable=True)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -44,20 +44,20 @@ def waits(name: str, pods: int, of: str = "", created: float = 0.0) -> WaitingGa
     return WaitingGang(of_class(gang(pods, name=f"team/Job/{name}", required="rack"), of), created)
 
 
-def told(*waiting: WaitingGang) -> Callable[[], Sequence[WaitingGang]]:
+def queue_of(*waiting: WaitingGang) -> Callable[[], Sequence[WaitingGang]]:
     """The queue, as a replica tells it."""
     return lambda: waiting
 
 
-def nodes(found: WorkloadPlan) -> list[str]:
+def nodes(workload_plan: WorkloadPlan) -> list[str]:
     """Where the first gang goes."""
-    return [one.node for one in found.placed[0].answer.assignments]
+    return [assignment.node for assignment in workload_plan.placed[0].answer.assignments]
 
 
 def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
     """It waits for a rack, the rack is free now, and the controller is about to give it."""
-    found = plan_in_turn(full("a", "b"), newcomer(), told(waits("old", 2)))
-    (placed,) = found.placed
+    workload_plan = plan_in_turn(full("a", "b"), newcomer(), queue_of(waits("old", 2)))
+    (placed,) = workload_plan.placed
     assert (placed.answer.decision, placed.answer.reason) == ("queued", "BehindOthers")
     assert placed.answer.message == (
         "would fit in r1/a, which is kept for those that wait already: team/Job/old (applied before)"
@@ -67,54 +67,54 @@ def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
 
 def test_with_nobody_waiting_the_same_gang_has_its_place() -> None:
     """The queue alone was in its way."""
-    assert nodes(plan_in_turn(full("a", "b"), newcomer(), told())) == ["a"]
+    assert nodes(plan_in_turn(full("a", "b"), newcomer(), queue_of())) == ["a"]
 
 
 def test_what_those_ahead_leave_is_the_newcomers() -> None:
     """The waiting gang takes the free rack, the newcomer the free node of the other one."""
-    found = plan_in_turn(full("a", "b", "d"), newcomer(), told(waits("old", 2)))
-    assert nodes(found) == ["d"]
-    assert [one.gang for one in found.snapshot.reservations] == ["team/Job/new"]
+    workload_plan = plan_in_turn(full("a", "b", "d"), newcomer(), queue_of(waits("old", 2)))
+    assert nodes(workload_plan) == ["d"]
+    assert [reservation.gang for reservation in workload_plan.snapshot.reservations] == ["team/Job/new"]
 
 
 def test_the_first_that_waits_is_never_delayed() -> None:
     """It can have no rack yet; the half rack that it will need is not given away meanwhile."""
-    found = plan_in_turn(full("a"), newcomer(), told(waits("old", 2)))
-    assert found.decision == "queued"
+    workload_plan = plan_in_turn(full("a"), newcomer(), queue_of(waits("old", 2)))
+    assert workload_plan.decision == "queued"
 
 
 def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
     """The waiting gang will have the first rack, where one node is in its way; there is a free node in the
     second one, where two are."""
     racks = full("a", "b", "d", racks="r1: a b c \n r2: d e f")
-    assert nodes(plan_in_turn(racks, newcomer(), told(waits("old", 3)))) == ["d"]
+    assert nodes(plan_in_turn(racks, newcomer(), queue_of(waits("old", 3)))) == ["d"]
 
 
 def test_a_higher_priority_waits_for_nobody_below_it() -> None:
     """But it does for its equals."""
     rack = full("a", "b")
-    assert plan_in_turn(rack, newcomer(of="high"), told(waits("old", 2))).decision == "admitted"
-    assert plan_in_turn(rack, newcomer(of="high"), told(waits("old", 2, "high"))).decision == "queued"
+    assert plan_in_turn(rack, newcomer(of="high"), queue_of(waits("old", 2))).decision == "admitted"
+    assert plan_in_turn(rack, newcomer(of="high"), queue_of(waits("old", 2, "high"))).decision == "queued"
 
 
 def test_a_number_in_a_template_jumps_no_queue() -> None:
     """Only the class counts, and the answer says so."""
-    found = plan_in_turn(full("a", "b"), newcomer(stating=2_000_000), told(waits("old", 2)))
-    assert found.decision == "queued"
-    assert "spec.priority 2000000 is ignored" in found.placed[0].answer.warnings[0]
+    workload_plan = plan_in_turn(full("a", "b"), newcomer(stating=2_000_000), queue_of(waits("old", 2)))
+    assert workload_plan.decision == "queued"
+    assert "spec.priority 2000000 is ignored" in workload_plan.placed[0].answer.warnings[0]
 
 
 def test_a_class_that_is_not_there_jumps_no_queue() -> None:
     """It counts as no class."""
-    found = plan_in_turn(full("a", "b"), newcomer(of="forged"), told(waits("old", 2)))
-    assert found.decision == "queued"
-    assert "PriorityClass 'forged' is not in this cluster" in found.placed[0].answer.warnings[0]
+    workload_plan = plan_in_turn(full("a", "b"), newcomer(of="forged"), queue_of(waits("old", 2)))
+    assert workload_plan.decision == "queued"
+    assert "PriorityClass 'forged' is not in this cluster" in workload_plan.placed[0].answer.warnings[0]
 
 
 def test_a_gang_that_waits_is_not_behind_itself() -> None:
     """Applied again, it is the one that is in the queue."""
     again = workload(waits("old", 2).group)
-    assert plan_in_turn(full("a", "b"), again, told(waits("old", 2))).decision == "admitted"
+    assert plan_in_turn(full("a", "b"), again, queue_of(waits("old", 2))).decision == "admitted"
 
 
 def test_a_gang_that_was_let_in_meanwhile_is_waited_for_no_more() -> None:
@@ -123,15 +123,15 @@ def test_a_gang_that_was_let_in_meanwhile_is_waited_for_no_more() -> None:
     snapshot = full("a", "b", "c", "d")
     held = reservation_for(snapshot, old.group, plan(snapshot, old.group))
     assert held is not None
-    found = plan_in_turn(snapshot.with_reservation(held), newcomer(2, required="rack"), told(old))
-    assert found.decision == "admitted"
+    workload_plan = plan_in_turn(snapshot.with_reservation(held), newcomer(2, required="rack"), queue_of(old))
+    assert workload_plan.decision == "admitted"
 
 
 def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
     """A retry, a second pass, a pod: the plan is the same."""
     job = newcomer(2, required="rack")
-    first = plan_in_turn(full("a", "b"), job, told())
-    again = plan_in_turn(first.snapshot, job, told(waits("old", 2, "higher")))
+    first = plan_in_turn(full("a", "b"), job, queue_of())
+    again = plan_in_turn(first.snapshot, job, queue_of(waits("old", 2, "higher")))
     assert nodes(again) == nodes(first)
 
 

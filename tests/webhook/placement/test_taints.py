@@ -44,8 +44,8 @@ def test_the_nodes_of_a_domain_that_is_held_whole_are_wanted_and_no_others():
 
 def test_only_what_differs_is_changed():
     """A wrong value is put right, a missing one put on, one too many taken away."""
-    there = {"n1": "a", "n2": "b", "n3": "", "n4": "old"}
-    assert taint_changes(there, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
+    taints = {"n1": "a", "n2": "b", "n3": "", "n4": "old"}
+    assert taint_changes(taints, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
 
 
 def test_other_taints_stay_as_they_are():

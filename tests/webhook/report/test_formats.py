@@ -125,10 +125,10 @@ def unfolded(text):
 
 def test_lines_fit_80_columns_where_no_terminal_tells():
     """Of findings that hold no longer word: a path is copied, and stays whole."""
-    told = replace(REFUSED, message="of 32 nodes 31 have no such device " * 8, field="", file="a.yaml")
-    lines = written("table", Report((told,))).splitlines()
+    finding = replace(REFUSED, message="of 32 nodes 31 have no such device " * 8, field="", file="a.yaml")
+    lines = written("table", Report((finding,))).splitlines()
     assert max(map(len, lines)) <= 80
-    assert unfolded(told.message) in unfolded("\n".join(lines))
+    assert unfolded(finding.message) in unfolded("\n".join(lines))
 
 
 def test_what_only_passes_is_counted_and_shown_where_asked_for():
@@ -143,9 +143,9 @@ def test_what_only_passes_is_counted_and_shown_where_asked_for():
     assert "default/Job/quiet" in shown
     assert "all in rack-1" in shown
     changed = replace(PASSED, rule=MUTATION, policy="node-affinity")
-    told = written("table", Report((place, changed)))
-    assert "all in rack-1" in told
-    assert "would be changed by node-affinity" in told
+    table = written("table", Report((place, changed)))
+    assert "all in rack-1" in table
+    assert "would be changed by node-affinity" in table
 
 
 def test_the_table_is_coloured_on_a_terminal(monkeypatch):
@@ -278,8 +278,8 @@ def test_markdown_shows_findings_and_folds_what_would_change():
     place = replace(
         WARNED, result="pass", source="plan", policy="plan", rule="Placed", message="all in rack-1"
     )
-    more = (place, replace(REFUSED, rule=MUTATION, result="pass", policy="kai-queue"))
-    lines = written("markdown", replace(REPORT, results=(*REPORT.results, *more))).splitlines()
+    added_results = (place, replace(REFUSED, rule=MUTATION, result="pass", policy="kai-queue"))
+    lines = written("markdown", replace(REPORT, results=(*REPORT.results, *added_results))).splitlines()
     assert lines[0] == "<!-- bayplan report -->"
     fold = lines.index("<details>")
     assert sum(line.startswith(("| ❌", "| ❗", "| ⚠️")) for line in lines[:fold]) == 3

@@ -62,33 +62,33 @@ def entry(
 def of(name: str, *entries: dict[str, Any], **how: bool) -> DecisionNews:
     """News of an object."""
     namespace, kind, own = name.split("/")
-    there = {"namespace": namespace, "kind": kind, "name": own}
-    return DecisionNews(name, tuple({**one, "resources": [there]} for one in entries), **how)
+    reference = {"namespace": namespace, "kind": kind, "name": own}
+    return DecisionNews(name, tuple({**entry, "resources": [reference]} for entry in entries), **how)
 
 
 def report(*news: DecisionNews, before: dict[str, Any] | None = None) -> dict[str, Any]:
     """The Report with the news in it."""
-    made = merged(before, "research", news, "r1")
-    assert made is not None, "it tells of something"
-    return made
+    document = merged(before, "research", news, "r1")
+    assert document is not None, "it tells of something"
+    return document
 
 
 def rules(document: dict[str, Any]) -> list[str]:
     """The rules of its results, in their order."""
-    return [one["rule"] for one in document["results"]]
+    return [row["rule"] for row in document["results"]]
 
 
 def test_it_answers_what_would_change_and_never_what_is_in_the_object() -> None:
     """Each policy that would write, with the fields; the plan; nothing that only passes, no content."""
     news = decision_news("research/Job/evaluate", "batch/v1", CHANGED, 7.5)
     document = report(news)
-    policies = {one["policy"] for one in document["results"]}
+    policies = {row["policy"] for row in document["results"]}
     assert {"guaranteed-qos", "kai-queue", "plan"} <= policies
     assert "key-spelling" not in policies, "it only passes"
     assert "busybox" not in str(document)
     assert document["summary"]["pass"] == len(document["results"])
     assert document["metadata"]["name"] == "bayplan"
-    assert {(one["timestamp"]["seconds"], one["timestamp"]["nanos"]) for one in document["results"]} == {
+    assert {(row["timestamp"]["seconds"], row["timestamp"]["nanos"]) for row in document["results"]} == {
         (7, 500_000_000)
     }
 
@@ -97,7 +97,7 @@ def test_where_nothing_is_enforced_it_tells_what_would_be() -> None:
     """In audit a refusal is a warning, and nothing says that the object was refused."""
     decision = decided("job-76-gpus-one-rack.yaml", "nvl72-8racks.yaml", mode="audit")
     (plan,) = (
-        one for one in decision_news(JOB, "batch/v1", decision, 1.0).entries if one["policy"] == "plan"
+        entry for entry in decision_news(JOB, "batch/v1", decision, 1.0).entries if entry["policy"] == "plan"
     )
     assert (plan["result"], plan["properties"]["mode"]) == ("warn", "audit")
     assert "refused" not in plan["properties"]
@@ -112,7 +112,7 @@ def test_where_bayplan_is_off_it_tells_nothing() -> None:
 def test_a_refusal_says_why() -> None:
     """As a failed result of the plan, with the numbers."""
     (failed,) = (
-        one for one in decision_news(JOB, "batch/v1", REFUSED, 1.0).entries if one["result"] == "fail"
+        entry for entry in decision_news(JOB, "batch/v1", REFUSED, 1.0).entries if entry["result"] == "fail"
     )
     assert "72 GPUs" in failed["message"]
     assert failed["properties"]["refused"] == "true"
@@ -179,7 +179,7 @@ def test_the_newest_have_room(size: int) -> None:
     document = report(*many[: LARGEST_COUNT // 2])
     for place in range(LARGEST_COUNT // 2, len(many), LARGEST_COUNT):
         document = report(*many[place : place + LARGEST_COUNT], before=document)
-    seconds = [one["timestamp"]["seconds"] for one in document["results"]]
+    seconds = [row["timestamp"]["seconds"] for row in document["results"]]
     assert seconds == sorted(seconds, reverse=True)
     assert seconds[0] == len(many) - 1
     assert len(seconds) <= LARGEST_COUNT
@@ -193,7 +193,7 @@ def test_a_long_message_is_cut() -> None:
     assert plan is not None
     answer = replace(plan.placed[0].answer, message="too large " * 1000)
     long = replace(REFUSED, plan=replace(plan, placed=(replace(plan.placed[0], answer=answer),)))
-    assert all(len(one["message"]) <= 500 for one in decision_news(JOB, "batch/v1", long, 1.0).entries)
+    assert all(len(entry["message"]) <= 500 for entry in decision_news(JOB, "batch/v1", long, 1.0).entries)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))
@@ -207,6 +207,6 @@ def test_told_together_or_one_after_the_other_is_the_same(steps: list[tuple[int,
     ]
     together = merged(None, "research", news, "r")
     single: dict[str, Any] | None = None
-    for one in news:
-        single = merged(single, "research", [one], "r")
+    for notice in news:
+        single = merged(single, "research", [notice], "r")
     assert (together or {}).get("results", []) == (single or {}).get("results", [])

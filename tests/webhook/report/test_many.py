@@ -28,7 +28,7 @@ TOPOLOGY = {"kai.scheduler/topology": "superpods"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All kinds in turn, every eighth with a topology that does not exist, every ninth asks for nothing."""
-    made = tmp_path_factory.mktemp("manifests")
+    directory = tmp_path_factory.mktemp("manifests")
     for number in range(COUNT):
         obj = copy.deepcopy(EVERY[number % len(EVERY)])
         if number % 8 == 0:
@@ -36,14 +36,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if number % 9 == 0:
             obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "team"}, "data": {}}
         obj["metadata"]["name"] = f"demo-{number}"
-        (made / f"{number:03}.yaml").write_text(yaml.safe_dump(obj, sort_keys=False))
-    return made
+        (directory / f"{number:03}.yaml").write_text(yaml.safe_dump(obj, sort_keys=False))
+    return directory
 
 
-def report(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str]:
+def report(capsys: pytest.CaptureFixture[str], folder: Path, *options: str) -> tuple[int, str]:
     """The exit status and what stands on standard output."""
     capsys.readouterr()
-    status = main(["report", "-c", CLUSTER, "-f", str(folder), *more])
+    status = main(["report", "-c", CLUSTER, "-f", str(folder), *options])
     return status, capsys.readouterr().out
 
 
@@ -52,10 +52,10 @@ def test_two_hundred_manifests_are_reported_whole(folder: Path, capsys: pytest.C
     status, text = report(capsys, folder, "-o", "json")
     document = json.loads(text)
     assert status == 1
-    named = {row["object"].rsplit("/", 1)[1] for row in document["results"]}
+    reported = {row["object"].rsplit("/", 1)[1] for row in document["results"]}
     # Grove's cliques are no pod templates, and what asks for nothing is no policy's affair.
     looked_at = {n for n in range(COUNT) if n % 9 and EVERY[n % len(EVERY)] is not GROVE}
-    assert {f"demo-{number}" for number in looked_at} <= named
+    assert {f"demo-{number}" for number in looked_at} <= reported
     failures = [row for row in document["results"] if row["result"] == "fail"]
     assert all(row["line"] and row["file"] for row in failures)
     wrong = {row["object"] for row in failures if row["policy"] == "multi-topology"}
@@ -123,7 +123,7 @@ def test_replicas_of_which_the_same_is_to_say_are_told_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One finding for all gangs of an object, and how many they are."""
-    wrong = annotated(next(one for one in EVERY if one["kind"] == "LeaderWorkerSet"), TOPOLOGY)
+    wrong = annotated(next(manifest for manifest in EVERY if manifest["kind"] == "LeaderWorkerSet"), TOPOLOGY)
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(wrong))
     _, text = report(capsys, tmp_path, "-o", "json")
     (plan,) = [row for row in json.loads(text)["results"] if row["policy"] == "plan"]
@@ -157,10 +157,10 @@ def test_of_ten_thousand_objects_none_is_lost(name: str) -> None:
     text = out.getvalue()
     every = {f"train-{number}" for number in range(COUNT_IN_CLUSTER)}
     refused = {f"train-{number}" for number in range(0, COUNT_IN_CLUSTER, 7)}
-    named = set(re.findall(r"train-\d+", text))
-    assert named == every if name in ("json", "junit", "html") else named <= every
+    reported = set(re.findall(r"train-\d+", text))
+    assert reported == every if name in ("json", "junit", "html") else reported <= every
     if name == "sarif":
-        assert named == refused
+        assert reported == refused
     if name == "json":
         document = json.loads(text)
         assert document["objects"]["refused"] == len(refused)

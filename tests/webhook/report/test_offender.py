@@ -77,9 +77,9 @@ def test_the_field_leads_to_its_line():
 
 def test_the_longest_resource_name_wins():
     """`nvidia.com/mig-1g.10gb` is meant, not `cpu`, where both stand in the message."""
-    found = list(resources_named(yaml.safe_load(TEXT), "nvidia.com/mig-1g.10gb and cpu"))
-    assert found[0] == MIG
-    assert len(found) == 3
+    paths = list(resources_named(yaml.safe_load(TEXT), "nvidia.com/mig-1g.10gb and cpu"))
+    assert paths[0] == MIG
+    assert len(paths) == 3
 
 
 @pytest.mark.parametrize(

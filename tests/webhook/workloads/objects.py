@@ -21,18 +21,18 @@ def obj(api_version: str, kind: str, spec: Json, **annotations: str) -> Json:
     return annotated({"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec}, annotations)
 
 
-def annotated(one: Json, annotations: Json) -> Json:
+def annotated(manifest: Json, annotations: Json) -> Json:
     """A copy named `demo` in `team` that carries these annotations besides its own."""
-    changed = copy.deepcopy(one)
+    changed = copy.deepcopy(manifest)
     metadata = {"name": "demo", "namespace": "team", **changed["metadata"]}
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
     return {**changed, "metadata": metadata}
 
 
-def changed(one: Json, path: tuple[str | int, ...], value: Any) -> Json:
+def changed(manifest: Json, path: tuple[str | int, ...], value: Any) -> Json:
     """A copy with another value at `path`."""
-    copied = copy.deepcopy(one)
+    copied = copy.deepcopy(manifest)
     place: Any = copied
     for step in path[:-1]:
         place = place[step]

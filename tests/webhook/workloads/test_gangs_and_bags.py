@@ -61,7 +61,7 @@ def test_a_job_of_one_pod_at_a_time_is_planned_with_its_job() -> None:
         (o.PYTORCH_JOB, ("spec", "runPolicy")),
         (o.MPI_JOB, ("spec", "runPolicy")),
     ],
-    ids=lambda one: one["kind"] if isinstance(one, dict) else "",
+    ids=lambda argument: argument["kind"] if isinstance(argument, dict) else "",
 )
 def test_what_is_suspended_holds_nothing(obj: Any, path: tuple[str, ...]) -> None:
     """Its gangs are read all the same, for a preview."""

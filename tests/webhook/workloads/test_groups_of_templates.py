@@ -11,7 +11,7 @@ from tests.builders import cluster
 from tests.webhook.workloads import objects as o
 from webhook.workloads import read
 
-NAMED = "scheduling.run.ai/pod-group"
+POD_GROUP_KEY = "scheduling.run.ai/pod-group"
 AFFINITY = [{"key": "nvswitch", "operator": "In", "values": ["true"]}]
 POLICY = {"scope": "rack", "affinity": {"required": AFFINITY}}
 GROUP = {
@@ -26,7 +26,7 @@ GROUP = {
 def job(place: str = "annotations", pods: int = 4, **notes: str) -> Any:
     """The recipe's Job: so many pods of a whole node, of the PodGroup that its template names."""
     template: Any = o.pod_template(8, annotations=notes or None)
-    template.setdefault("metadata", {}).setdefault(place, {})[NAMED] = "ddp"
+    template.setdefault("metadata", {}).setdefault(place, {})[POD_GROUP_KEY] = "ddp"
     return o.obj("batch/v1", "Job", {"parallelism": pods, "completions": pods, "template": template})
 
 
@@ -59,6 +59,6 @@ def test_a_group_that_waits_for_more_pods_than_the_job_makes_is_told() -> None:
 def test_a_topology_policy_on_a_template_is_read(word: str, level: str, policy: str) -> None:
     """As on a pod: a scope, or the name of a policy of KAI's ConfigMap."""
     template: Any = o.pod_template(8, annotations={"scheduling.run.ai/topology-policy": word})
-    made = o.obj("batch/v1", "Job", {"parallelism": 2, "completions": 2, "template": template})
-    gang = read(made).gangs[0]
+    job = o.obj("batch/v1", "Job", {"parallelism": 2, "completions": 2, "template": template})
+    gang = read(job).gangs[0]
     assert (gang.constraint.required, gang.policy) == (level, policy)

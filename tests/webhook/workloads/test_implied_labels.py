@@ -56,7 +56,7 @@ def test_a_training_jobs_pods_are_known_by_its_name():
     sets = {"Master": {"replicas": 1, "template": template}, "Worker": {"replicas": 2, "template": template}}
     obj = job(None, "PyTorchJob", "kubeflow.org/v1", pytorchReplicaSpecs=sets)
     (group,) = read(obj, namespace="team").gangs
-    assert len({one.node for one in plan(racks(1, 4), group).assignments}) == 3
+    assert len({assignment.node for assignment in plan(racks(1, 4), group).assignments}) == 3
 
 
 def test_a_templates_own_label_goes_first():

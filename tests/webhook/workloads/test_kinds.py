@@ -12,11 +12,11 @@ from webhook.workloads.options import ReserveDefaults
 
 
 def sets(workload: Any, gang: int = 0) -> dict[str, int]:
-    return {one.name: one.count for one in workload.gangs[gang].pod_sets}
+    return {pod_set.name: pod_set.count for pod_set in workload.gangs[gang].pod_sets}
 
 
 def paths(workload: Any) -> list[str]:
-    return [".".join(map(str, one.path)) for one in workload.templates]
+    return [".".join(map(str, template.path)) for template in workload.templates]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_leader_without_a_template_is_made_like_the_workers() -> None:
     obj = o.changed(o.LWS, ("spec", "leaderWorkerTemplate", "leaderTemplate"), None)
     workload = read(obj)
     assert sets(workload) == {"leader": 1, "worker": 3}
-    assert [(one.pod_set, one.count) for one in workload.templates] == [("", 4)]
+    assert [(template.pod_set, template.count) for template in workload.templates] == [("", 4)]
     assert workload.gangs[0].gpus == 32
 
 
@@ -122,7 +122,7 @@ def test_a_leader_worker_set_of_size_one_has_only_leaders() -> None:
     obj = o.changed(o.LWS, ("spec", "leaderWorkerTemplate"), {"size": 1, "workerTemplate": o.pod_template()})
     workload = read(obj)
     assert sets(workload) == {"leader": 1}
-    assert [one.pod_set for one in workload.templates] == ["leader"]
+    assert [template.pod_set for template in workload.templates] == ["leader"]
 
 
 def test_a_job_never_runs_more_pods_than_it_completes() -> None:
@@ -152,9 +152,9 @@ def test_min_available_beats_the_sum() -> None:
 def test_min_available_beats_elastic_min_replicas() -> None:
     """runPolicy comes before elasticPolicy, which comes before the sum."""
     elastic = o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), {"minReplicas": 3})
-    both = o.changed(elastic, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 2}})
+    with_policy = o.changed(elastic, ("spec", "runPolicy"), {"schedulingPolicy": {"minAvailable": 2}})
     assert read(elastic).gangs[0].size == 3
-    assert read(both).gangs[0].size == 2
+    assert read(with_policy).gangs[0].size == 2
 
 
 def test_a_gang_that_is_larger_than_the_job_is_refused() -> None:
@@ -233,7 +233,7 @@ def test_grove_keeps_its_gangs() -> None:
     """Clique pods can be mended; their gangs are Grove's."""
     workload = read(o.GROVE)
     assert (workload.gangs, workload.templates) == ((), ())
-    assert [one.spec_path[-1] for one in workload.inlined] == ["podSpec"]
+    assert [pod_spec.spec_path[-1] for pod_spec in workload.inlined] == ["podSpec"]
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_an_elastic_training_job_has_from_its_least_to_its_most_pods() -> None:
     """elasticPolicy: at least two pods, the master among them, and at most six."""
     elastic = {"minReplicas": 2, "maxReplicas": 6}
     gang = read(o.changed(o.PYTORCH_JOB, ("spec", "elasticPolicy"), elastic)).gangs[0]
-    found = {one.name: (one.count, one.max_count) for one in gang.pod_sets}
-    assert found == {"master": (1, 0), "worker": (1, 5)}
+    bounds = {pod_set.name: (pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets}
+    assert bounds == {"master": (1, 0), "worker": (1, 5)}
 
 
 def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
@@ -313,4 +313,4 @@ def test_a_ray_group_has_from_its_least_to_its_most_workers() -> None:
     for stated, expected in ((group, (4, 10)), (unbounded, (2, 3))):
         old = o.RAY_CLUSTER["spec"]["workerGroupSpecs"][0]
         gang = read(o.changed(o.RAY_CLUSTER, where, {**old, "numOfHosts": 1, **stated})).gangs[0]
-        assert [(one.count, one.max_count) for one in gang.pod_sets] == [(1, 0), expected, (3, 0)]
+        assert [(pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets] == [(1, 0), expected, (3, 0)]

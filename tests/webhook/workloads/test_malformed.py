@@ -132,8 +132,8 @@ def test_a_malformed_pod_group_is_an_input_error_too(data: st.DataObject) -> Non
     groups = {("team", "pg"): o.changed(group, place, data.draw(JUNK))}
     pod = o.annotated(o.POD, {"pod-group-name": "pg"})
     referring = o.changed(o.POD, ("spec", "workloadRef"), {"name": "pg", "podGroup": "part"})
-    for one in (pod, referring):
+    for member in (pod, referring):
         try:
-            read(one, podgroups=groups)
+            read(member, podgroups=groups)
         except InputError as error:
             assert error.where.object == "team/pg"  # noqa: PT017 - most draws are no error

@@ -33,9 +33,13 @@ def test_each_shape_is_a_pod_set() -> None:
     first, *others = joined(pods)
     (gang,) = first.gangs
     assert (gang.name, gang.size, gang.gpus) == ("team/PodGroup/serve", 4, 8)
-    assert {one.name: one.count for one in gang.pod_sets} == {"prefill": 2, "decode": 1, "router": 1}
+    assert {pod_set.name: pod_set.count for pod_set in gang.pod_sets} == {
+        "prefill": 2,
+        "decode": 1,
+        "router": 1,
+    }
     assert gang.constraint.required == "rack"
-    assert [one.gangs for one in others] == [(), (), ()]
+    assert [workload.gangs for workload in others] == [(), (), ()]
 
 
 def test_pods_that_are_not_here_are_like_the_others() -> None:
@@ -50,7 +54,7 @@ def test_pods_that_are_not_here_are_like_the_others() -> None:
 def test_shapes_without_a_role_get_distinct_names() -> None:
     """PodSets of one gang never share a name."""
     gang = joined([member("a", "", 2), member("b", "", 4)])[0].gangs[0]
-    assert [one.name for one in gang.pod_sets] == ["main", "main-2"]
+    assert [pod_set.name for pod_set in gang.pod_sets] == ["main", "main-2"]
 
 
 def test_other_workloads_stay_as_they_are() -> None:

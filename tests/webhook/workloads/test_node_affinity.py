@@ -38,8 +38,8 @@ def test_two_domains_become_two_terms() -> None:
 
 def test_a_term_that_would_contradict_itself_is_left_out() -> None:
     """Narrowing two racks to one leaves one term, not an impossible second."""
-    both = require(None, [RACK_1, RACK_2])
-    assert terms_of(require(both, [RACK_1])) == [RACK_1]
+    affinity = require(None, [RACK_1, RACK_2])
+    assert terms_of(require(affinity, [RACK_1])) == [RACK_1]
 
 
 def test_other_affinities_stay_as_they_are() -> None:
@@ -84,9 +84,9 @@ def matches(terms: list[dict[str, object]], node: dict[str, str]) -> bool:
 )
 @settings(max_examples=300)
 def test_a_node_meets_the_merge_exactly_when_it_meets_both(
-    theirs: list[dict[str, object]], ours: list[dict[str, object]], node: dict[str, str]
+    existing: list[dict[str, object]], ours: list[dict[str, object]], node: dict[str, str]
 ) -> None:
     """The merge is a logical AND of two ORs, and merging again changes nothing."""
-    merged = require({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": theirs}}}, ours)
-    assert matches(terms_of(merged), node) == (matches(theirs, node) and matches(ours, node))
+    merged = require({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": existing}}}, ours)
+    assert matches(terms_of(merged), node) == (matches(existing, node) and matches(ours, node))
     assert require(merged, ours) == merged

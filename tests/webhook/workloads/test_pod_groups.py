@@ -13,10 +13,10 @@ from webhook.workloads import read
 
 
 def pod(spec: Any = None, labels: Any = None, **annotations: str) -> Any:
-    one = o.annotated(o.POD, {key.replace("__", "/"): value for key, value in annotations.items()})
-    one["metadata"] |= {"labels": labels} if labels else {}
-    one["spec"] |= spec or {}
-    return one
+    manifest = o.annotated(o.POD, {key.replace("__", "/"): value for key, value in annotations.items()})
+    manifest["metadata"] |= {"labels": labels} if labels else {}
+    manifest["spec"] |= spec or {}
+    return manifest
 
 
 def group(spec: Any, kind: str = "PodGroup") -> Any:
@@ -70,8 +70,8 @@ def test_a_pod_group_that_is_not_known_is_told() -> None:
 def test_a_workload_reference_counts_its_pod_group() -> None:
     """Kubernetes 1.35's Workload holds named pod groups."""
     member = pod(spec={"workloadRef": {"name": "pg", "podGroup": "workers"}})
-    known = group({"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 5}}}]}, "Workload")
-    gang = read(member, podgroups=known).gangs[0]
+    groups = group({"podGroups": [{"name": "workers", "policy": {"gang": {"minCount": 5}}}]}, "Workload")
+    gang = read(member, podgroups=groups).gangs[0]
     assert (gang.name, gang.size) == ("team/Workload/pg/workers", 5)
 
 
@@ -95,32 +95,32 @@ def test_kueues_pod_group_counts_in_an_annotation() -> None:
 )
 def test_a_run_ai_scope_is_a_required_level(scope: str, level: str) -> None:
     """topologyPolicy.scope constrains the pods of the group."""
-    known = group({"minMember": 2, "topologyPolicy": {"scope": scope}})
-    gang = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=known).gangs[0]
+    groups = group({"minMember": 2, "topologyPolicy": {"scope": scope}})
+    gang = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=groups).gangs[0]
     assert gang.constraint.required == level
 
 
 def test_a_run_ai_affinity_is_a_node_requirement() -> None:
     """topologyPolicy.affinity.required holds for every pod of the group."""
     needed = {"key": "nvidia.com/gpu.family", "operator": "In", "values": ["hopper"]}
-    known = group({"minMember": 2, "topologyPolicy": {"affinity": {"required": [needed]}}})
-    gang = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=known).gangs[0]
+    groups = group({"minMember": 2, "topologyPolicy": {"affinity": {"required": [needed]}}})
+    gang = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=groups).gangs[0]
     assert gang.pod_sets[0].shape.affinity == ((Requirement("nvidia.com/gpu.family", "In", ("hopper",)),),)
 
 
 def test_kais_pod_group_constrains_its_pods() -> None:
     """topologyConstraint names topology and levels."""
     asked = {"topology": "fabric", "requiredTopologyLevel": "zone", "preferredTopologyLevel": "rack"}
-    known = group({"minMember": 2, "topologyConstraint": asked})
-    constraint = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=known).gangs[0].constraint
+    groups = group({"minMember": 2, "topologyConstraint": asked})
+    constraint = read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=groups).gangs[0].constraint
     assert (constraint.topology, constraint.required, constraint.preferred) == ("fabric", "zone", "rack")
 
 
 def test_a_scope_that_does_not_exist_names_those_that_do() -> None:
     """A typing error in the PodGroup is refused."""
-    known = group({"topologyPolicy": {"scope": "row"}})
+    groups = group({"topologyPolicy": {"scope": "row"}})
     with pytest.raises(InputError, match="gpu, nvlink-domain, node, rack, zone"):
-        read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=known)
+        read(o.annotated(o.POD, {"pod-group-name": "pg"}), podgroups=groups)
 
 
 def test_a_pod_that_somebody_made_is_planned_for_itself() -> None:

@@ -38,12 +38,12 @@ def gang(pods: str, *subgroups: Any, annotations: Any = None, **spec: Any) -> Po
     return joined(read_in)[0].gangs[0]
 
 
-def counts(one: PodGroup) -> dict[str, int]:
-    return {pod_set.name: pod_set.count for pod_set in one.pod_sets}
+def counts(group: PodGroup) -> dict[str, int]:
+    return {pod_set.name: pod_set.count for pod_set in group.pod_sets}
 
 
-def levels(one: PodGroup) -> dict[str, str]:
-    return {pod_set.name: pod_set.constraint.required for pod_set in one.pod_sets}
+def levels(group: PodGroup) -> dict[str, str]:
+    return {pod_set.name: pod_set.constraint.required for pod_set in group.pod_sets}
 
 
 WHOLE = "prefill prefill decode router=1"
@@ -67,16 +67,16 @@ def test_a_pod_that_comes_first_knows_the_sizes_of_all_subgroups() -> None:
 
 def test_pods_that_are_not_here_are_counted_where_they_belong() -> None:
     """One prefill pod of two and no decode: each subgroup is filled up to its own size, and that is said."""
-    one = gang("prefill router=1")
-    assert counts(one) == {"prefill": 2, "router": 1, "decode": 1}
-    assert levels(one)["decode"] == "rack"
-    assert "2 of 4 pods are not here" in one.warnings[-1]
+    group = gang("prefill router=1")
+    assert counts(group) == {"prefill": 2, "router": 1, "decode": 1}
+    assert levels(group)["decode"] == "rack"
+    assert "2 of 4 pods are not here" in group.warnings[-1]
 
 
 def test_unlike_pods_of_one_subgroup_stay_in_one_domain() -> None:
     """Two shapes make two PodSets of prefill; the rack is required for both together."""
-    one = gang("prefill prefill=4 decode router=1")
-    assert set(one.within) == {
+    group = gang("prefill prefill=4 decode router=1")
+    assert set(group.within) == {
         ("zone", ("prefill", "prefill-2", "decode")),
         ("rack", ("prefill", "prefill-2")),
     }

@@ -29,7 +29,7 @@ def test_kais_keys_on_a_template_are_its_pod_sets() -> None:
     obj = o.changed(o.RAY_CLUSTER, ("spec", "workerGroupSpecs", 1, "template"), template)
     gang = read(obj).gangs[0]
     assert gang.constraint == Constraint()
-    assert {one.name: one.constraint.required for one in gang.pod_sets} == {
+    assert {pod_set.name: pod_set.constraint.required for pod_set in gang.pod_sets} == {
         "head": "",
         "small": "",
         "big": "rack",
@@ -40,7 +40,7 @@ def test_a_jobsets_leaf_is_annotated_on_its_job_template() -> None:
     """KAI reads a leaf's keys at replicatedJobs[].template.metadata."""
     place = ("spec", "replicatedJobs", 1, "template", "metadata")
     gang = read(o.changed(o.JOB_SET, place, {"annotations": {REQUIRED: "rack"}})).gangs[0]
-    assert [one.constraint.required for one in gang.pod_sets] == ["", "rack"]
+    assert [pod_set.constraint.required for pod_set in gang.pod_sets] == ["", "rack"]
     assert gang.origins[0][0] == f"spec.replicatedJobs[1].template.metadata.annotations[{REQUIRED}]"
 
 
@@ -76,7 +76,7 @@ def test_one_pod_set_group_over_all_pod_sets_is_the_gangs() -> None:
         obj = o.changed(obj, ("spec", "pytorchReplicaSpecs", name, "template"), template)
     gang = read(obj).gangs[0]
     assert gang.constraint.required == "rack"
-    assert {one.constraint for one in gang.pod_sets} == {Constraint()}
+    assert {pod_set.constraint for pod_set in gang.pod_sets} == {Constraint()}
 
 
 def test_two_systems_that_name_two_topologies_are_both_kept() -> None:
@@ -90,14 +90,20 @@ def test_a_launcher_without_a_gpu_may_stay_outside() -> None:
     """An MPIJob's required level is its workers'."""
     gang = read(o.annotated(o.MPI_JOB, {KAI: "fabric", REQUIRED: "rack"})).gangs[0]
     assert gang.constraint == Constraint(topology="fabric")
-    assert {one.name: one.constraint.required for one in gang.pod_sets} == {"launcher": "", "worker": "rack"}
+    assert {pod_set.name: pod_set.constraint.required for pod_set in gang.pod_sets} == {
+        "launcher": "",
+        "worker": "rack",
+    }
 
 
 def test_segments_are_the_workers() -> None:
     """KAI's segment keys on a PyTorchJob divide its workers, not the master."""
     keys = {"kai.scheduler/segment-size": "3", "kai.scheduler/segment-topology-required-placement": "rack"}
     gang = read(o.annotated(o.PYTORCH_JOB, keys)).gangs[0]
-    assert {one.name: one.constraint.slice_size for one in gang.pod_sets} == {"master": 0, "worker": 3}
+    assert {pod_set.name: pod_set.constraint.slice_size for pod_set in gang.pod_sets} == {
+        "master": 0,
+        "worker": 3,
+    }
 
 
 def test_a_slice_level_needs_a_size() -> None:
@@ -158,7 +164,7 @@ def test_balanced_slices_and_a_least_size_are_read() -> None:
     job = o.changed(o.changed(o.JOB, ("spec", "parallelism"), 6), ("spec", "completions"), 6)
     gang = read(o.annotated(job, keys)).gangs[0]
     assert gang.balanced
-    assert [(one.count, one.max_count) for one in gang.pod_sets] == [(2, 6)]
+    assert [(pod_set.count, pod_set.max_count) for pod_set in gang.pod_sets] == [(2, 6)]
 
 
 @pytest.mark.parametrize(

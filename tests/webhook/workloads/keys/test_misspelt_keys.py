@@ -90,8 +90,8 @@ def asking_for(name: str) -> dict[str, Any]:
 )
 def test_a_resource_that_is_nearly_a_device_or_what_a_node_offers_is_told(name: str, right: str) -> None:
     """Whoever writes it waits for ever: the API server takes every name."""
-    said = f"resource {name} is offered by no device plugin. What would work: {right}"
-    assert misspelt_resources(asking_for(name), OFFERED) == [said]
+    message = f"resource {name} is offered by no device plugin. What would work: {right}"
+    assert misspelt_resources(asking_for(name), OFFERED) == [message]
 
 
 @pytest.mark.parametrize(
