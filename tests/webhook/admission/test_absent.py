@@ -32,10 +32,10 @@ def pod(namespace: str = "research", owner: tuple[str, str] | None = None, claim
 
 def answer(obj: Json, environment: Environment | None = None, volumes: Volumes | None = None) -> Decision:
     """The decision on a new object in a cluster of two nodes."""
-    there = racks(1, 2)
+    snapshot = racks(1, 2)
     if volumes is not None:
-        there = there.with_claims(there.base.claims, volumes)
-    return decide(from_object(obj, uid="uid"), load([]), there, "mutate", environment or Environment())
+        snapshot = snapshot.with_claims(snapshot.base.claims, volumes)
+    return decide(from_object(obj, uid="uid"), load([]), snapshot, "mutate", environment or Environment())
 
 
 @pytest.mark.parametrize(
@@ -51,22 +51,22 @@ def test_a_pod_whose_controller_does_not_exist_is_let_in(owner):
 
 def test_a_namespace_that_is_gone_counts_as_one_without_labels():
     """It was deleted between the call and the look at it: the settings for all namespaces hold."""
-    known = {"metadata": {"name": "other", "labels": {"a": "b"}}}
-    environment = Environment(namespaces={"other": known})
+    namespace = {"metadata": {"name": "other", "labels": {"a": "b"}}}
+    environment = Environment(namespaces={"other": namespace})
     assert answer(pod("vanished"), environment).response.allowed
     assert answer(pod("vanished"), environment).plan == answer(pod("vanished")).plan
 
 
 def test_a_claim_that_is_gone_is_a_warning():
     """The scheduler waits for it; the plan says so."""
-    known = Volumes(classes={"fast": StorageClass("fast", waits=True)})
-    decision = answer(pod(claim="gone"), volumes=known)
+    volumes = Volumes(classes={"fast": StorageClass("fast", waits=True)})
+    decision = answer(pod(claim="gone"), volumes=volumes)
     assert decision.response.allowed
     assert any("the claim gone is not known" in text for text in decision.response.warnings)
 
 
 @pytest.mark.parametrize(
-    ("claim", "said"),
+    ("claim", "warning"),
     [
         (
             VolumeClaim("research/data", "fast", "pv-gone", bound=True),
@@ -76,8 +76,8 @@ def test_a_claim_that_is_gone_is_a_warning():
         (VolumeClaim("research/data"), "the claim data (no class that is known) has no volume yet"),
     ],
 )
-def test_a_volume_or_class_that_is_gone_is_a_warning(claim, said):
+def test_a_volume_or_class_that_is_gone_is_a_warning(claim, warning):
     """A bound claim without its volume, a class that was deleted, no default class."""
     decision = answer(pod(claim="data"), volumes=replace(Volumes(), claims={claim.name: claim}))
     assert decision.response.allowed
-    assert any(said in text for text in decision.response.warnings)
+    assert any(warning in text for text in decision.response.warnings)

@@ -68,13 +68,13 @@ def test_what_takes_too_long_is_refused_in_words(phase: Phase) -> None:
 
 def test_each_part_of_a_decision_asks_for_the_time() -> None:
     """Reading, policies, search and explanation."""
-    told: set[str] = set()
+    parts: set[str] = set()
     for obj in (job_set(3), job(2, **affinity(20, 10))):
         whole = Late(float("inf"))
         decided(obj, whole, racks(2, 4))
         for looks in range(0, whole.asked, max(1, whole.asked // 40)):
-            told.add(decided(obj, Late(looks), racks(2, 4)).response.message.split(" took longer")[0])
-    assert len(told) == 4, told
+            parts.add(decided(obj, Late(looks), racks(2, 4)).response.message.split(" took longer")[0])
+    assert len(parts) == 4, parts
 
 
 def test_a_decision_that_was_ended_leaves_no_trace() -> None:

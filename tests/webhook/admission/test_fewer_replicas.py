@@ -15,10 +15,10 @@ Json = dict[str, Any]
 GI = 2**30
 
 
-def node(name: str, **more: Any) -> Node:
+def node(name: str, **fields: Any) -> Node:
     """A node of eight GPUs."""
     amounts = {"cpu": 64_000, "memory": 512 * GI, "nvidia.com/gpu": 8, "pods": 110}
-    return Node(name, {"pool": "a"}, amounts, **more)
+    return Node(name, {"pool": "a"}, amounts, **fields)
 
 
 def deployment(cpu: object, **spec: Any) -> Json:
@@ -33,14 +33,14 @@ def deployment(cpu: object, **spec: Any) -> Json:
     }
 
 
-def told(before: Json, after: Json, *nodes: Node) -> list[str]:
+def sentences(before: Json, after: Json, *nodes: Node) -> list[str]:
     """What is said."""
     return fewer_replicas(before, after, read(after), node_groups(nodes))
 
 
 def test_both_numbers_and_what_was_raised_are_told() -> None:
     """Sixteen pods fit by their GPUs, four by their cores."""
-    (sentence,) = told(deployment(4), deployment(32), node("a"), node("b"))
+    (sentence,) = sentences(deployment(4), deployment(32), node("a"), node("b"))
     assert sentence.startswith(
         "4 pods of main fit on the nodes that could take them, when empty, where 16 would"
     )
@@ -49,25 +49,25 @@ def test_both_numbers_and_what_was_raised_are_told() -> None:
 
 def test_nothing_is_said_where_as_many_fit() -> None:
     """By its GPUs no more fit before; and a request that is not raised costs nothing."""
-    assert told(deployment(4), deployment(8), node("a")) == []
-    assert told(deployment(8), deployment(4), node("a")) == []
+    assert sentences(deployment(4), deployment(8), node("a")) == []
+    assert sentences(deployment(8), deployment(4), node("a")) == []
 
 
 def test_only_nodes_that_could_take_the_pods_count() -> None:
     """Neither tainted ones nor those outside the selector; the plan's own pins do not count as lost room."""
     tainted = node("t", taints=(Taint("team", "red"),))
-    (sentence,) = told(deployment(4), deployment(32), node("a"), tainted)
+    (sentence,) = sentences(deployment(4), deployment(32), node("a"), tainted)
     assert sentence.startswith(
         "2 pods of main fit on the nodes that could take them, when empty, where 8 would"
     )
-    elsewhere = {"nodeSelector": {"pool": "z"}}
-    assert told(deployment(4, **elsewhere), deployment(32, **elsewhere), node("a")) == []
+    other_pool = {"nodeSelector": {"pool": "z"}}
+    assert sentences(deployment(4, **other_pool), deployment(32, **other_pool), node("a")) == []
     slices = node("m")
     slices = replace(slices, labels={"pool": "b"}, allocatable={**slices.allocatable, "nvidia.com/gpu": 28})
     steered = deployment(4, nodeSelector={"pool": "a"})
-    assert told(deployment(4), steered, node("a"), slices) == []
+    assert sentences(deployment(4), steered, node("a"), slices) == []
     pinned = deployment(4, nodeSelector={"kubernetes.io/hostname": "a"})
-    assert told(deployment(4), pinned, node("a"), node("b")) == []
+    assert sentences(deployment(4), pinned, node("a"), node("b")) == []
 
 
 def test_a_malformed_template_is_the_api_servers_to_refuse() -> None:

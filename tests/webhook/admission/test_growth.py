@@ -46,8 +46,8 @@ def mutate(obj: Json, stated: str = POOL) -> Decision:
 def gates(obj: Json | None) -> list[Json]:
     """The scheduling gates of a Job's template."""
     assert obj is not None
-    found: list[Json] = obj["spec"]["template"]["spec"].get("schedulingGates", [])
-    return found
+    scheduling_gates: list[Json] = obj["spec"]["template"]["spec"].get("schedulingGates", [])
+    return scheduling_gates
 
 
 def test_a_gang_that_waits_for_nodes_is_let_in_without_gate_or_place() -> None:
@@ -69,10 +69,10 @@ def test_a_gang_that_waits_for_nodes_is_let_in_without_gate_or_place() -> None:
 
 def test_pods_of_such_a_gang_are_not_held_back() -> None:
     """They come from the Job's template, with the Job as their controller."""
-    made = mutate(job(4)).object
-    assert made is not None
+    stored = mutate(job(4)).object
+    assert stored is not None
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
-    template = made["spec"]["template"]
+    template = stored["spec"]["template"]
     index = {"batch.kubernetes.io/job-completion-index": "0"}
     metadata = {
         **template["metadata"],

@@ -69,8 +69,8 @@ def test_a_pod_in_kueues_queue_waits_at_our_gate_and_holds_nothing() -> None:
         assert decision.steps == ()
         assert gates(stored(decision)) == [QUEUED_GATE]
         assert '"queued"' in stored(decision)["metadata"]["annotations"][PLACEMENT]
-        (said,) = [text for text in decision.response.warnings if "Kueue has not admitted it yet" in text]
-        assert "Now it would be admitted" in said
+        (warning,) = [text for text in decision.response.warnings if "Kueue has not admitted it yet" in text]
+        assert "Now it would be admitted" in warning
     without = asked(member())
     assert reserved(without) == ["team/PodGroup/demo"]
     assert gates(stored(without)) == []

@@ -157,9 +157,9 @@ def test_warn_keeps_what_a_policy_warns_of_and_marks_what_enforce_would_warn_of(
     assert f"would warn: {replaced}" in warned.warnings
     assert replaced not in warned.warnings
     spelt = o.annotated(example(FITS), {"kai.scheduler/topology-required-placment": "rack"})
-    said = [warning for warning in asked(spelt, "enforce").response.warnings if "placment" in warning]
-    assert said
-    assert set(said) <= set(asked(spelt, "warn").response.warnings)
+    warnings = [warning for warning in asked(spelt, "enforce").response.warnings if "placment" in warning]
+    assert warnings
+    assert set(warnings) <= set(asked(spelt, "warn").response.warnings)
 
 
 def test_audit_is_warn_without_the_warnings() -> None:
@@ -167,8 +167,12 @@ def test_audit_is_warn_without_the_warnings() -> None:
     for name in (FITS, NEVER):
         warned, audited = (asked(example(name), mode).response for mode in ("warn", "audit"))
         assert list(audited.warnings) == []
-        told = {**warned.audit_annotations, "mode": "audit"}
-        assert (audited.allowed, list(audited.patch), audited.audit_annotations) == (True, [], told)
+        audit_annotations = {**warned.audit_annotations, "mode": "audit"}
+        assert (audited.allowed, list(audited.patch), audited.audit_annotations) == (
+            True,
+            [],
+            audit_annotations,
+        )
 
 
 def test_the_audit_log_is_told_what_would_have_been() -> None:
@@ -280,18 +284,18 @@ EVERY = [
     mode=st.sampled_from(QUIET),
     phase=st.sampled_from(("mutate", "validate")),
     operation=st.sampled_from(("CREATE", "UPDATE", "DELETE")),
-    known=st.booleans(),
+    with_cluster=st.booleans(),
     field=st.sampled_from(("", "spec", "metadata", "kind")),
 )
 def test_outside_enforce_nothing_is_ever_changed_refused_or_held(
-    obj: Json, mode: str, phase: Phase, operation: Any, known: bool, field: str
+    obj: Json, mode: str, phase: Phase, operation: Any, with_cluster: bool, field: str
 ) -> None:
     """Whatever the object is, malformed ones too; and a dry run is answered the same."""
     body = copy.deepcopy(obj)
     body["metadata"]["namespace"] = "research"
     if field in ("spec", "kind"):
         body[field] = [1] if field == "spec" else "Pod"
-    words: Json = {"operation": operation, "on": HALL if known else None}
+    words: Json = {"operation": operation, "on": HALL if with_cluster else None}
     words |= {"old_object": obj} if operation == "UPDATE" else {}
     decision = asked(body, mode, phase, **words)
     assert (decision.response.allowed, list(decision.response.patch)) == (True, [])

@@ -29,8 +29,8 @@ def test_a_pack_says_for_whom_a_gpu_pod_is_changed(pack: str, changed: set[str])
 @pytest.mark.parametrize("pack", ["kueue", "kai"])
 def test_a_default_queue_of_kueue_s_is_given_in_its_pack_alone(pack: str) -> None:
     """Its folder is off in the pack of another system."""
-    given = "kueue-queue" in changed_by("team-a", config_map(pack=pack, kueue_topology__queue="main"))
-    assert given is (pack == "kueue")
+    is_set = "kueue-queue" in changed_by("team-a", config_map(pack=pack, kueue_topology__queue="main"))
+    assert is_set is (pack == "kueue")
 
 
 def test_the_cluster_s_own_keys_count_before_the_pack_and_the_file_s_after_it() -> None:
@@ -53,16 +53,16 @@ def test_the_cluster_s_pack_counts_before_the_file_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({"pack": "kia"}, "'kia' is not valid; use auto or kai or kueue or runai or plain"),
         ({"namespace__a__pack": "kai"}, "of no single namespace; use pack"),
     ],
 )
-def test_a_pack_that_there_is_not_is_a_problem(entry: dict[str, str], told: str) -> None:
+def test_a_pack_that_there_is_not_is_a_problem(entry: dict[str, str], message: str) -> None:
     """With those that there are; and it holds for the whole cluster."""
     _, (problem,) = read_parameters(policies(), config_map(**entry))
-    assert told in problem
+    assert message in problem
 
 
 def test_a_pack_sets_only_parameters_that_there_are() -> None:

@@ -71,8 +71,8 @@ def test_the_record_is_filled_from_the_clusters_config_map() -> None:
 def test_growing_pools_and_tolerated_taints_are_settings() -> None:
     """A pool a line, and a truth value that the nodes may tell."""
     lines = "h100: nodes=16 nvidia.com/gpu=8 label:pool=h100\n\n  cpus: cpu=96 memory=1Ti\n"
-    told = {"growing__pools": lines, "taints__tolerated_by_resource": "true"}
-    chosen = settings("ml", config_map(SYSTEM, **told))
+    keys = {"growing__pools": lines, "taints__tolerated_by_resource": "true"}
+    chosen = settings("ml", config_map(SYSTEM, **keys))
     assert [(pool.name, pool.max_added, dict(pool.labels)) for pool in chosen.growing] == [
         ("h100", 16, {"pool": "h100"}),
         ("cpus", UNBOUNDED, {}),
@@ -112,8 +112,12 @@ def test_what_tells_of_nodes_holds_for_no_single_namespace(key: str, text: str) 
     (problem,) = problems
     assert f"data[namespace.ml.{key}]: tells of the cluster's nodes" in problem
     assert problem.endswith(f"use {key}")
-    told = parameters.settings(default_settings, "ml")
-    assert (told.mode, told.growing, told.resources_tolerated) == ("warn", (), None)
+    namespace_settings = parameters.settings(default_settings, "ml")
+    assert (namespace_settings.mode, namespace_settings.growing, namespace_settings.resources_tolerated) == (
+        "warn",
+        (),
+        None,
+    )
 
 
 @pytest.mark.parametrize(("namespace", "mode"), [("research", "enforce"), ("ml", "audit"), ("", "audit")])
@@ -188,7 +192,7 @@ def test_policies_see_no_keys_of_namespaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             {"mode": "enfroce"},
@@ -208,11 +212,11 @@ def test_policies_see_no_keys_of_namespaces() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_object_key_value_and_valid_values(words: Json, said: str) -> None:
+def test_what_is_wrong_is_told_with_object_key_value_and_valid_values(words: Json, message: str) -> None:
     """A line each."""
     _, (problem,) = read_parameters(policies(), config_map(SYSTEM, **words))
     assert problem.startswith("bayplan-system/ConfigMap/bayplan-parameters: data[")
-    assert said in problem
+    assert message in problem
 
 
 def test_a_setting_is_checked_where_no_schema_lies_beside_the_policies() -> None:
@@ -254,11 +258,11 @@ def test_a_mode_that_contradicts_the_label_of_the_namespace_is_a_warning(
     """The label counts."""
     parameters, problems = read_parameters(policies(), config_map(SYSTEM, namespace__ml__mode="off"))
     labels = {"bayplan.dev/mode": label} if label else {}
-    said = parameters.warnings({"ml": {"metadata": {"name": "ml", "labels": labels}}})
+    messages = parameters.warnings({"ml": {"metadata": {"name": "ml", "labels": labels}}})
     assert not problems
-    assert len(said) == warnings
+    assert len(messages) == warnings
     assert all(
-        "has no effect, the namespace has the label bayplan.dev/mode: enforce" in text for text in said
+        "has no effect, the namespace has the label bayplan.dev/mode: enforce" in text for text in messages
     )
 
 

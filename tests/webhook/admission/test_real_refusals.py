@@ -80,9 +80,9 @@ OBJECTS = [
 ]
 
 
-def hall(*more: Json, change: Callable[[Json], Json] = lambda obj: obj) -> Snapshot:
+def hall(*added: Json, change: Callable[[Json], Json] = lambda obj: obj) -> Snapshot:
     """The hall, with nodes changed and more objects in it."""
-    return read_cluster(("hall.yaml", obj) for obj in (*map(change, OBJECTS), *more))
+    return read_cluster(("hall.yaml", obj) for obj in (*map(change, OBJECTS), *added))
 
 
 HALL = hall()

@@ -43,8 +43,8 @@ def test_what_is_suspended_is_previewed_and_holds_nothing(obj: Any, path: tuple[
     """A warning says what would be; no place is written, no pod pinned, no gate set."""
     decision = asked(suspended(obj, path))
     assert decision.steps == ()
-    (said,) = [warning for warning in decision.response.warnings if "is suspended" in warning]
-    assert "holds nothing until it is resumed. Now it would be admitted: " in said
+    (preview,) = [warning for warning in decision.response.warnings if "is suspended" in warning]
+    assert "holds nothing until it is resumed. Now it would be admitted: " in preview
     text = str(stored(decision))
     assert PLACEMENT not in text
     assert RESERVATION not in text

@@ -203,8 +203,10 @@ def test_leader_and_workers_are_one_revision_and_are_mended_together() -> None:
 def test_a_worker_group_that_is_added_leaves_the_others_as_they_are() -> None:
     """KubeRay makes its pods in the cluster that runs; a change of the others would make a new one."""
     groups = o.RAY_CLUSTER["spec"]["workerGroupSpecs"]
-    more = {"groupName": "more", "replicas": 1, "template": o.pod_template(4)}
-    decision = asked(o.changed(o.RAY_CLUSTER, ("spec", "workerGroupSpecs"), [more, *groups]), o.RAY_CLUSTER)
+    added_group = {"groupName": "more", "replicas": 1, "template": o.pod_template(4)}
+    decision = asked(
+        o.changed(o.RAY_CLUSTER, ("spec", "workerGroupSpecs"), [added_group, *groups]), o.RAY_CLUSTER
+    )
     first, *others = stored(decision)["spec"]["workerGroupSpecs"]
     assert "schedulerName" in first["template"]["spec"]
     assert others == groups

@@ -42,8 +42,8 @@ def warned(
 
 def test_a_topology_that_is_deleted_names_the_gangs_that_use_it() -> None:
     """Those that hold a place in it, and those that wait and ask for it by name."""
-    (said,) = warned(topology(BLOCK, RACK, HOST), None, USED, WAITING)
-    assert said == (
+    (warning,) = warned(topology(BLOCK, RACK, HOST), None, USED, WAITING)
+    assert warning == (
         "topology superpod is still used by 1 gang with a place in it (team/Job/demo) and 1 gang waiting "
         "for one (team/Job/next). What runs goes on; what waits, or starts again, does not find it. What "
         "would work: take it away when they have ended"
@@ -52,8 +52,8 @@ def test_a_topology_that_is_deleted_names_the_gangs_that_use_it() -> None:
 
 def test_a_level_that_is_taken_out_names_those_that_use_it() -> None:
     """Not where another one goes that nobody is placed or asks at."""
-    (said,) = warned(topology(BLOCK, RACK, HOST), topology(BLOCK, HOST), HALL, WAITING)
-    assert said.startswith(f"level {RACK} of topology superpod is still used by 1 gang waiting for one")
+    (warning,) = warned(topology(BLOCK, RACK, HOST), topology(BLOCK, HOST), HALL, WAITING)
+    assert warning.startswith(f"level {RACK} of topology superpod is still used by 1 gang waiting for one")
     assert warned(topology(BLOCK, RACK, HOST), topology(RACK, HOST), HALL, WAITING) == ()
 
 
@@ -87,8 +87,8 @@ def test_a_topology_that_a_flavor_no_longer_names_is_told_with_the_queues_that_l
     new: dict[str, Any] | None,
 ) -> None:
     """What waits there for a level is never admitted: Kueue's flavor would not support it."""
-    (said,) = warned(flavor("superpod"), new, LED, WAITING)
-    assert said.startswith(
+    (warning,) = warned(flavor("superpod"), new, LED, WAITING)
+    assert warning.startswith(
         "topology superpod, which ResourceFlavor h100 no longer names, is still used by 1 gang waiting for "
         "one (team/Job/next) and 1 LocalQueue that leads to it (team/train)."
     )
@@ -103,8 +103,8 @@ def test_a_flavor_that_keeps_its_topology_is_no_loss() -> None:
 
 def test_a_topology_of_kueues_names_the_queues_that_lead_to_it() -> None:
     """Of KAI's nobody leads there by a queue."""
-    (said,) = warned(topology(RACK, HOST, group="kueue.x-k8s.io/v1beta1"), None, LED)
-    assert "is still used by 1 LocalQueue that leads to it (team/train)" in said
+    (warning,) = warned(topology(RACK, HOST, group="kueue.x-k8s.io/v1beta1"), None, LED)
+    assert "is still used by 1 LocalQueue that leads to it (team/train)" in warning
     assert warned(topology(RACK, HOST), None, LED) == ()
 
 

@@ -51,15 +51,15 @@ def _decode(typed: dict[str, Any]) -> Any:
     return simple[kind](raw) if kind in simple else raw
 
 
-def _same(a: Any, b: Any) -> bool:
+def _identical(a: Any, b: Any) -> bool:
     """Are these the same value of the same type?"""
     if type(a) is not type(b):
         return False
     if isinstance(a, list):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(_identical, a, b))
     if isinstance(a, dict):
         return {(type(from_key(k)), k) for k in a} == {(type(from_key(k)), k) for k in b} and all(
-            _same(a[key], b[key]) for key in a
+            _identical(a[key], b[key]) for key in a
         )
     if isinstance(a, float) and math.isnan(a):
         return math.isnan(b)
@@ -91,7 +91,7 @@ def _outcome(case: dict[str, Any]) -> str | None:
         return None if "error" in case["expect"] else f"error: {bad.message}"
     if "error" in case["expect"]:
         return f"{value!r}, an error was expected"
-    return None if _same(value, _decode(case["expect"]["value"])) else f"{value!r}"
+    return None if _identical(value, _decode(case["expect"]["value"])) else f"{value!r}"
 
 
 def _exceptions() -> dict[str, str]:
@@ -121,8 +121,8 @@ def test_the_specifications_cases_pass() -> None:
 
 def test_the_case_reader_tells_types_apart() -> None:
     """A uint is not an int here, nor 1 true: the comparison above would else prove less than it says."""
-    assert not _same(UInt(1), 1)
-    assert not _same(True, 1)
-    assert not _same({to_key(True): 1}, {1: 1})
-    assert _same(_decode({"duration": "90s"}), Duration(90 * 10**9))
-    assert _same(_decode({"timestamp": "1970-01-01T00:00:01Z"}), Timestamp(10**9))
+    assert not _identical(UInt(1), 1)
+    assert not _identical(True, 1)
+    assert not _identical({to_key(True): 1}, {1: 1})
+    assert _identical(_decode({"duration": "90s"}), Duration(90 * 10**9))
+    assert _identical(_decode({"timestamp": "1970-01-01T00:00:01Z"}), Timestamp(10**9))

@@ -121,7 +121,7 @@ def test_a_hosts_function_gets_plain_values() -> None:
     """Namespaced, global and receiver style, with a range of arguments."""
     functions = {
         "nodeAffinity.require": Function(lambda a, b: {**a, "required": b}, 2, 2),
-        "pick": Function(lambda items, at=0: items[at], 1, 2),
+        "pick": Function(lambda items, index=0: items[index], 1, 2),
         "initial": Function(lambda text: text[0], 1, 1, receiver=True, result="string"),
     }
     declared = Declarations(variables={"object": None}, functions=functions)

@@ -305,7 +305,9 @@ def test_two_objects_that_are_yet_to_be_named_are_two_gangs(run: Run, tmp_path: 
     assert first["name"] != second["name"]
     assert first["reserves"] != second["reserves"]
     _, out, _ = run("mutate", "-c", SUPERPOD, "-f", str(file), "-o", "json")
-    ids = {one["metadata"]["annotations"]["bayplan.dev/reservation"] for one in json.loads(out)["items"]}
+    ids = {
+        stored["metadata"]["annotations"]["bayplan.dev/reservation"] for stored in json.loads(out)["items"]
+    }
     assert len(ids) == 2
 
 

@@ -15,8 +15,8 @@ from webhook.cli.main import COMMANDS
 
 def test_the_scripts_are_what_the_parsers_give() -> None:
     """A new option is completed, or this fails until the scripts are written again."""
-    made = scripts()
-    assert {path.name: path.read_text() for path in SCRIPTS.iterdir()} == made
+    generated = scripts()
+    assert {path.name: path.read_text() for path in SCRIPTS.iterdir()} == generated
 
 
 @pytest.mark.parametrize(

@@ -25,18 +25,18 @@ def test_moves_are_printed_with_the_map_before_and_after(capsys):
 def test_moves_as_json_name_pods_places_and_figures(capsys):
     """For a program that shows them."""
     assert main(["defrag", "--free", "1", "-c", CLUSTER, "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [move["pods"] for move in told["moves"]] == [["team/chat-1"]]
-    assert {"figure": "whole racks free", "before": 0, "after": 1} in told["figures"]
+    answer = json.loads(capsys.readouterr().out)
+    assert [move["pods"] for move in answer["moves"]] == [["team/chat-1"]]
+    assert {"figure": "whole racks free", "before": 0, "after": 1} in answer["figures"]
 
 
 def test_the_place_of_a_gang_in_a_file(capsys):
     """A gang of a whole rack; the pod that is moved does not go there."""
     assert main(["defrag", "-f", GANG, "-c", CLUSTER, "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["gang"]["decision"] == "admitted"
-    places = {part["node"] for move in told["moves"] for part in move["to"]}
-    assert places.isdisjoint(told["nodes"])
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["gang"]["decision"] == "admitted"
+    places = {part["node"] for move in answer["moves"] for part in move["to"]}
+    assert places.isdisjoint(answer["nodes"])
 
 
 def test_what_cannot_be_freed_is_told_with_who_keeps_it(capsys):
@@ -48,7 +48,7 @@ def test_what_cannot_be_freed_is_told_with_who_keeps_it(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--free", "1", "--level", "row"], "no topology has a level 'row'"),
         (["--for", "team/Job/none"], "no gang 'team/Job/none'"),
@@ -56,14 +56,14 @@ def test_what_cannot_be_freed_is_told_with_who_keeps_it(capsys):
     ],
     ids=["level", "gang", "topology"],
 )
-def test_an_unknown_name_is_told(capsys, words: list[str], told: str):
+def test_an_unknown_name_is_told(capsys, words: list[str], message: str):
     """Exit status 2, and what there is."""
     assert main(["defrag", *words, "-c", CLUSTER]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--free", "1", "-c", CLUSTER, "--apply"], "-c: files can only be looked at"),
         (["--undo", "-c", CLUSTER], "-c: files can only be looked at: leave it away with --undo"),
@@ -73,7 +73,7 @@ def test_an_unknown_name_is_told(capsys, words: list[str], told: str):
         (["--undo", "--level", "rack"], "--level: is for --free"),
     ],
 )
-def test_options_that_would_have_no_effect_are_refused(capsys, words: list[str], told: str):
+def test_options_that_would_have_no_effect_are_refused(capsys, words: list[str], message: str):
     """Exit status 2, before any cluster is looked at."""
     assert main(["defrag", *words]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

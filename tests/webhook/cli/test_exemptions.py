@@ -52,9 +52,9 @@ def test_mutate_lets_it_in_and_warns(folder: Path, capsys: pytest.CaptureFixture
     assert f"exempt until {NEXT_YEAR} by PolicyException while-it-moves (TICKET-7)" in capsys.readouterr().err
     ended(folder)
     assert call(folder, "mutate") == 1
-    told = capsys.readouterr().err
-    assert "no such image" in told
-    assert "applies again: PolicyException while-it-moves ended 2020-01-31" in told
+    stderr = capsys.readouterr().err
+    assert "no such image" in stderr
+    assert "applies again: PolicyException while-it-moves ended 2020-01-31" in stderr
 
 
 def test_a_report_skips_what_is_exempt_and_warns_of_what_ended(

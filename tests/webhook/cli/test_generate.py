@@ -148,7 +148,7 @@ def test_nodes_without_a_label_of_their_own_are_to_be_labelled(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["kai", "--queue", "Big"], "'Big' is no name"),
         (["kai", "--queue", "a=x"], "'x' is no number of GPUs"),
@@ -156,10 +156,10 @@ def test_nodes_without_a_label_of_their_own_are_to_be_labelled(
     ],
 )
 def test_what_is_no_name_or_number_is_told(
-    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status 2."""
     with pytest.raises(SystemExit) as exit_:
         main(["generate", *words, "-c", str(CLUSTERS / "superpod-32.yaml")])
     assert exit_.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -80,8 +80,8 @@ def test_report_tells_a_refusal_as_a_finding_where_nobody_is_refused(
 ) -> None:
     """A warning that names the mode; --warn-exit-code counts it."""
     words = ("report", "-c", HALL, "-f", NEVER, "-o", "json", "--mode", mode)
-    given, out, _ = run(*words)
-    assert given == status
+    exit_status, out, _ = run(*words)
+    assert exit_status == status
     (row,) = [row for row in json.loads(out)["results"] if row["policy"] == "plan"]
     assert row["result"] == outcome
     assert row["message"].endswith("(mode audit: not refused)") is (mode == "audit")

@@ -33,20 +33,22 @@ def test_the_schema_that_each_file_names_is_there_and_takes_it(kind: str, tmp_pa
     main(["policies", "new", "team-label", "--in", str(tmp_path), "--kind", kind])
     for file in (tmp_path / "team-label").iterdir():
         first = file.read_text().splitlines()[0]
-        named = file.parent / first.removeprefix("# yaml-language-server: $schema=")
-        schema = jsonschema.Draft7Validator(json.loads(named.read_text()))
+        schema_file = file.parent / first.removeprefix("# yaml-language-server: $schema=")
+        schema = jsonschema.Draft7Validator(json.loads(schema_file.read_text()))
         for document in yaml.safe_load_all(file.read_text()):
             assert list(schema.iter_errors(document)) == []
 
 
-@pytest.mark.parametrize(("name", "told"), [("Team", "is no name"), ("../x", "is no name"), ("a", "already")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("Team", "is no name"), ("../x", "is no name"), ("a", "already")]
+)
 def test_a_name_that_is_none_or_taken_is_refused(
-    name: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Status 2, and nothing is written."""
     (tmp_path / "a").mkdir()
     assert main(["policies", "new", name, "--in", str(tmp_path)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

@@ -17,9 +17,9 @@ CHECK = ["nodes", "check", "-c", f"{FOLDER}/cluster.yaml"]
 def test_findings_and_drift_as_json(capsys):
     """For a program that opens tickets."""
     assert main([*CHECK, "-o", "json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert {"CliqueWithoutLevel", "GpuCountDiffers"} <= {finding["reason"] for finding in told["findings"]}
-    assert told["kubelet"][0]["setting"] == "topologyManagerPolicy"
+    answer = json.loads(capsys.readouterr().out)
+    assert {"CliqueWithoutLevel", "GpuCountDiffers"} <= {finding["reason"] for finding in answer["findings"]}
+    assert answer["kubelet"][0]["setting"] == "topologyManagerPolicy"
 
 
 def test_labels_are_commands_of_kubectl(capsys):
@@ -49,7 +49,7 @@ def test_nothing_to_mend_is_exit_status_0(capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--kubelet-config", f"gpu-99={FOLDER}/kubelet.yaml"], "no node 'gpu-99'"),
         (["--kubelet-config", f"gpu-11={FOLDER}/topo.txt"], "topo.txt"),
@@ -57,10 +57,10 @@ def test_nothing_to_mend_is_exit_status_0(capsys):
     ],
     ids=["unknown node", "no configuration", "no matrix"],
 )
-def test_a_file_that_is_something_else_is_refused(capsys, words: list[str], told: str):
+def test_a_file_that_is_something_else_is_refused(capsys, words: list[str], message: str):
     """Exit status 2, with the file."""
     assert main([*CHECK, *words]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_cut_is_a_configuration_of_mig_manager(capsys):

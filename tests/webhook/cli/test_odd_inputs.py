@@ -31,7 +31,7 @@ READERS = [
 ]
 
 
-def said(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
+def error_output(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
     """What a command that ends with bad input says on standard error."""
     assert main(words) == 2
     return capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_an_empty_path_is_not_the_folder_where_one_stands(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As from a shell variable that is not set."""
-    assert said((*command, ""), capsys).startswith("bayplan: an empty path")
+    assert error_output((*command, ""), capsys).startswith("bayplan: an empty path")
 
 
 @pytest.mark.parametrize("command", [c for c in READERS if c[0] != "report"], ids=lambda words: words[0])
@@ -50,7 +50,7 @@ def test_a_path_that_no_file_can_have_is_told(
     command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Longer than names may be."""
-    line = said((*command, "x" * 300), capsys)
+    line = error_output((*command, "x" * 300), capsys)
     assert "File name too long" in line or "no such file or folder" in line
 
 
@@ -85,19 +85,19 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("long.yaml", f"a: {'9' * 5000}", "does not fit in 64 bits"),
         ("deep.json", f"{'[' * 200}{']' * 200}", "deep.json: nested deeper than 128 levels"),
     ],
 )
 def test_what_no_manifest_can_hold_is_told_once_and_without_advice_for_programmers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, message: str
 ) -> None:
     """A number of 5,000 digits, lists within lists."""
     (tmp_path / name).write_text(text)
-    line = said(("plan", "-c", CLUSTER, "-f", str(tmp_path / name)), capsys)
-    assert told in line
+    line = error_output(("plan", "-c", CLUSTER, "-f", str(tmp_path / name)), capsys)
+    assert message in line
     assert "sys." not in line
     assert line.count(name) == 1
 
@@ -196,7 +196,7 @@ def test_a_kubeconfig_that_is_none_is_told(
     file = tmp_path / "admin.conf"
     if text is not None:
         file.write_text(text)
-    line = said(("doctor", "--kubeconfig", str(file)), capsys)
+    line = error_output(("doctor", "--kubeconfig", str(file)), capsys)
     assert words in line
     assert str(file) in line
 
@@ -224,14 +224,16 @@ def test_aliases_that_unfold_without_end_are_told_at_once(
     bomb = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     bomb += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
     (tmp_path / "bomb.yaml").write_text("\n".join(bomb))
-    assert "its aliases unfold to more than" in said(("policies", "check", str(tmp_path)), capsys)
+    assert "its aliases unfold to more than" in error_output(("policies", "check", str(tmp_path)), capsys)
 
 
 def test_a_tag_that_json_does_not_have_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A set is no mapping."""
     file = tmp_path / "node.yaml"
     file.write_text("apiVersion: v1\nkind: Node\nspec: !!set {a, b}\n")
-    assert "tag !!set is nothing that JSON can hold" in said(("topology", "show", "-c", str(file)), capsys)
+    assert "tag !!set is nothing that JSON can hold" in error_output(
+        ("topology", "show", "-c", str(file)), capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,11 +250,11 @@ def test_a_report_is_on_manifests_or_on_a_cluster(
     words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of both, and of a cluster that can be read."""
-    assert why in said(("report", *words), capsys)
+    assert why in error_output(("report", *words), capsys)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("ui", "-c", CLUSTER, "--port", "99999"), "'99999' is no port: 0 to 65535"),
         (("serve", "--deadline", "-1"), "'-1' is no time: seconds above 0"),
@@ -262,13 +264,13 @@ def test_a_report_is_on_manifests_or_on_a_cluster(
     ],
 )
 def test_a_number_that_makes_no_sense_is_a_usage_error(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Not a server that answers nobody in time, nor a check that always passes."""
     with pytest.raises(SystemExit) as stopped:
         main([*words])
     assert stopped.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_name_with_a_line_break_begins_no_line_of_its_own(
@@ -303,10 +305,10 @@ def test_pods_of_a_kind_that_is_not_read_are_told_by_plan(metadata, name, capsys
         "---\n{apiVersion: v1, kind: Service, metadata: {name: svc}, spec: {}}\n"
     )
     assert main(["plan", "-c", "docs/defragmentation/cluster.yaml", "-f", str(file)]) == 0
-    told = capsys.readouterr().err
-    assert f": {name}: Workflow of argoproj.io/v1alpha1 is no kind whose pods are read" in told
-    assert "svc" not in told
-    assert len(told.splitlines()) == 1
+    stderr = capsys.readouterr().err
+    assert f": {name}: Workflow of argoproj.io/v1alpha1 is no kind whose pods are read" in stderr
+    assert "svc" not in stderr
+    assert len(stderr.splitlines()) == 1
 
 
 def test_no_option_tells_numbers_in_words_of_python():

@@ -34,7 +34,7 @@ def test_the_config_map_that_ships_is_well(
 
 @pytest.mark.parametrize("words", [(), ("-c",)])
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"mode": "enfroce"}, "data[mode]: 'enfroce' is not valid; use enforce or warn or audit or off"),
         (
@@ -44,12 +44,12 @@ def test_the_config_map_that_ships_is_well(
     ],
 )
 def test_check_tells_what_is_wrong_with_it(
-    words: tuple[str, ...], data: Json, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], data: Json, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With status 2, given alone and as a file of the cluster."""
     file = written(tmp_path, config_map(SYSTEM, **data))
     assert main(["policies", "check", *words, file]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_check_warns_of_a_namespace_that_is_not_there(

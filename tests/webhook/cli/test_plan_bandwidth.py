@@ -11,8 +11,8 @@ from webhook.cli.main import main
 CLUSTERS, JOBS = "manifests/examples/clusters", "manifests/examples"
 
 
-def plan(cluster, job, capsys, *more):
-    main(("plan", "-c", f"{CLUSTERS}/{cluster}.yaml", "-f", f"{JOBS}/{job}.yaml", *more))
+def plan(cluster, job, capsys, *words):
+    main(("plan", "-c", f"{CLUSTERS}/{cluster}.yaml", "-f", f"{JOBS}/{job}.yaml", *words))
     return capsys.readouterr().out
 
 
@@ -90,9 +90,9 @@ def test_a_report_tells_the_same_as_the_plan(capsys):
     """Though by then policies have pinned the pods: the blind placement is that of the gang as it came."""
     job = f"{JOBS}/job-nvl72-72-gpus.yaml"
     main(("report", "-c", f"{CLUSTERS}/nvl72-8racks.yaml", "-f", job, "-o", "json"))
-    (result,) = (one for one in json.loads(capsys.readouterr().out)["results"] if one["source"] == "plan")
-    told = "All-reduce of 1 GB: 2.68 ms, topology-blind 4.97 ms (1.85×), by the model: hierarchical ring"
-    assert told in result["message"]
+    (result,) = (row for row in json.loads(capsys.readouterr().out)["results"] if row["source"] == "plan")
+    sentence = "All-reduce of 1 GB: 2.68 ms, topology-blind 4.97 ms (1.85×), by the model: hierarchical ring"
+    assert sentence in result["message"]
     assert result["properties"]["allReduceMs"] == "2.683"
     assert "hierarchical ring" in result["properties"]["allReduceModel"]
 

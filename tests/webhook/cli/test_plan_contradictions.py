@@ -68,7 +68,9 @@ TRAINING: Json = {
 TEMPLATE = ("spec", "template", "metadata", "annotations")
 INNER = ("spec", "replicatedJobs", 0, "template", "spec", "template", "metadata", "annotations")
 RESOURCES = ("spec", "template", "spec", "containers", 0, "resources")
-REQUIRED, PREFERRED = (f"kai.scheduler/topology-{one}-placement" for one in ("required", "preferred"))
+REQUIRED, PREFERRED = (
+    f"kai.scheduler/topology-{strength}-placement" for strength in ("required", "preferred")
+)
 SEGMENT = "kai.scheduler/segment-size"
 OWN = ("metadata", "annotations")
 SLICE = "kueue.x-k8s.io/podset-slice-size"
@@ -77,13 +79,13 @@ SLICE_LEVEL = "kueue.x-k8s.io/podset-slice-required-topology"
 
 def changed(obj: Json, *changes: tuple[tuple[str | int, ...], Any]) -> Json:
     """A copy with these values at these paths; a mapping is added to what is there."""
-    made = deepcopy(obj)
+    copied = deepcopy(obj)
     for path, value in changes:
-        here: Any = made
+        parent: Any = copied
         for step in path[:-1]:
-            here = here.setdefault(step, {}) if isinstance(here, dict) else here[step]
-        here[path[-1]] = {**here.get(path[-1], {}), **value} if isinstance(value, dict) else value
-    return made
+            parent = parent.setdefault(step, {}) if isinstance(parent, dict) else parent[step]
+        parent[path[-1]] = {**parent.get(path[-1], {}), **value} if isinstance(value, dict) else value
+    return copied
 
 
 def answered(tmp_path: Path, obj: Json) -> int:
@@ -95,7 +97,7 @@ def answered(tmp_path: Path, obj: Json) -> int:
 
 
 @pytest.mark.parametrize(
-    ("obj", "reason", "said"),
+    ("obj", "reason", "message"),
     [
         (
             changed(
@@ -138,17 +140,17 @@ def answered(tmp_path: Path, obj: Json) -> int:
     ],
 )
 def test_a_contradiction_is_refused_with_a_reason(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], obj: Json, reason: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], obj: Json, reason: str, message: str
 ) -> None:
     """A child broader than its parent, slices that do not divide, a minimum above the maximum and so on."""
     assert answered(tmp_path, obj) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert f": {reason} " in out
-    assert said in out
+    assert message in out
 
 
 @pytest.mark.parametrize(
-    ("obj", "field", "said"),
+    ("obj", "field", "message"),
     [
         (
             changed(JOB, ((*RESOURCES, "limits"), {"nvidia.com/gpu": "-1"})),
@@ -191,7 +193,7 @@ def test_a_contradiction_is_refused_with_a_reason(
     ],
 )
 def test_a_bad_value_is_named_by_its_field(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], obj: Json, field: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], obj: Json, field: str, message: str
 ) -> None:
     """One line on standard error: file, object, field, and what would be valid."""
     assert answered(tmp_path, obj) == 2
@@ -199,7 +201,7 @@ def test_a_bad_value_is_named_by_its_field(
     name = f"team/{obj['kind']}/{obj['metadata']['name']}"
     assert line.startswith(f"bayplan: {tmp_path / 'manifest.yaml'}: {name}: ")
     assert field in line
-    assert said in line
+    assert message in line
 
 
 def test_a_preferred_level_without_effect_is_a_warning(

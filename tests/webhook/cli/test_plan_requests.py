@@ -29,10 +29,10 @@ def planned(capsys, tmp_path):
                 **spec,
             },
         }
-        manifest, more = tmp_path / "job.yaml", tmp_path / "more.yaml"
+        manifest, cluster_file = tmp_path / "job.yaml", tmp_path / "more.yaml"
         manifest.write_text(yaml.safe_dump(job))
-        more.write_text(yaml.safe_dump_all(objects))
-        main(("plan", "-c", SUPERPOD, *([str(more)] if objects else []), "-f", str(manifest), *words))
+        cluster_file.write_text(yaml.safe_dump_all(objects))
+        main(("plan", "-c", SUPERPOD, *([str(cluster_file)] if objects else []), "-f", str(manifest), *words))
         out = capsys.readouterr().out
         return json.loads(out)["gangs"][0] if "json" in words else out
 
@@ -64,7 +64,7 @@ def test_a_preferred_domain_is_followed(planned):
 def test_a_distributed_job_touches_as_many_racks_as_it_can(planned):
     """Four pods in four racks; nothing is held whole."""
     spread = planned(4, {"topology.scheduler/placement-strategy": "distributed"})
-    assert len({one["node"] for one in spread["assignments"]}) == 4
+    assert len({assignment["node"] for assignment in spread["assignments"]}) == 4
     assert (spread["domain"], spread["reserves"]) == (["su-1"], [])
 
 
@@ -91,6 +91,6 @@ def test_a_job_with_a_least_size_gets_what_there_is(planned):
     }
     placed = planned(12, keys)
     assert placed["decision"] == "admitted"
-    assert sum(one["count"] for one in placed["assignments"]) == 8
+    assert sum(assignment["count"] for assignment in placed["assignments"]) == 8
     assert "of 4 to 12 have a place" in placed["message"]
     assert planned(3, {"bayplan.dev/gang-min": "4"})["reason"] == "MinimumAboveMaximum"

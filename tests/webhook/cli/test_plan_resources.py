@@ -37,13 +37,13 @@ def planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Planner:
     """The answer to a Job of so many pods on one node that offers these amounts besides."""
 
     def planning(
-        pods: int, spec: Json, offers: Json | None = None, *, node: Json = NODE, **more: Any
+        pods: int, spec: Json, offers: Json | None = None, *, node: Json = NODE, **extras: Any
     ) -> Json:
         host = deepcopy(node)
         host["status"]["allocatable"] |= offers or {}
         cluster, manifest = tmp_path / "cluster.yaml", tmp_path / "job.yaml"
-        cluster.write_text(yaml.safe_dump_all([host, *more.pop("cluster", ())]))
-        template = {"metadata": more.pop("metadata", {}), "spec": {"restartPolicy": "Never", **spec}}
+        cluster.write_text(yaml.safe_dump_all([host, *extras.pop("cluster", ())]))
+        template = {"metadata": extras.pop("metadata", {}), "spec": {"restartPolicy": "Never", **spec}}
         job = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -55,10 +55,10 @@ def planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Planner:
                 "template": template,
             },
         }
-        manifest.write_text(yaml.safe_dump_all([job, *more.pop("manifests", ())]))
+        manifest.write_text(yaml.safe_dump_all([job, *extras.pop("manifests", ())]))
         main(("plan", "-c", str(cluster), "-f", str(manifest), "--reserve", "nodes", "-o", "json"))
-        found: Json = json.loads(capsys.readouterr().out)["gangs"][0]
-        return found
+        answer: Json = json.loads(capsys.readouterr().out)["gangs"][0]
+        return answer
 
     return planning
 
@@ -73,13 +73,13 @@ def container(name: str = "main", *, always: bool = False, **limits: str) -> Jso
     }
 
 
-def one(resource: str, amount: str) -> Json:
+def asking_for(resource: str, amount: str) -> Json:
     """A pod spec of one GPU container that asks for so much of one resource."""
     return {"containers": [{"name": "main", "image": "x", "resources": {"limits": {resource: amount}}}]}
 
 
 @pytest.mark.parametrize(
-    ("resource", "each", "there", "fits"),
+    ("resource", "amount", "capacity", "fits"),
     [
         ("cpu", "9", "32", 3),
         ("memory", "100Gi", "256Gi", 2),
@@ -98,19 +98,23 @@ def one(resource: str, amount: str) -> Json:
         ("example.com/fpga", "1", "3", 3),
     ],
 )
-def test_each_resource_is_counted(planned: Planner, resource: str, each: str, there: str, fits: int) -> None:
+def test_each_resource_is_counted(
+    planned: Planner, resource: str, amount: str, capacity: str, fits: int
+) -> None:
     """As many pods as it holds are admitted, one more is refused, and the message names the number."""
     annotated = {"metadata": {"annotations": {"bayplan.dev/reserve": "nodes"}}}  # so that a plan is asked for
-    spec, offers = one(resource, each), {resource: there}
+    spec, offers = asking_for(resource, amount), {resource: capacity}
     assert planned(fits, spec, offers, **annotated)["decision"] == "admitted"
-    more = planned(fits + 1, spec, offers, **annotated)
-    assert more["decision"] == "rejected"
-    assert f"room for {fits} of {fits + 1} pods" in more["message"]
+    refused = planned(fits + 1, spec, offers, **annotated)
+    assert refused["decision"] == "rejected"
+    assert f"room for {fits} of {fits + 1} pods" in refused["message"]
 
 
 def test_a_resource_that_no_node_has_is_named_with_those_there_are(planned: Planner) -> None:
     """The message lists the cluster's devices."""
-    answer = planned(1, one("rdma/ib", "1"), metadata={"annotations": {"bayplan.dev/reserve": "nodes"}})
+    answer = planned(
+        1, asking_for("rdma/ib", "1"), metadata={"annotations": {"bayplan.dev/reserve": "nodes"}}
+    )
     assert (answer["decision"], answer["reason"]) == ("rejected", "PodFitsNoNode")
     assert "the only node has no rdma/ib. The cluster's devices: nvidia.com/gpu." in answer["message"]
     assert "nvidia.com/gpu" in answer["message"]
@@ -124,7 +128,7 @@ def test_pods_per_node_are_a_resource(planned: Planner) -> None:
         "metadata": {"name": "x", "namespace": "other"},
         "spec": {"nodeName": "n1", "containers": [{"name": "c"}]},
     }
-    spec, offers = one("nvidia.com/gpu", "1"), {"pods": "3"}
+    spec, offers = asking_for("nvidia.com/gpu", "1"), {"pods": "3"}
     assert planned(3, spec, offers)["decision"] == "admitted"
     assert planned(4, spec, offers)["decision"] == "rejected"
     assert planned(2, spec, offers, cluster=(busy,))["decision"] == "admitted"
@@ -166,11 +170,11 @@ def test_a_gpu_of_an_init_container_counts_too(planned: Planner) -> None:
 
 def test_the_overhead_of_a_runtime_class_is_added(planned: Planner) -> None:
     """Four cores of it make three pods of eight into two."""
-    spec = one("cpu", "8") | {"overhead": {"cpu": "4"}}
+    spec = asking_for("cpu", "8") | {"overhead": {"cpu": "4"}}
     noted = {"metadata": {"annotations": {"bayplan.dev/reserve": "nodes"}}}
     assert planned(2, spec, **noted)["decision"] == "admitted"
     assert planned(3, spec, **noted)["decision"] == "rejected"
-    assert planned(4, one("cpu", "8"), **noted)["decision"] == "admitted"
+    assert planned(4, asking_for("cpu", "8"), **noted)["decision"] == "admitted"
 
 
 @pytest.mark.parametrize("state", ["pending", "rebooting", "failed"])
@@ -178,18 +182,18 @@ def test_slices_of_a_board_that_is_being_divided_are_no_capacity_yet(planned: Pl
     """The gang waits for `success`."""
     node = deepcopy(NODE)
     node["metadata"]["labels"]["nvidia.com/mig.config.state"] = state
-    spec, offers = one("nvidia.com/mig-1g.10gb", "1"), {"nvidia.com/mig-1g.10gb": "7"}
+    spec, offers = asking_for("nvidia.com/mig-1g.10gb", "1"), {"nvidia.com/mig-1g.10gb": "7"}
     assert planned(1, spec, offers, node=node)["decision"] == "queued"
 
 
 def test_parts_of_gpus_are_packed_on_gpus(planned: Planner) -> None:
     """Four GPUs take eight halves, and four times 0.6."""
-    half, more = ({"annotations": {"gpu-fraction": size}} for size in ("0.5", "0.6"))
+    half, larger = ({"annotations": {"gpu-fraction": size}} for size in ("0.5", "0.6"))
     spec: Json = {"containers": [container(cpu="1")]}
     assert planned(8, spec, metadata=half)["decision"] == "admitted"
     assert planned(9, spec, metadata=half)["decision"] == "rejected"
-    assert planned(4, spec, metadata=more)["decision"] == "admitted"
-    assert planned(5, spec, metadata=more)["decision"] == "rejected"
+    assert planned(4, spec, metadata=larger)["decision"] == "admitted"
+    assert planned(5, spec, metadata=larger)["decision"] == "rejected"
 
 
 def test_gpus_by_claim_are_read_from_the_manifests(planned: Planner) -> None:
@@ -209,9 +213,9 @@ def test_gpus_by_claim_are_read_from_the_manifests(planned: Planner) -> None:
     claims = [{"name": "g", "resourceClaimTemplateName": "two"}]
     spec: Json = {"containers": [container(cpu="1")], "resourceClaims": claims}
     assert planned(2, spec, manifests=(template,))["decision"] == "admitted"
-    more = planned(3, spec, manifests=(template,))
-    assert more["decision"] == "rejected"
-    assert "3 pods (6 GPUs) do not fit the empty cluster" in more["message"]
+    refused = planned(3, spec, manifests=(template,))
+    assert refused["decision"] == "rejected"
+    assert "3 pods (6 GPUs) do not fit the empty cluster" in refused["message"]
     assert "claim template two is not known in team" in planned(3, spec)["warnings"][0]
 
 
@@ -229,5 +233,5 @@ def test_a_part_asked_for_on_the_job_itself_is_told_to_have_no_effect(
     cluster.write_text(yaml.safe_dump(NODE))
     manifest.write_text(yaml.safe_dump(job))
     main(("plan", "-c", str(cluster), "-f", str(manifest)))
-    said = " ".join(capsys.readouterr().out.split())
-    assert "annotations.gpu-fraction has no effect there: gpu-fraction belongs on pod templates" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "annotations.gpu-fraction has no effect there: gpu-fraction belongs on pod templates" in output

@@ -51,7 +51,7 @@ async def test_readyz_shows_the_warning(serve: Serve, tmp_path: Path) -> None:
     """And stays ready, without a problem."""
     async with serve("two-zones", policies=policy(tmp_path)) as asked:
         answer = await asked.client.get("/readyz")
-        told = await answer.json()
+        readiness = await answer.json()
     assert answer.status == 200
-    assert told["problems"] == []
-    assert "no field 'schedulrName'" in told["warnings"][0]
+    assert readiness["problems"] == []
+    assert "no field 'schedulrName'" in readiness["warnings"][0]

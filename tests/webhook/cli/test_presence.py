@@ -54,12 +54,12 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
 
     def running(command: str, cluster: str | None, *words: str, job: str = JOB) -> tuple[str, str]:
         (tmp_path / "job.yaml").write_text(job)
-        given = [] if cluster is None else ["-c", str(tmp_path / "cluster.yaml")]
+        cluster_option = [] if cluster is None else ["-c", str(tmp_path / "cluster.yaml")]
         (tmp_path / "cluster.yaml").write_text(cluster or "")
         main(
             [
                 *command.split(),
-                *given,
+                *cluster_option,
                 *words,
                 *(() if "topology" in command else ("-f", str(tmp_path / "job.yaml"))),
             ]

@@ -46,8 +46,8 @@ SHARED = reservation("default/Pod/shell", "r9", mode="nodes")
 async def fill(path, *reservations):
     """A ledger with these reservations."""
     ledger = SqliteLedger(path)
-    for one in reservations:
-        await ledger.reserve(one, 99, NOW)
+    for held in reservations:
+        await ledger.reserve(held, 99, NOW)
     await ledger.close()
 
 
@@ -86,16 +86,16 @@ def test_what_is_printed_can_be_read_back(ledger, capsys, output, load):
     assert sorted(read, key=by_id) == sorted([TRAIN, SHARED, *SERVE], key=by_id)
 
 
-def by_id(one):
+def by_id(held):
     """The order of the book."""
-    return one.id
+    return held.id
 
 
-@pytest.mark.parametrize("one", [TRAIN, SHARED, reservation("a/b/c", "r", expires=None)])
-def test_a_manifest_is_the_reservation(one):
+@pytest.mark.parametrize("held", [TRAIN, SHARED, reservation("a/b/c", "r", expires=None)])
+def test_a_manifest_is_the_reservation(held):
     """Written and read, through YAML, a reservation is the same."""
-    manifest = yaml.safe_load(yaml.safe_dump(reservation_manifest(one)))
-    assert reservation_from(manifest, Where("file")) == one
+    manifest = yaml.safe_load(yaml.safe_dump(reservation_manifest(held)))
+    assert reservation_from(manifest, Where("file")) == held
 
 
 def test_show_prints_one_gang_by_name_or_id(ledger, capsys):
@@ -162,9 +162,9 @@ def test_before_the_first_reservation_the_list_is_empty(tmp_path, monkeypatch, c
     monkeypatch.delenv("BAYPLAN_LEDGER", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["reservations", "list"]) == 0
-    said = capsys.readouterr()
-    assert said.out == "no reservation\n"
-    assert str(tmp_path / "bayplan" / "bayplan.db") in said.err
+    captured = capsys.readouterr()
+    assert captured.out == "no reservation\n"
+    assert str(tmp_path / "bayplan" / "bayplan.db") in captured.err
 
 
 def test_a_file_that_is_no_ledger_is_told_without_a_traceback(tmp_path, capsys):

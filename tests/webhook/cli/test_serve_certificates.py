@@ -26,5 +26,5 @@ def test_a_secret_needs_a_cluster_and_no_files(
 def test_without_any_certificate_all_ways_to_one_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     """Files, a Secret, or none at all."""
     assert main(["serve"]) == 2
-    said = capsys.readouterr().err
-    assert all(option in said for option in ("--tls-cert", "--certificate-secret", "--insecure"))
+    stderr = capsys.readouterr().err
+    assert all(option in stderr for option in ("--tls-cert", "--certificate-secret", "--insecure"))

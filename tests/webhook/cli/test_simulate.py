@@ -45,12 +45,12 @@ def test_the_plot_is_an_svg_with_every_strategy(capsys, tmp_path):
 
 def test_the_same_seed_gives_the_same_numbers(capsys):
     """And another seed others."""
-    said = []
+    reports = []
     for seed in ("1", "1", "2"):
         assert main((*SMALL, "--strategy", "nodes", "--seed", seed, "-o", "json")) == 0
-        said.append(json.loads(capsys.readouterr().out))
-    assert said[0] == said[1] != said[2]
-    strategy = said[0]["loads"][0]["strategies"][0]
+        reports.append(json.loads(capsys.readouterr().out))
+    assert reports[0] == reports[1] != reports[2]
+    strategy = reports[0]["loads"][0]["strategies"][0]
     assert strategy["waits"][0]["gangs"] > 0
     assert set(strategy["wholeRackGangsStartable"]) == {"1", "2", "4"}
 

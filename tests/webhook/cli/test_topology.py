@@ -13,10 +13,10 @@ NVL72 = str(EXAMPLES / "clusters" / "nvl72-8racks.yaml")
 def test_propose_writes_a_topology_for_each_pool(run):
     """Two pools of different labels: two objects, which kubectl could apply."""
     status, out, _ = run("topology", "propose", "-c", SUPERPOD, NVL72)
-    made = list(yaml.safe_load_all(out))
+    topologies = list(yaml.safe_load_all(out))
     assert status == 0
-    assert {one["kind"] for one in made} == {"Topology"}
-    assert [one["spec"]["levels"][1]["nodeLabel"] for one in made] == [
+    assert {topology["kind"] for topology in topologies} == {"Topology"}
+    assert [topology["spec"]["levels"][1]["nodeLabel"] for topology in topologies] == [
         "cloud.provider.com/topology-rack",
         "cloud.provider.com/topology-block",
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from webhook.files.yaml_documents import DEPTH_LIMIT, YamlError, load_all
 
 
-def one(text: str) -> object:
+def only_document(text: str) -> object:
     """The only document of a text."""
     (value,) = load_all(text.encode())
     return value
@@ -33,7 +33,7 @@ def one(text: str) -> object:
 )
 def test_values_are_read_as_kubernetes_reads_them(text: str, value: object) -> None:
     """No dates, no base 60, keys are text."""
-    assert one(text) == value
+    assert only_document(text) == value
 
 
 @pytest.mark.parametrize(

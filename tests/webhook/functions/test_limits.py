@@ -12,9 +12,9 @@ def pod(**limits):
     return {"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}
 
 
-def bound(kind, least=None, most=None):
+def bound(kind, minimum=None, maximum=None):
     """An entry of `cluster.limits[ns].ranges`."""
-    return {"name": "sizes", "type": kind, "min": least or {}, "max": most or {}}
+    return {"name": "sizes", "type": kind, "min": minimum or {}, "max": maximum or {}}
 
 
 def test_each_broken_bound_is_told_with_both_numbers():

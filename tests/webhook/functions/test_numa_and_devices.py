@@ -29,7 +29,7 @@ def node(name="n1", policy="single-numa-node", scope="container", available=None
 
 def pod(*containers, init=(), **spec):
     """A Guaranteed pod: (GPUs, CPUs) of each container, 8Gi of memory."""
-    made = [
+    specs = [
         [
             {
                 "name": f"{kind}{n}",
@@ -39,13 +39,13 @@ def pod(*containers, init=(), **spec):
         ]
         for kind, listed in (("c", containers), ("i", init))
     ]
-    return {"spec": {"containers": made[0], "initContainers": made[1], **spec}}
+    return {"spec": {"containers": specs[0], "initContainers": specs[1], **spec}}
 
 
 def test_a_pod_that_no_empty_node_aligns_is_told_what_one_zone_has():
     """Both nodes refuse; the numbers are those of one zone."""
-    found = numa_misfit(pod((8, 64)), [node("n1"), node("n2")], [])
-    assert found == {
+    misfit = numa_misfit(pod((8, 64)), [node("n1"), node("n2")], [])
+    assert misfit == {
         "node": "n1",
         "nodes": 2,
         "policy": "single-numa-node",
@@ -109,7 +109,7 @@ def test_an_init_container_is_looked_at_too():
     assert numa_misfit(pod((4, 8), init=[(8, 8)]), [node()], [])["container"] == "i0"
 
 
-KNOWN = {
+CLAIMS = {
     "claims": {"team/one": [{"class": "gpu.nvidia.com", "count": 1}]},
     "templates": {
         "team/eight": [{"class": "gpu.nvidia.com", "count": 8}],
@@ -146,14 +146,14 @@ def claiming(**entry):
 )
 def test_a_claim_is_counted_by_its_class(entry, expected):
     """GPUs, slices, a channel, or all that the node has."""
-    (found,) = claimed(claiming(**entry), KNOWN, "team")
-    assert expected.items() <= found.items()
-    assert found["containers"]
+    (claim,) = claimed(claiming(**entry), CLAIMS, "team")
+    assert expected.items() <= claim.items()
+    assert claim["containers"]
 
 
 def test_a_claim_of_another_namespace_is_not_known():
     """Claims and templates belong to one."""
-    assert not claimed(claiming(resourceClaimTemplateName="eight"), KNOWN, "other")[0]["known"]
+    assert not claimed(claiming(resourceClaimTemplateName="eight"), CLAIMS, "other")[0]["known"]
 
 
 @pytest.mark.parametrize(

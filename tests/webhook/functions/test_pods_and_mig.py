@@ -13,15 +13,15 @@ from webhook.functions.pods import add_annotations, add_labels, asked, count, sl
 
 
 @pytest.mark.parametrize(
-    ("given_", "multiple", "expected"),
+    ("stated", "multiple", "expected"),
     [
         ("1500m", 1, "2"), ("100m", 1, "1"), ("1", 1, "1"), ("2000m", 1, "2000m"), (4, 1, 4), (0.5, 1, "1"),
         ("5", 4, "8"), ("8", 4, "8"), ("1k", 1, "1k"), ("lots", 1, "lots"), ("", 1, ""), (None, 1, None),
     ],
 )  # fmt: skip
-def test_cpus_are_rounded_up_to_whole_ones(given_: object, multiple: int, expected: object) -> None:
+def test_cpus_are_rounded_up_to_whole_ones(stated: object, multiple: int, expected: object) -> None:
     """What is whole already, or no quantity, comes back as it was written."""
-    assert whole(given_, multiple) == expected
+    assert whole(stated, multiple) == expected
 
 
 @settings(max_examples=50)
@@ -41,8 +41,10 @@ def container(**resources: object) -> dict[str, object]:
 
 def test_gpus_and_slices_are_counted_once_whether_requested_or_limited() -> None:
     """Limits count before requests; other devices count for nothing."""
-    both = container(requests={"nvidia.com/gpu": 2, "cpu": "4"}, limits={"nvidia.com/gpu": "2", "rdma/ib": 8})
-    assert (count(both), slices(both)) == (2, 0)
+    with_requests = container(
+        requests={"nvidia.com/gpu": 2, "cpu": "4"}, limits={"nvidia.com/gpu": "2", "rdma/ib": 8}
+    )
+    assert (count(with_requests), slices(with_requests)) == (2, 0)
     assert count(container(requests={"amd.com/gpu": 3})) == 3
     assert slices(container(limits={"nvidia.com/mig-3g.40gb": 2, "nvidia.com/mig-1g.10gb.me": 1})) == 7
 
@@ -58,13 +60,15 @@ def test_a_pod_without_gpus_asks_for_none(resources: dict[str, object]) -> None:
 
 def test_every_template_of_a_workload_is_found() -> None:
     """By the table of kinds: a JobSet's jobs, a LeaderWorkerSet's two, a Pod itself."""
-    assert [len(templates(one)) for one in (POD, JOB_SET, LWS, {"apiVersion": "v1", "kind": "Service"})] == [
+    assert [
+        len(templates(workload)) for workload in (POD, JOB_SET, LWS, {"apiVersion": "v1", "kind": "Service"})
+    ] == [
         1,
         2,
         2,
         0,
     ]
-    assert all(one["kind"] == "Pod" for one in templates(JOB_SET))
+    assert all(template["kind"] == "Pod" for template in templates(JOB_SET))
 
 
 def test_annotations_and_labels_only_grow() -> None:

@@ -58,10 +58,10 @@ def pods(draw: st.DrawFn) -> Json:
     return {"metadata": {"name": "p"}, "spec": {"initContainers": init, "containers": main + others}}
 
 
-def mended(pod: Json, known: Json) -> Json:
+def mended(pod: Json, cluster: Json) -> Json:
     """The pod with what the function says."""
     by_name = {
-        (entry["list"], entry["name"]): entry["amounts"] for entry in guaranteed(pod, known)["containers"]
+        (entry["list"], entry["name"]): entry["amounts"] for entry in guaranteed(pod, cluster)["containers"]
     }
     spec = {
         part: [with_amounts(box, by_name[part, box["name"]]) for box in pod["spec"][part]]
@@ -92,15 +92,15 @@ def node(cpu: int, memory: int, gpus: int) -> Node:
 @given(pod=pods(), step=st.sampled_from([1, 2]))
 def test_nothing_that_is_stated_gets_smaller_and_a_second_pass_changes_nothing(pod: Json, step: int) -> None:
     """In no container, on no side."""
-    known = around(step=step)
-    after = mended(pod, known)
+    cluster = around(step=step)
+    after = mended(pod, cluster)
     for part in ("initContainers", "containers"):
         for old, new in zip(pod["spec"][part], after["spec"][part], strict=True):
             for side in ("requests", "limits"):
                 for name in ("cpu", "memory"):
-                    given_ = amount(name, new["resources"][side][name], Where(), up=True)
-                    assert given_ >= amount(name, old["resources"][side].get(name, 0), Where(), up=True)
-    assert mended(after, known) == after
+                    raised = amount(name, new["resources"][side][name], Where(), up=True)
+                    assert raised >= amount(name, old["resources"][side].get(name, 0), Where(), up=True)
+    assert mended(after, cluster) == after
 
 
 @settings(max_examples=300)
@@ -121,14 +121,14 @@ def test_an_init_container_without_limits_never_raises_what_the_pod_asks_for(pod
 @given(pod=pods(), cpu=st.integers(4, 500), memory=st.integers(8, 3000), gpus=st.integers(1, 8))
 def test_a_pod_that_some_node_could_take_still_has_one(pod: Json, cpu: int, memory: int, gpus: int) -> None:
     """Where raising requests would cost it its only node they stay, and that is told."""
-    known = around(node(cpu, memory, gpus))
-    (kind,) = known["nodeKinds"]
-    after = mended(pod, known)
+    cluster = around(node(cpu, memory, gpus))
+    (kind,) = cluster["nodeKinds"]
+    after = mended(pod, cluster)
     if kind.holds(effective(pod)):
         assert kind.holds(effective(after))
-        assert unraised(pod, known) == unraised(after, known)
+        assert unraised(pod, cluster) == unraised(after, cluster)
     else:
-        assert unraised(pod, known) == []
+        assert unraised(pod, cluster) == []
 
 
 @settings(max_examples=200)
@@ -144,11 +144,11 @@ def test_as_many_pods_that_state_nothing_fit_as_the_node_has_gpus(
     """Whether cores come by one thread or by two."""
     if (cpu - 2) // gpus < step:
         return
-    known = around(node(cpu, memory, gpus), step=step)
+    cluster = around(node(cpu, memory, gpus), step=step)
     pod = {"spec": {"initContainers": [], "containers": [
         {"name": "main", "resources": {"requests": {}, "limits": {"nvidia.com/gpu": 1}}}]}}  # fmt: skip
-    share = effective(mended(pod, known))
-    assert all(share[name] * gpus <= known["nodeKinds"][0].allocatable[name] for name in ("cpu", "memory"))
+    share = effective(mended(pod, cluster))
+    assert all(share[name] * gpus <= cluster["nodeKinds"][0].allocatable[name] for name in ("cpu", "memory"))
 
 
 def test_a_malformed_pod_gets_what_can_be_read_and_breaks_nothing() -> None:

@@ -13,17 +13,17 @@ from webhook.variables.cluster import cluster_variable
 
 RACK = {"kai.scheduler/topology-required-placement": "example.com/rack"}
 LEVELS = ["topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"]
-KNOWN = {"topologies": {"halls": LEVELS}, "aliases": {"halls": {"cage": "example.com/rack"}}}
+TOPOLOGIES = {"topologies": {"halls": LEVELS}, "aliases": {"halls": {"cage": "example.com/rack"}}}
 
 
 @pytest.mark.parametrize("obj", EVERY, ids=lambda one: str(one["kind"]))
 def test_a_place_leads_to_its_template(obj: Json) -> None:
     """Its path, followed in the object, ends at the metadata and spec that it shows."""
     for place in places(obj):
-        found: Any = obj
+        template: Any = obj
         for step in place["path"].split("/")[1:]:
-            found = found[int(step)] if isinstance(found, list) else found[step]
-        assert (found["spec"], found.get("metadata") or {}) == (place["spec"], place["metadata"])
+            template = template[int(step)] if isinstance(template, list) else template[step]
+        assert (template["spec"], template.get("metadata") or {}) == (place["spec"], place["metadata"])
 
 
 def test_a_place_tells_the_wish_of_its_gang() -> None:
@@ -39,8 +39,8 @@ def test_a_place_tells_the_wish_of_its_gang() -> None:
 
 def test_kai_reads_on_the_object_on_a_jobs_template_and_on_rays_groups() -> None:
     """One place for most kinds, each job's as well for a JobSet, only the groups for Ray."""
-    assert [one["path"] for one in kai_places(LWS)] == ["/metadata"]
-    assert [one["path"] for one in kai_places(JOB_SET)] == [
+    assert [place["path"] for place in kai_places(LWS)] == ["/metadata"]
+    assert [place["path"] for place in kai_places(JOB_SET)] == [
         "/metadata",
         "/spec/replicatedJobs/0/template/metadata",
         "/spec/replicatedJobs/1/template/metadata",
@@ -60,7 +60,7 @@ def test_kai_reads_on_the_object_on_a_jobs_template_and_on_rays_groups() -> None
 )
 def test_a_short_name_means_one_label_key(word: str, key: str) -> None:
     """In the topology at hand."""
-    assert level(KNOWN, "halls", word) == key
+    assert level(TOPOLOGIES, "halls", word) == key
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_short_name_means_one_label_key(word: str, key: str) -> None:
 )
 def test_a_word_that_means_nothing_is_no_level(topology: str, word: object) -> None:
     """Nothing is guessed, and nothing fails."""
-    assert level(KNOWN, topology, word) == ""
+    assert level(TOPOLOGIES, topology, word) == ""
 
 
 @pytest.mark.parametrize("bad", [None, "text", []])
@@ -80,7 +80,7 @@ def test_places_of_what_is_no_object_are_an_error_in_words(bad: object) -> None:
 
 def test_a_pod_on_its_own_is_its_own_place() -> None:
     """Its path is the root's, which is empty."""
-    assert [one["path"] for one in places(changed(POD, ("metadata", "labels"), {"a": "b"}))] == [""]
+    assert [place["path"] for place in places(changed(POD, ("metadata", "labels"), {"a": "b"}))] == [""]
 
 
 def test_policies_know_the_domains_and_the_kinds_of_gpu_nodes() -> None:
@@ -89,7 +89,7 @@ def test_policies_know_the_domains_and_the_kinds_of_gpu_nodes() -> None:
     domains, kinds = facts["domains"], facts["gpuNodes"]
     assert isinstance(domains, list)
     assert isinstance(kinds, list)
-    assert [one["name"] for one in domains] == ["su-1", "rack-1", "rack-2", "rack-3", "rack-4"]
+    assert [domain["name"] for domain in domains] == ["su-1", "rack-1", "rack-2", "rack-3", "rack-4"]
     (kind,) = kinds
     assert (kind["product"], kind["memory"], kind["count"], kind["nodes"]) == (
         "NVIDIA-H100-80GB-HBM3",

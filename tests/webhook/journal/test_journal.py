@@ -82,10 +82,10 @@ def test_an_admission_is_read_as_it_was_written(name: str, image: str, moment: f
     assert entry.time == pytest.approx(moment, abs=0.001)
 
 
-def written(folder: Path, count: int, most: int) -> list[Path]:
+def written(folder: Path, count: int, limit: int) -> list[Path]:
     """The files after so many admissions."""
     clock = iter(range(10_000))
-    journal = JournalWriter(folder, most, clock=lambda: float(next(clock)))
+    journal = JournalWriter(folder, limit, clock=lambda: float(next(clock)))
     journal.start()
     request = from_object(pod("p" * 200), uid="u")
     decision = decide(request, NOTHING, None, "mutate", ENFORCED)

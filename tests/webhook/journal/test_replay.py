@@ -95,8 +95,8 @@ def test_another_value_of_the_same_field_is_told_once_for_all(tmp_path: Path) ->
     traffic = Traffic(LABELLED)
     for number in range(3):
         traffic.call(pod(f"p{number}"), number)
-    named = '[JSONPatch{op: "add", path: "/metadata/labels", value: {"team": object.metadata.name}}]'
-    other = loaded(mutating(patch(named), name="team", rule=EVERY))
+    expression = '[JSONPatch{op: "add", path: "/metadata/labels", value: {"team": object.metadata.name}}]'
+    other = loaded(mutating(patch(expression), name="team", rule=EVERY))
     differences, _, _ = replayed(traffic.file(tmp_path / "j.jsonl"), other)
     (result,) = differences.report("r").results
     assert result.message.startswith('now sets metadata.labels.team to "p0" (was "a") (3 admissions')
@@ -213,8 +213,8 @@ def test_ten_thousand_admissions_are_decided_again(tmp_path: Path) -> None:
         journal.write(orjson.dumps({HEAD: VERSION}) + b"\n")
         for number in range(2500):
             for place, line in enumerate(shapes):
-                named = line.replace(b"NAME", b"n%d" % number)
-                journal.write(named.replace(b'"time":0', b'"time":%d.%d' % (number, place), 1))
+                renamed = line.replace(b"NAME", b"n%d" % number)
+                journal.write(renamed.replace(b'"time":0', b'"time":%d.%d' % (number, place), 1))
     differences, again, problems = replayed(path, TAGGED, FOUR)
     assert problems == []
     assert differences.admissions == 10_000

@@ -89,27 +89,27 @@ class Traffic:
     _seen: set[str] = field(default_factory=set)
     """Reservations that a line told of."""
 
-    def call(self, obj: Json, at: float, phase: Phase = "mutate", operation: Any = "CREATE") -> Json:
+    def call(self, obj: Json, second: float, phase: Phase = "mutate", operation: Any = "CREATE") -> Json:
         """One call at a second; the line that it leaves."""
         if self._world is None:
             self._world = Replay(self.policies, self.snapshot, self.environment)
-        uid = f"{obj['metadata']['name']}-{at}"
+        uid = f"{obj['metadata']['name']}-{second}"
         old = copy.deepcopy(obj) if operation == "UPDATE" else None
         request = from_object(copy.deepcopy(obj), operation, old_object=old, uid=uid)
-        self._world.until(at, self.gone)
+        self._world.until(second, self.gone)
         let_in = [held for held in self._book() if held.id not in self._seen]
         decision = decide(request, self.policies, self._world.snapshot, phase, self.environment)
-        line = line_of(at, phase, request, decision, self.gone, let_in)
+        line = line_of(second, phase, request, decision, self.gone, let_in)
         self.gone, self.mutated = (), copy.deepcopy(dict(decision.object or {}))
         self._world.answer(entry_of(orjson.loads(line)))
         self._seen = {held.id for held in self._book()} if operation != "DELETE" else self._seen
         self.lines.append(line)
         return dict(orjson.loads(line))
 
-    def stored(self, obj: Json, at: float) -> None:
+    def stored(self, obj: Json, second: float) -> None:
         """Both calls of an object that is let in."""
-        self.call(obj, at)
-        self.call(self.mutated, at, "validate")
+        self.call(obj, second)
+        self.call(self.mutated, second, "validate")
 
     def held(self) -> list[str]:
         """Who holds a place now."""

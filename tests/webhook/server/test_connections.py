@@ -47,7 +47,7 @@ async def serving(folder: Path) -> AsyncIterator[Running]:
         await ledger.close()
 
 
-async def said(port: int, text: str, *, then: str = "wait") -> str:
+async def answer_to(port: int, text: str, *, then: str = "wait") -> str:
     """What the server answers to these bytes, until it closes the connection; `then`: "wait" or "abort"."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(text.encode())
@@ -66,7 +66,7 @@ async def test_a_body_that_does_not_come_is_waited_for_only_briefly(
     """A body of ten bytes of which one comes: 408 in words, after the time for bodies."""
     monkeypatch.setattr(http, "BODY_SECONDS", 0.05)
     async with serving(tmp_path) as running:
-        answer = await said(running.port, HEAD + "Content-Length: 10\r\n\r\n{")
+        answer = await answer_to(running.port, HEAD + "Content-Length: 10\r\n\r\n{")
     assert answer.startswith("HTTP/1.1 408")
     assert "the body was not whole within 0.05 s" in answer
 
@@ -84,7 +84,7 @@ async def test_a_body_that_cannot_be_good_is_not_read(
 ) -> None:
     """The answer comes although the body never does."""
     async with serving(tmp_path) as running:
-        answer = await said(running.port, HEAD + header)
+        answer = await answer_to(running.port, HEAD + header)
     assert answer.startswith(f"HTTP/1.1 {status}")
     assert words in answer
 
@@ -95,7 +95,7 @@ async def test_an_aborted_upload_is_no_error_of_ours(
     """The log has a line about a bad call, and no traceback."""
     caplog.set_level(logging.INFO)
     async with serving(tmp_path) as running:
-        await said(running.port, HEAD + "Content-Length: 100\r\n\r\n{", then="abort")
+        await answer_to(running.port, HEAD + "Content-Length: 100\r\n\r\n{", then="abort")
         for _ in range(100):
             if "hung up" in caplog.text:
                 break
@@ -170,7 +170,7 @@ async def test_who_has_been_answered_goes_after_who_never_asked() -> None:
 
 async def test_callers_that_stand_in_line_keep_nobody_else_waiting() -> None:
     """Sixty connections are there at once: the event loop has a turn between any two of them."""
-    async with listening(limit=64) as (listener, known):
+    async with listening(limit=64) as (listener, listener_connections):
         turns = 0
 
         async def others() -> None:
@@ -182,7 +182,7 @@ async def test_callers_that_stand_in_line_keep_nobody_else_waiting() -> None:
         callers = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(60)]
         watching = asyncio.create_task(others())
         async with asyncio.timeout(10):
-            while len(known.new) < 60:  # noqa: ASYNC110 - they are counted as they come
+            while len(listener_connections.new) < 60:  # noqa: ASYNC110 - they are counted as they come
                 await asyncio.sleep(0)
         watching.cancel()
         for caller in callers:
@@ -261,16 +261,16 @@ def test_a_connection_that_never_asks_is_closed_soon_and_one_that_asked_later() 
     """Ten seconds for the first request, two minutes between two."""
     clock = Clock()
     connections = Connections(clock)
-    newcomer, known = Handler(), Handler()
+    newcomer, regular = Handler(), Handler()
     connections.opened(newcomer)  # type: ignore[arg-type]
-    with connections.answering(known):  # type: ignore[arg-type]
+    with connections.answering(regular):  # type: ignore[arg-type]
         pass
     clock.now = FIRST_REQUEST_SECONDS + 1
     connections.close_silent()
-    assert (newcomer.transport, known.transport is None) == (None, False)
+    assert (newcomer.transport, regular.transport is None) == (None, False)
     clock.now = IDLE_SECONDS + 1
     connections.close_silent()
-    assert known.transport is None
+    assert regular.transport is None
 
 
 def test_a_connection_that_is_being_answered_is_never_closed() -> None:
@@ -362,10 +362,10 @@ async def test_a_server_that_cannot_have_all_its_addresses_has_none(
         port = taken.getsockname()[1]
         kind = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
 
-        async def both(*_: object, **__: object) -> list[object]:
+        async def two_addresses(*_: object, **__: object) -> list[object]:
             return [(*kind, ("127.0.0.1", port)), (*kind, ("127.0.0.2", port))]
 
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", both)
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two_addresses)
         before = asyncio.all_tasks()
         with pytest.raises(OSError, match="in use"):
             await start(Webhook(Service(policy_store(()), ledger)), "gpu-admin", port, None)

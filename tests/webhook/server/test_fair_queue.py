@@ -44,10 +44,10 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
             queue.end(running.pop(0), float(str(value)))
         elif step == "leave" and waiting:
             assert queue.leave(waiting.pop(int(str(value)) % len(waiting)))
-        while (given := queue.take()) is not None:
-            waiting.remove(given)
-            assert not queue.leave(given)
-            running.append(given)
+        while (started := queue.take()) is not None:
+            waiting.remove(started)
+            assert not queue.leave(started)
+            running.append(started)
         assert len(queue) == len(waiting)
         assert len(running) <= seats
         by_flow = Counter(ticket.flow for ticket in running)
@@ -72,9 +72,9 @@ def test_a_call_of_another_flow_is_next_however_large_the_storm(count: int, cost
     while queue.take() is not None:
         pass
     queue.put("ann in a", "light")
-    given = queue.take()
-    assert given is not None
-    assert given.call == "light"
+    started = queue.take()
+    assert started is not None
+    assert started.call == "light"
 
 
 def test_flows_get_alike_work_where_all_of_them_wait() -> None:
@@ -87,8 +87,8 @@ def test_flows_get_alike_work_where_all_of_them_wait() -> None:
     work: Counter[str] = Counter()
     running: list[Ticket[float]] = []
     while sum(work.values()) < 60:
-        while (given := queue.take()) is not None:
-            running.append(given)
+        while (started := queue.take()) is not None:
+            running.append(started)
         ended = min(running, key=lambda ticket: ticket.call)
         running.remove(ended)
         queue.end(ended, ended.call)

@@ -42,10 +42,10 @@ class Slow(SqliteLedger):
 
 def jobs(count: int) -> list[dict[str, Any]]:
     """So many Jobs of two nodes."""
-    made = [copy.deepcopy(example("job-two-nodes-one-rack")) for _ in range(count)]
-    for number, job in enumerate(made):
+    copies = [copy.deepcopy(example("job-two-nodes-one-rack")) for _ in range(count)]
+    for number, job in enumerate(copies):
         job["metadata"]["name"] = f"job-{number}"
-    return made
+    return copies
 
 
 async def test_gangs_that_come_at_once_each_plan_around_those_before(serve: Serve, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ async def test_gangs_that_come_at_once_each_plan_around_those_before(serve: Serv
     async with serve("superpod-32", ledger=ledger) as asked:
         await asyncio.gather(*(asked.mutate(job) for job in jobs(3)))
         held = (await ledger.book(asked.now[0])).reservations
-    assert len(held) == len({one.domain for one in held}) > 1
+    assert len(held) == len({reservation.domain for reservation in held}) > 1
     assert ledger.late == 0
 
 

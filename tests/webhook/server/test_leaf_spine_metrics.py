@@ -35,23 +35,23 @@ async def test_decisions_count_by_strategy_and_result(serve):
         await asked.mutate(example("job-two-nodes-one-rack"))
         await asked.mutate(wanting)
         await asked.mutate(example("job-unknown-level"))
-        found = await scraped(asked)
+        scrape = await scraped(asked)
     name = "topology_placement_decisions_total"
-    assert found[name, ("result", "success"), ("strategy", "balanced")] == 1
-    assert found[name, ("result", "success"), ("strategy", "consolidated")] == 1
-    assert found[name, ("result", "failure"), ("strategy", "balanced")] == 1
+    assert scrape[name, ("result", "success"), ("strategy", "balanced")] == 1
+    assert scrape[name, ("result", "success"), ("strategy", "consolidated")] == 1
+    assert scrape[name, ("result", "failure"), ("strategy", "balanced")] == 1
 
 
 async def test_times_are_those_of_the_calls_that_planned(serve):
     """A placement is a part of its call, and below the promised half second."""
     async with serve("superpod-32") as asked:
         await asked.mutate(example("job-two-nodes-one-rack"))
-        found = await scraped(asked)
+        scrape = await scraped(asked)
     strategy = ("strategy", "balanced")
-    call = found["topology_scheduler_latency_seconds_sum", strategy]
-    placement = found["topology_scheduler_placement_duration_seconds_sum", strategy]
+    call = scrape["topology_scheduler_latency_seconds_sum", strategy]
+    placement = scrape["topology_scheduler_placement_duration_seconds_sum", strategy]
     assert 0 < placement < call < 5
-    assert found["topology_scheduler_latency_seconds_count", strategy] == 1
+    assert scrape["topology_scheduler_latency_seconds_count", strategy] == 1
 
 
 async def test_gauges_tell_how_full_and_how_broken_up_each_domain_is(serve):
@@ -81,5 +81,5 @@ async def test_a_scrape_while_others_decide_is_answered(serve):
     """Both work on the same picture."""
     async with serve("superpod-32") as asked:
         calls = [asked.mutate(example("job-two-nodes-one-rack"), dry_run=True) for _ in range(4)]
-        *_, found = await asyncio.gather(*calls, scraped(asked))
-    assert found[of("topology_domain_utilization_ratio", "rack-3")] == 0
+        *_, scrape = await asyncio.gather(*calls, scraped(asked))
+    assert scrape[of("topology_domain_utilization_ratio", "rack-3")] == 0

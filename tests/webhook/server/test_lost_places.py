@@ -78,35 +78,35 @@ def hall(serve: Serve, tmp_path: Path) -> Any:
 
 async def test_a_replica_that_does_not_know_the_place_lets_in_what_the_ledger_holds(hall: Any) -> None:
     """The gang's reservation is claimed, though the replica took the place for another's."""
-    async with hall() as at:
-        assert at.gang in await at.ahead.holders()
-        assert (await at.late.validate(at.stored))["allowed"]
-        book = await at.ahead.ledger.book(at.ahead.now[0])
-        (held,) = (one for one in book.reservations if one.gang == at.gang)
+    async with hall() as served:
+        assert served.gang in await served.ahead.holders()
+        assert (await served.late.validate(served.stored))["allowed"]
+        book = await served.ahead.ledger.book(served.ahead.now[0])
+        (held,) = (reservation for reservation in book.reservations if reservation.gang == served.gang)
         assert (held.owner_uid, held.expires) == ("uid-1", None)
 
 
 async def test_what_the_ledger_holds_for_another_is_refused(hall: Any) -> None:
     """Stored, the object would be pinned to what is another's; the ledger is as it was."""
-    async with hall() as at:
-        await at.ahead.ledger.release(reservation_id(at.gang))
-        await at.ahead.mutate(at.rival)
-        before = await at.ahead.holders()
-        assert f"research/Job/{at.rival['metadata']['name']}" in before
-        answer = await at.late.validate(at.stored)
+    async with hall() as served:
+        await served.ahead.ledger.release(reservation_id(served.gang))
+        await served.ahead.mutate(served.rival)
+        before = await served.ahead.holders()
+        assert f"research/Job/{served.rival['metadata']['name']}" in before
+        answer = await served.late.validate(served.stored)
         assert (answer["allowed"], answer["status"]["code"]) == (False, 409)
         assert "taken before it was stored; apply again" in answer["status"]["message"]
-        assert await at.ahead.holders() == before
+        assert await served.ahead.holders() == before
 
 
 async def test_a_dry_run_is_never_refused_for_a_lost_place(hall: Any) -> None:
     """It holds nothing that could be lost between its two calls, and claims nothing."""
-    async with hall() as at:
-        await at.ahead.ledger.release(reservation_id(at.gang))
-        await at.ahead.mutate(at.rival)
-        before = (await at.ahead.ledger.book(at.ahead.now[0])).reservations
-        assert (await at.late.validate(at.stored, dry_run=True))["allowed"]
-        assert (await at.ahead.ledger.book(at.ahead.now[0])).reservations == before
+    async with hall() as served:
+        await served.ahead.ledger.release(reservation_id(served.gang))
+        await served.ahead.mutate(served.rival)
+        before = (await served.ahead.ledger.book(served.ahead.now[0])).reservations
+        assert (await served.late.validate(served.stored, dry_run=True))["allowed"]
+        assert (await served.ahead.ledger.book(served.ahead.now[0])).reservations == before
 
 
 class Lagging(SqliteLedger):
@@ -127,12 +127,12 @@ async def test_a_job_made_again_at_once_gets_its_place(
 ) -> None:
     """The watch tells a moment later that the former one is gone; what is really there is refused."""
     ledger = Lagging(tmp_path / "book.db")
-    async with serve("superpod-32", ledger=ledger) as at:
+    async with serve("superpod-32", ledger=ledger) as asked:
         (job,) = jobs(1)
         ledger.lag = lag
-        answer = await at.mutate(job)
+        answer = await asked.mutate(job)
         assert answer["allowed"] == is_allowed
-        assert bool(await at.holders()) == is_allowed
+        assert bool(await asked.holders()) == is_allowed
         if not is_allowed:
             assert answer["status"]["code"] == 409
             assert "is there already, and holds rack-1; delete it first" in answer["status"]["message"]

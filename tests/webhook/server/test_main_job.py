@@ -35,16 +35,16 @@ async def test_each_example_ends_as_its_table_says(serve: Serve, row: dict[str, 
     """Admitted or queued as planned, or refused with a message; warnings where they are due."""
     async with _serving(serve, row) as asked:
         response = await asked.mutate(example(row["manifest"].removesuffix(".yaml")))
-    said = response.get("status", {}).get("message", "") + " ".join(response.get("warnings", ()))
+    message = response.get("status", {}).get("message", "") + " ".join(response.get("warnings", ()))
     if row.get("refused"):
         assert not response["allowed"]
-        assert len(said) > 40, "a refusal says why and what would work"
+        assert len(message) > 40, "a refusal says why and what would work"
     else:
-        assert response["allowed"], said
+        assert response["allowed"], message
         wanted = "admitted" if "admitted" in row["decisions"] else "queued"
         obj = patched(example(row["manifest"].removesuffix(".yaml")), response)
         assert PLACEMENT not in obj["metadata"]["annotations"] or _placement(obj)["decision"] == wanted
-    assert all(words in said for words in row.get("says", ()))
+    assert all(words in message for words in row.get("says", ()))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=IDS)
@@ -83,9 +83,9 @@ async def test_a_gang_that_is_applied_holds_its_domain(serve: Serve) -> None:
         first = example("job-two-nodes-one-rack")
         second = example("job-two-nodes-one-rack")
         second["metadata"]["name"] = "another"
-        one = _placement(patched(first, await asked.mutate(first)))
-        two = _placement(patched(second, await asked.mutate(second)))
-        assert one["reserves"] != two["reserves"]
+        first_place = _placement(patched(first, await asked.mutate(first)))
+        second_place = _placement(patched(second, await asked.mutate(second)))
+        assert first_place["reserves"] != second_place["reserves"]
         assert len(await asked.holders()) == 2
 
 

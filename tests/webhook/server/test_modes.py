@@ -145,6 +145,6 @@ async def test_readyz_tells_which_namespaces_have_a_label_that_is_no_mode(
     }
     (tmp_path / "cluster.yaml").write_text(f"{nodes}\n---\n{yaml.safe_dump(space)}")
     async with serve(cluster=ClusterFiles([str(tmp_path / "cluster.yaml")])) as asked:
-        told = await (await asked.client.get("/readyz")).json()
-    (warning,) = told["settings"]["warnings"]
+        readiness = await (await asked.client.get("/readyz")).json()
+    (warning,) = readiness["settings"]["warnings"]
     assert warning.startswith(f'namespace research: label {MODE} is "enforced"')

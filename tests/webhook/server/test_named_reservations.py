@@ -28,7 +28,7 @@ IDS = [reservation_id(f"research/Job/{number}") for number in range(40)]
 
 
 @pytest.mark.parametrize(
-    ("named", "read"),
+    ("annotation", "read"),
     [
         ("", []),
         (IDS[0], IDS[:1]),
@@ -40,12 +40,12 @@ IDS = [reservation_id(f"research/Job/{number}") for number in range(40)]
     ],
 )
 async def test_what_an_annotation_names_is_read_if_it_is_a_reservation(
-    serve: Serve, tmp_path: Path, named: str, read: list[str]
+    serve: Serve, tmp_path: Path, annotation: str, read: list[str]
 ) -> None:
     """Only ids, and not more than a few of them: anybody may write the annotation."""
     ledger = Asked(tmp_path / "book.db")
     async with serve("superpod-32", ledger=ledger) as asked:
         job = example("job-two-nodes-one-rack")
-        job["metadata"].setdefault("annotations", {})[RESERVATION] = named
+        job["metadata"].setdefault("annotations", {})[RESERVATION] = annotation
         await asked.mutate(job, dry_run=True)
     assert list(ledger.names) == read

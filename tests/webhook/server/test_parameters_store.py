@@ -89,8 +89,8 @@ async def test_readyz_and_metrics_say_what_is_in_force_and_what_is_wrong(
     write(mode="audit", reserve__default="nodes", namespace__gone__mode="off")
     cluster = ClusterFiles([str(file)])
     async with serve(cluster=cluster) as asked:
-        told = await (await asked.client.get("/readyz")).json()
-        settings = told["settings"]
+        readiness = await (await asked.client.get("/readyz")).json()
+        settings = readiness["settings"]
         assert (settings["mode"], settings["reserve.default"], settings["reserve.whole-from"]) == (
             "audit",
             "nodes",
@@ -98,18 +98,18 @@ async def test_readyz_and_metrics_say_what_is_in_force_and_what_is_wrong(
         )
         assert settings["revision"].startswith("sha256:")
         assert settings["from"][-1] == "bayplan-system/ConfigMap/bayplan-parameters"
-        assert not told["problems"]
+        assert not readiness["problems"]
         write(mode="enfroce")
         cluster.snapshot()
         answer = await asked.client.get("/readyz")
-        told = await answer.json()
+        readiness = await answer.json()
         assert answer.status == 200
-        assert told["settings"] == settings
-        assert "data[mode]: 'enfroce' is not valid; use enforce or warn" in told["problems"][0]
+        assert readiness["settings"] == settings
+        assert "data[mode]: 'enfroce' is not valid; use enforce or warn" in readiness["problems"][0]
         metrics = await (await asked.client.get("/metrics")).text()
         assert "bayplan_reload_failed 1.0" in metrics
         assert f'revision="{settings["revision"]}"' in metrics
         write(mode="warn")
         cluster.snapshot()
-        told = await (await asked.client.get("/readyz")).json()
-        assert (told["settings"]["mode"], told["problems"]) == ("warn", [])
+        readiness = await (await asked.client.get("/readyz")).json()
+        assert (readiness["settings"]["mode"], readiness["problems"]) == ("warn", [])

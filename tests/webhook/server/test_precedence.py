@@ -57,10 +57,10 @@ def eventually(true: Callable[[], bool]) -> bool:
 @pytest.fixture
 def decision() -> Decision:
     """One that has worked long already."""
-    made = Decision(Precedence())
-    made.start()
-    assert made.is_long.wait(SOON)
-    return made
+    decided = Decision(Precedence())
+    decided.start()
+    assert decided.is_long.wait(SOON)
+    return decided
 
 
 def test_a_long_decision_stands_still_while_a_short_one_runs(

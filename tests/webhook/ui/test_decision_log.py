@@ -15,7 +15,7 @@ def nobody() -> None:
     """Nobody waits for news."""
 
 
-def event(name: str, **more: Any) -> dict[str, Any]:
+def event(name: str, **fields: Any) -> dict[str, Any]:
     """An Event as webhook/kube/controller/events.py writes it."""
     return {
         "metadata": {"name": name, "namespace": "team"},
@@ -24,7 +24,7 @@ def event(name: str, **more: Any) -> dict[str, Any]:
         "message": "position 1 of 2; waits for: a rack",
         "type": "Normal",
         "lastTimestamp": "2026-01-01T00:00:10Z",
-        **more,
+        **fields,
     }
 
 
@@ -34,11 +34,11 @@ def report(namespace: str, *rows: dict[str, Any], revision: str = "abc") -> dict
     return {"metadata": metadata, "results": list(rows)}
 
 
-def row(policy: str, result: str, **more: Any) -> dict[str, Any]:
+def row(policy: str, result: str, **fields: Any) -> dict[str, Any]:
     """One result in it."""
     resources = [{"kind": "Job", "namespace": "team", "name": "train"}]
     fixed = {"source": "bayplan/policy", "policy": policy, "result": result, "resources": resources}
-    return {**fixed, "timestamp": {"seconds": 5, "nanos": 0}, "message": "why", **more}
+    return {**fixed, "timestamp": {"seconds": 5, "nanos": 0}, "message": "why", **fields}
 
 
 def test_an_event_is_a_decision_with_its_time() -> None:

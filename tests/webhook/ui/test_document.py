@@ -70,16 +70,16 @@ def test_the_squares_are_those_of_the_report_and_the_terminal() -> None:
     seen = two_tenants()
     (fabric,) = fabric_maps(seen.standing.snapshot)
     drawn = [(cell.node, cell.state, cell.gang) for row in fabric.rows for cell in row.cells]
-    told: list[Any] = [c for entry in document(seen)["racks"].values() for c in entry["cells"]]  # type: ignore[attr-defined]
-    assert [(cell[0], cell[1], cell[6]) for cell in told] == drawn
+    cells: list[Any] = [c for entry in document(seen)["racks"].values() for c in entry["cells"]]  # type: ignore[attr-defined]
+    assert [(cell[0], cell[1], cell[6]) for cell in cells] == drawn
 
 
 def test_a_gang_names_its_racks_and_a_rack_its_gangs() -> None:
     """The way from one to the other and back."""
-    told = document(two_tenants())
-    racks_of_first: Any = told["gangs"]["default/Job/first"]["racks"]
+    body = document(two_tenants())
+    racks_of_first: Any = body["gangs"]["default/Job/first"]["racks"]
     assert racks_of_first == ["topo:/r1"]
-    cells: Any = told["racks"]["topo:/r1"]["cells"]
+    cells: Any = body["racks"]["topo:/r1"]["cells"]
     assert all(cell[4] == "default/Job/first" and cell[5] == ["default/Job/first"] for cell in cells)
 
 
@@ -104,9 +104,9 @@ def test_only_the_newest_decisions_are_sent() -> None:
     """However many there are."""
     seen = two_tenants()
     many = tuple(DecisionEntry(str(n), float(n), "a/Job/b", "Queued", "") for n in range(MAX_DECISIONS + 10))
-    told = document(Picture(seen.standing, "", many))["decisions"]
-    assert len(told) == MAX_DECISIONS
-    assert min(float(str(entry["time"])) for entry in told.values()) == 10.0
+    decisions = document(Picture(seen.standing, "", many))["decisions"]
+    assert len(decisions) == MAX_DECISIONS
+    assert min(float(str(entry["time"])) for entry in decisions.values()) == 10.0
 
 
 entries = st.dictionaries(st.sampled_from("abcd"), st.fixed_dictionaries({"v": st.integers(0, 2)}))

@@ -57,8 +57,8 @@ async def test_applied_manifests_get_the_places_that_plan_gives_them(
         else:
             assert gang["holds"]["nodes"] == sorted({a["node"] for a in planned[name]["assignments"]})
     (refused,) = (name for name, decision in decisions.items() if decision == "rejected")
-    told = [entry for entry in seen.decisions if entry.name == refused]
-    assert any("rack" in entry.message for entry in told)
+    refusals = [entry for entry in seen.decisions if entry.name == refused]
+    assert any("rack" in entry.message for entry in refusals)
 
 
 async def test_policies_are_told_with_their_revision_and_counts() -> None:

@@ -65,12 +65,14 @@ async def event(response: aiohttp.ClientResponse) -> tuple[str, Document]:
 
 
 @pytest.mark.parametrize("path", ["/api/events", "/api/worth?gang=default/Job/first"])
-@pytest.mark.parametrize("given", [{}, {"Authorization": "Bearer other"}, {"Authorization": f"Basic {KEY}"}])
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer other"}, {"Authorization": f"Basic {KEY}"}]
+)
 async def test_nothing_of_the_cluster_is_told_without_the_key(
-    site: Site, path: str, given: dict[str, str]
+    site: Site, path: str, headers: dict[str, str]
 ) -> None:
     """401 and a line that says where the key is."""
-    async with site.session.get(site.url + path, headers=given) as answer:
+    async with site.session.get(site.url + path, headers=headers) as answer:
         assert (answer.status, "it has the key" in await answer.text()) == (401, True)
 
 

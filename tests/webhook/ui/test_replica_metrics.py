@@ -55,8 +55,8 @@ def test_what_is_wrong_at_a_single_replica_is_told(
     """In health, though the other is well."""
     assert old in METRICS
     tales = tales_of({"a": METRICS.replace(old, new), "b": METRICS}, NOW)
-    (told,) = [row for row in tales.health if row.name == line]
-    assert (told.state, words in told.message) == (state, True)
+    (finding,) = [row for row in tales.health if row.name == line]
+    assert (finding.state, words in finding.message) == (state, True)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", 'x{y="', "bayplan_reload_failed nonsense"])

@@ -22,7 +22,7 @@ class Server(Api):
         """The tokens that are good."""
         self.rights = rights
         self.asked: list[tuple[str, str, str]] = []
-        self.at_once = self.most = 0
+        self.at_once = self.peak = 0
         self.trouble: ApiError | None = None
 
     async def create_as(self, token: str, path: str, body: Mapping[str, Any]) -> Json:
@@ -33,7 +33,7 @@ class Server(Api):
         question = attributes["resource"], attributes.get("namespace", "")
         self.asked.append((token, *question))
         self.at_once += 1
-        self.most = max(self.most, self.at_once)
+        self.peak = max(self.most, self.at_once)
         await asyncio.sleep(0)
         self.at_once -= 1
         if self.trouble is not None:
@@ -118,7 +118,7 @@ async def test_calls_and_remembered_tokens_are_bounded() -> None:
     server = Server(reader=set())
     gate = ReviewGate(server)
     await gate.access("reader", frozenset(map(str, range(100))))
-    assert server.most <= 8
+    assert server.peak <= 8
     for number in range(MAX_TOKENS + 10):
         with pytest.raises(NotAuthenticatedError):
             await gate.access(f"t{number}", ALL_NAMESPACES)

@@ -35,7 +35,9 @@ def test_products_and_makers_have_shares_of_their_own() -> None:
         H100, name="m1", labels={}, allocatable={"cpu": 34_000, "memory": 36 * GI, "amd.com/gpu": 4}
     )
     plain = replace(H100, name="c1", allocatable={"cpu": 64_000, "memory": 256 * GI})
-    assert [(one["product"], one["resource"], one["cpu"]) for one in gpu_shares([H100, amd, plain])] == [
+    assert [
+        (share["product"], share["resource"], share["cpu"]) for share in gpu_shares([H100, amd, plain])
+    ] == [
         ("", "amd.com/gpu", 8),
         ("H100", "nvidia.com/gpu", 27),
     ]

@@ -14,7 +14,7 @@ from webhook.jsontools.diff import equal
 from webhook.policy.engine.defaults import carry, defaulted
 
 
-def at(obj: Any, path: str) -> Any:
+def value_at(obj: Any, path: str) -> Any:
     """What lies under a path of keys and indices."""
     for step in path.split("."):
         obj = obj[int(step)] if isinstance(obj, list) else obj[step]
@@ -50,7 +50,7 @@ def test_a_pod_has_the_api_servers_defaults(path: str, value: Any) -> None:
         "livenessProbe": {"httpGet": {"port": 80}},
     }
     obj = pod(containers=[container], volumes=[{"name": "c", "configMap": {"name": "x"}}, {"name": "e"}])
-    assert at(defaulted(obj), path) == value
+    assert value_at(defaulted(obj), path) == value
 
 
 def test_a_template_keeps_limits_without_requests() -> None:
@@ -100,7 +100,7 @@ def test_a_workload_has_the_api_servers_defaults(
     """Of its own kind."""
     api_version, _, name = kind.partition(" ")
     obj = {"apiVersion": api_version, "kind": name, "metadata": {"name": "w"}, "spec": spec}
-    assert at(defaulted(obj), path) == value
+    assert value_at(defaulted(obj), path) == value
 
 
 def test_a_job_with_parallelism_alone_has_no_completions() -> None:

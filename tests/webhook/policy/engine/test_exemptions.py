@@ -30,7 +30,7 @@ REFUSES = validating(check("false", message="no such image"))
 FAILS = validating(check("object.spec.nodeName == ''"))
 
 
-def at(now: float = LAST_DAY) -> Inputs:
+def inputs_at(now: float = LAST_DAY) -> Inputs:
     """A caller with a clock."""
     return Inputs(now=now)
 
@@ -38,16 +38,16 @@ def at(now: float = LAST_DAY) -> Inputs:
 def asked(obj: Json | None = None, *, by: Json | None = None, now: float = LAST_DAY, **request: Any) -> Any:
     """What a refusing policy says, with an exemption from it."""
     documents = [REFUSES, by or exemption("validate")]
-    return validate(documents, obj or pod(), at(now), **{"namespace": "team-a", **request})
+    return validate(documents, obj or pod(), inputs_at(now), **{"namespace": "team-a", **request})
 
 
 def test_what_an_exempt_policy_writes_is_taken_back_and_told() -> None:
     """With who allowed it, until when, and which fields it would have changed."""
-    mutated = mutate([WRITES, exemption("mutate")], pod(), at(), namespace="team-a")
+    mutated = mutate([WRITES, exemption("mutate")], pod(), inputs_at(), namespace="team-a")
     assert mutated.object == pod()
     assert mutated.effects == ()
-    (told,) = mutated.exempted
-    assert str(told) == (
+    (exempted,) = mutated.exempted
+    assert str(exempted) == (
         "policy 'mutate': exempt until 2026-11-30 by PolicyException while-it-moves (TICKET-7); "
         "it would have changed /metadata/labels"
     )
@@ -63,7 +63,7 @@ def test_what_an_exempt_policy_refuses_is_let_in_and_told() -> None:
 
 def test_an_exempt_policy_that_fails_refuses_nobody() -> None:
     """Its failurePolicy has no say."""
-    findings = validate([FAILS, exemption("validate")], pod(), at(), namespace="team-a")
+    findings = validate([FAILS, exemption("validate")], pod(), inputs_at(), namespace="team-a")
     assert findings.allowed
     assert "it would have refused: no such key: nodeName" in findings.warnings[0]
 
@@ -73,7 +73,7 @@ def test_others_are_not_exempt() -> None:
     assert not asked(namespace="team-b").allowed
     other = validating(check("false"), name="other")
     documents = [REFUSES, other, exemption("validate")]
-    findings = validate(documents, pod(), at(), namespace="team-a")
+    findings = validate(documents, pod(), inputs_at(), namespace="team-a")
     assert [row.policy for row in findings.denials] == ["other"]
 
 
@@ -84,7 +84,7 @@ def test_one_that_has_ended_exempts_nobody_and_is_told() -> None:
     assert findings.warnings == (
         "policy 'validate' applies again: PolicyException while-it-moves ended 2026-11-30 (TICKET-7)",
     )
-    mutated = mutate([WRITES, exemption("mutate")], pod(), at(DAY_AFTER), namespace="team-a")
+    mutated = mutate([WRITES, exemption("mutate")], pod(), inputs_at(DAY_AFTER), namespace="team-a")
     assert mutated.object["metadata"]["labels"] == {"a": "b"}
     assert [row.over for row in mutated.exempted] == [True]
 
@@ -101,7 +101,7 @@ def test_nothing_is_told_of_a_policy_that_has_nothing_to_say() -> None:
     """An exemption that is not needed is not used, in force or ended."""
     for now in (LAST_DAY, DAY_AFTER):
         documents = [validating(check("true")), exemption("validate")]
-        assert validate(documents, pod(), at(now), namespace="team-a").exempted == ()
+        assert validate(documents, pod(), inputs_at(now), namespace="team-a").exempted == ()
 
 
 def test_without_a_clock_none_is_in_force() -> None:
@@ -114,7 +114,9 @@ def test_without_a_clock_none_is_in_force() -> None:
 def test_of_several_the_one_that_ends_last_counts() -> None:
     """One that has ended takes nothing from one that has not."""
     longer = {**exemption("validate", "2027-01-31"), "metadata": {"name": "longer"}}
-    findings = validate([REFUSES, exemption("validate"), longer], pod(), at(DAY_AFTER), namespace="team-a")
+    findings = validate(
+        [REFUSES, exemption("validate"), longer], pod(), inputs_at(DAY_AFTER), namespace="team-a"
+    )
     assert [row.exemption.name for row in findings.exempted] == ["longer"]
 
 

@@ -76,8 +76,8 @@ def test_equivalent_takes_another_version_of_the_same_resource(policy: str, expe
 
 def test_what_the_caller_named_before_a_conversion_counts_too() -> None:
     """The request was for extensions/v1beta1 and was converted to apps/v1."""
-    named = GroupVersionResource("extensions", "v1beta1", "deployments")
-    converted = request(request_resource=named)
+    requested = GroupVersionResource("extensions", "v1beta1", "deployments")
+    converted = request(request_resource=requested)
     rule = {**RULE, "apiGroups": ["extensions"], "apiVersions": ["v1beta1"]}
     assert matches(converted, rule, matchPolicy="Exact")
 
@@ -154,9 +154,9 @@ def test_a_binding_narrows_its_policy() -> None:
     """Both must match; a binding without rules takes all that the policy takes."""
     policy = validating(check("false"))
     everywhere = binding(policy)
-    elsewhere = binding(policy, matchResources={"namespaceSelector": {"matchLabels": {"tier": "gold"}}})
+    gold_tier = binding(policy, matchResources={"namespaceSelector": {"matchLabels": {"tier": "gold"}}})
     assert not validate([policy, everywhere], pod()).allowed
-    assert validate([policy, elsewhere], pod()).allowed
+    assert validate([policy, gold_tier], pod()).allowed
 
 
 def test_a_policy_without_a_binding_runs_and_one_with_bindings_only_through_them() -> None:

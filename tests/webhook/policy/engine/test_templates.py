@@ -24,10 +24,10 @@ SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-sche
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')
 
 
-def inputs(*paths: tuple[Any, ...], **more: Any) -> Inputs:
+def inputs(*paths: tuple[Any, ...], **fields: Any) -> Inputs:
     """A caller that knows where the templates are."""
     templates = [(path, f"set-{index}") for index, path in enumerate(paths or [("spec", "template")])]
-    return Inputs(frozenset({"gang", "plan"}), paths=templates, **more)
+    return Inputs(frozenset({"gang", "plan"}), paths=templates, **fields)
 
 
 def test_a_pod_policy_mends_the_template_of_a_workload() -> None:
@@ -176,8 +176,8 @@ def evaluated(monkeypatch: pytest.MonkeyPatch, text: str, *images: str) -> tuple
 
     monkeypatch.setattr(Expression, "evaluate", noted)
     paths = [("spec", "roles", index) for index in range(len(images))]
-    known = inputs(*paths, values=lambda obj, pod_set: {"gang": {"podSet": pod_set, "size": 3}})
-    mutated = mutate([mutating(patch(text), api=OURS)], roles(*images), known)
+    caller = inputs(*paths, values=lambda obj, pod_set: {"gang": {"podSet": pod_set, "size": 3}})
+    mutated = mutate([mutating(patch(text), api=OURS)], roles(*images), caller)
     return labels, mutated.object["spec"]["roles"]
 
 

@@ -26,9 +26,9 @@ from webhook.policy.engine.model import ParamKind
 REPLICA_LIMIT = {"apiVersion": "rules.example.com/v1", "kind": "ReplicaLimit"}
 
 
-def replica_limit(name: str, most: int, **metadata: Any) -> dict[str, Any]:
+def replica_limit(name: str, max_replicas: int, **metadata: Any) -> dict[str, Any]:
     """A parameter object as the documentation's replica limit has it."""
-    return {**REPLICA_LIMIT, "metadata": {"name": name, **metadata}, "maxReplicas": most}
+    return {**REPLICA_LIMIT, "metadata": {"name": name, **metadata}, "maxReplicas": max_replicas}
 
 
 def limited(**spec: Any) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def test_parameters_of_a_namespace_are_those_of_the_request() -> None:
         {**replica_limit("other", 9, namespace="b")},
     ]
     assert not validate(documents, deployment(2), namespace="a").allowed
-    elsewhere = validate(documents, deployment(2), namespace="b")
-    assert "no parameters: ReplicaLimit limit was not found" in elsewhere.message
+    other_namespace = validate(documents, deployment(2), namespace="b")
+    assert "no parameters: ReplicaLimit limit was not found" in other_namespace.message
 
 
 IMAGES = validating(
@@ -165,16 +165,16 @@ def test_a_binding_says_what_a_finding_does(
 ) -> None:
     """Deny refuses, Warn tells the user, Audit only notes; so too for an error under failurePolicy Fail."""
     policy = validating(check(expression))
-    found = validate([policy, binding(policy, validationActions=actions)], pod())
-    assert (found.allowed, bool(found.warnings)) == (allowed, warned)
-    assert ("validate.failure" in (found.audit_annotations or {})) is noted
+    verdict = validate([policy, binding(policy, validationActions=actions)], pod())
+    assert (verdict.allowed, bool(verdict.warnings)) == (allowed, warned)
+    assert ("validate.failure" in (verdict.audit_annotations or {})) is noted
 
 
 def test_what_is_denied_may_be_noted_as_well() -> None:
     """Deny and Audit go together."""
     policy = validating(check("false", message="no"))
-    found = validate([policy, binding(policy, validationActions=["Deny", "Audit"])], pod())
-    assert (found.allowed, found.audit_annotations) == (False, {"validate.failure": "no"})
+    verdict = validate([policy, binding(policy, validationActions=["Deny", "Audit"])], pod())
+    assert (verdict.allowed, verdict.audit_annotations) == (False, {"validate.failure": "no"})
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_audit_annotations_carry_the_policys_name() -> None:
             {"key": "none", "valueExpression": "null"},
         ],
     )
-    found = validate([policy], pod())
-    assert found.allowed
-    assert found.audit_annotations == {"validate.image": "first image busybox:1.36"}
+    verdict = validate([policy], pod())
+    assert verdict.allowed
+    assert verdict.audit_annotations == {"validate.image": "first image busybox:1.36"}
 
 
 @pytest.mark.parametrize(("policy", "allowed"), [("Fail", False), ("Ignore", True)])
 def test_a_failing_expression_follows_the_failure_policy(policy: str, allowed: bool) -> None:
     """Under Ignore the request goes on and the failure is a warning."""
-    found = validate([validating(check("object.spec.priority > 1"), failurePolicy=policy)], pod())
-    assert found.allowed is allowed
-    assert "no such key: priority" in (found.warnings[0] if allowed else found.message)
+    verdict = validate([validating(check("object.spec.priority > 1"), failurePolicy=policy)], pod())
+    assert verdict.allowed is allowed
+    assert "no such key: priority" in (verdict.warnings[0] if allowed else verdict.message)
 
 
 def test_on_delete_there_is_only_the_old_object() -> None:
@@ -222,17 +222,17 @@ def test_on_delete_there_is_only_the_old_object() -> None:
     policy = validating(
         check("object == null && oldObject.metadata.name != 'one'", message="kept"), rule=rule
     )
-    found = run_validating(loaded(policy), from_object(pod(), "DELETE"), None)
-    assert found.message == "policy 'validate': kept"
+    verdict = run_validating(loaded(policy), from_object(pod(), "DELETE"), None)
+    assert verdict.message == "policy 'validate': kept"
 
 
 def test_every_denial_is_told_and_the_first_gives_the_code() -> None:
     """A user mends all of it at once."""
     first = validating(check("false", message="one", reason="Forbidden"), name="a")
     second = validating(check("false", message="two"), name="b")
-    found = validate([second, first], pod())
-    assert found.message == "policy 'a': one; policy 'b': two"
-    assert found.code == 403
+    verdict = validate([second, first], pod())
+    assert verdict.message == "policy 'a': one; policy 'b': two"
+    assert verdict.code == 403
 
 
 def test_policies_that_ran_and_found_nothing_are_named() -> None:
@@ -265,8 +265,8 @@ def test_a_mutating_policy_in_the_same_set_does_not_count_as_validating() -> Non
 def test_authorization_is_not_available_offline_and_never_a_silent_no() -> None:
     """The failurePolicy decides, as upstream where the check cannot be made."""
     may = "authorizer.group('').resource('pods').namespace('default').check('create').allowed()"
-    found = validate([validating(check(may))], pod())
-    assert "authorization is not available offline" in found.message
+    verdict = validate([validating(check(may))], pod())
+    assert "authorization is not available offline" in verdict.message
     assert validate([validating(check(may), failurePolicy="Ignore")], pod()).allowed
 
 
@@ -321,7 +321,7 @@ def test_images_must_be_of_the_namespaces_environment(
     obj = deployment()
     obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
     space = {"metadata": {"name": "default", "labels": labels}}
-    found = validate([policy], obj, namespace_object=space)
-    assert found.allowed is allowed
+    verdict = validate([policy], obj, namespace_object=space)
+    assert verdict.allowed is allowed
     obj["metadata"]["labels"] = {"exempt": "true"}
     assert validate([policy], obj, namespace_object=space).allowed

@@ -174,13 +174,13 @@ def test_what_git_sync_published_has_its_commit_as_revision(tmp_path: Path, leng
 
 def test_a_folder_that_is_named_like_a_commit_says_nothing_of_itself(tmp_path: Path) -> None:
     """Nor do two links that lead to two commits: then the content is the revision."""
-    one, two = tmp_path / ("0a" * 20), tmp_path / ("1b" * 20)
-    for folder in (one, two):
+    first, second = tmp_path / ("0a" * 20), tmp_path / ("1b" * 20)
+    for folder in (first, second):
         write(folder / "p.yaml", folder.name[:2])
-    assert load_paths([one]).revision.startswith("sha256:")
-    (tmp_path / "one").symlink_to(one.name)
-    (tmp_path / "two").symlink_to(two.name)
-    assert load_paths([tmp_path / "one"]).revision == one.name[:12]
+    assert load_paths([first]).revision.startswith("sha256:")
+    (tmp_path / "one").symlink_to(first.name)
+    (tmp_path / "two").symlink_to(second.name)
+    assert load_paths([tmp_path / "one"]).revision == first.name[:12]
     assert load_paths([tmp_path / "one", tmp_path / "two"]).revision.startswith("sha256:")
 
 

@@ -161,9 +161,9 @@ def test_what_is_read_is_what_was_written() -> None:
 )
 def test_each_slip_is_told_with_its_field(change: Callable[[Json], Any], expected: str) -> None:
     """Starting from a policy with every field, with one thing wrong."""
-    found = problems_of(changed(FULL_MUTATING, change))
-    assert any(expected in problem for problem in found), found
-    assert all(problem.startswith("p.yaml:") for problem in found)
+    errors = problems_of(changed(FULL_MUTATING, change))
+    assert any(expected in problem for problem in errors), errors
+    assert all(problem.startswith("p.yaml:") for problem in errors)
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_each_slip_in_a_binding_is_told(change: Callable[[Json], Any], expected:
     """Starting from a binding that loads."""
     bound = binding(FULL_VALIDATING)
     assert problems_of(FULL_VALIDATING, bound) == []
-    found = problems_of(FULL_VALIDATING, changed(bound, change))
-    assert any(expected in problem for problem in found), found
+    errors = problems_of(FULL_VALIDATING, changed(bound, change))
+    assert any(expected in problem for problem in errors), errors
 
 
 def test_the_place_of_an_error_in_an_expression_is_that_in_the_file() -> None:
@@ -241,28 +241,28 @@ UNFIT = [
 """Policies whose expressions do not fit the schema of the one kind that their rules name."""
 
 
-@pytest.mark.parametrize(("policy", "said"), UNFIT)
-def test_what_a_known_kind_lacks_is_an_error_of_our_policies_at_load(policy: Json, said: str) -> None:
+@pytest.mark.parametrize(("policy", "message"), UNFIT)
+def test_what_a_known_kind_lacks_is_an_error_of_our_policies_at_load(policy: Json, message: str) -> None:
     """`object` has the schema of the one kind that the rules name."""
-    found = problems_of({**policy, "apiVersion": OURS})
-    assert len(found) == 1
-    assert said in found[0]
+    errors = problems_of({**policy, "apiVersion": OURS})
+    assert len(errors) == 1
+    assert message in errors[0]
 
 
-@pytest.mark.parametrize(("policy", "said"), UNFIT)
-def test_what_a_known_kind_lacks_is_a_warning_of_kubernetes_own_policies(policy: Json, said: str) -> None:
+@pytest.mark.parametrize(("policy", "message"), UNFIT)
+def test_what_a_known_kind_lacks_is_a_warning_of_kubernetes_own_policies(policy: Json, message: str) -> None:
     """As upstream's type checker has it: the policy is loaded, and the warning has its place."""
     policies = load([("p.yaml", yaml.safe_dump(policy, sort_keys=False))])
     assert len(policies.policies) == 1
     (warning,) = policies.warnings
-    assert said in warning
+    assert message in warning
     assert warning.startswith("p.yaml:")
     assert "AdmissionPolicy/" in warning
     assert warning.endswith("^"), "with the expression and a caret"
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("object.spec.nope == other", "undeclared name 'other'"),
         ("object.spec.nope == nofunction(1)", "nofunction"),
@@ -270,10 +270,10 @@ def test_what_a_known_kind_lacks_is_a_warning_of_kubernetes_own_policies(policy:
         ("object.spec.restartPolicy", "must give bool, gives string"),
     ],
 )
-def test_what_the_api_server_refuses_is_an_error_of_every_policy(expression: str, said: str) -> None:
+def test_what_the_api_server_refuses_is_an_error_of_every_policy(expression: str, message: str) -> None:
     """Names and functions that there are not, and a verdict that is none."""
     (problem,) = problems_of(validating(check(expression)))
-    assert said in problem
+    assert message in problem
 
 
 def test_a_variable_that_is_not_declared_before_is_an_error_at_load() -> None:
@@ -282,10 +282,10 @@ def test_a_variable_that_is_not_declared_before_is_an_error_at_load() -> None:
         check("true"),
         variables=[{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "1"}],
     )
-    found = problems_of(policy)
-    assert len(found) == 1
-    assert "spec.variables[0].expression" in found[0]
-    assert "'b'" in found[0]
+    errors = problems_of(policy)
+    assert len(errors) == 1
+    assert "spec.variables[0].expression" in errors[0]
+    assert "'b'" in errors[0]
 
 
 def test_params_without_a_param_kind_are_undeclared() -> None:
@@ -309,9 +309,9 @@ def test_all_problems_of_all_files_are_told_at_once() -> None:
 
 def test_the_same_policy_twice_is_an_error_that_names_the_other_file() -> None:
     """In whichever group and file it stands."""
-    one, two = yaml.safe_dump(FULL_VALIDATING), yaml.safe_dump({**FULL_VALIDATING, "apiVersion": OURS})
+    first, second = yaml.safe_dump(FULL_VALIDATING), yaml.safe_dump({**FULL_VALIDATING, "apiVersion": OURS})
     with pytest.raises(PolicyError, match=r"b\.yaml:1:1: .*stands twice; the first is in a\.yaml"):
-        load([("a.yaml", one), ("b.yaml", two)])
+        load([("a.yaml", first), ("b.yaml", second)])
 
 
 def test_what_lies_beside_policies_is_parameters_and_kustomize_is_passed_over() -> None:
@@ -374,10 +374,10 @@ def test_a_variable_that_is_picked_at_run_time_counts_as_any_of_them() -> None:
 )
 def test_bad_yaml_is_told_in_a_line(text: str, expected: str) -> None:
     """Broken, hostile or merely odd."""
-    found = problems(text)
-    assert found
-    assert expected in found[0]
-    assert all("\n" not in problem and len(problem) < 300 for problem in found)
+    errors = problems(text)
+    assert errors
+    assert expected in errors[0]
+    assert all("\n" not in problem and len(problem) < 300 for problem in errors)
 
 
 def test_an_empty_file_is_an_error() -> None:

@@ -42,7 +42,7 @@ def test_the_shipped_parameters_load(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "expected"),
     [
         (
             "node-affinity.weight",
@@ -55,10 +55,10 @@ def test_the_shipped_parameters_load(folder: Path) -> None:
         ("kai-topology.queue", "", "'' is not valid"),
     ],
 )
-def test_a_wrong_parameter_is_told_with_its_line(folder: Path, key: str, value: str, said: str) -> None:
+def test_a_wrong_parameter_is_told_with_its_line(folder: Path, key: str, value: str, expected: str) -> None:
     """The set does not load, so a reload keeps the last good one."""
     message = with_value(folder, key, value)
-    assert said in message
+    assert expected in message
     assert "parameters.yaml:" in message
 
 

@@ -65,7 +65,7 @@ def test_cases_that_hold_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("expect", "told"),
+    ("expect", "message"),
     [
         ({"allowed": False}, "expected denied, got allowed"),
         ({"unchanged": True}, "expected no change, got the patch"),
@@ -77,12 +77,12 @@ def test_cases_that_hold_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_a_case_that_does_not_hold_shows_what_differed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], expect: Json, told: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], expect: Json, message: str
 ) -> None:
     """With the file and line of the case; the status is 1."""
     assert main(["test", str(folder(tmp_path, case(expect=expect)))]) == 1
     out = capsys.readouterr().out
-    assert told in out
+    assert message in out
     assert "tests.yaml:2: a case" in out
 
 
@@ -164,7 +164,7 @@ def test_a_case_file_may_name_the_policies_that_it_is_for(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"object": "gone.yaml"}, "cannot read it"),
         ({"object": 3}, "must be a manifest, or the path of one"),
@@ -175,11 +175,11 @@ def test_a_case_file_may_name_the_policies_that_it_is_for(tmp_path: Path) -> Non
         ({"object": "pod.yaml#other"}, "holds 0 objects"),
     ],
 )
-def test_a_bad_case_is_told_with_its_line(tmp_path: Path, change: Json, told: str) -> None:
+def test_a_bad_case_is_told_with_its_line(tmp_path: Path, change: Json, message: str) -> None:
     """And nothing runs."""
     with pytest.raises(PolicyError, match=r"tests\.yaml:\d+:\d+: ") as caught:
         Suite.load([folder(tmp_path, {**case(), **change})])
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_case_about_a_policy_that_does_not_run_here_fails(tmp_path: Path) -> None:
