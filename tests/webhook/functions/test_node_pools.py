@@ -33,7 +33,7 @@ def pod(*terms: dict[str, list[str]], **selector: str) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("spec_owner", "labels", "pools"),
+    ("asking_pod", "labels", "pools"),
     [
         (pod(), {}, []),
         (pod(pool="h100"), {}, ["h100"]),
@@ -47,10 +47,10 @@ def pod(*terms: dict[str, list[str]], **selector: str) -> Json:
     ],
 )
 def test_a_pool_is_reached_where_all_of_its_selector_is_asked_for(
-    spec_owner: Json, labels: Json, pools: list[str]
+    asking_pod: Json, labels: Json, pools: list[str]
 ) -> None:
     """By selector, affinity or label, together; a pool without a selector is nobody's choice."""
-    assert reached(spec_owner, labels, POOLS) == pools
+    assert reached(asking_pod, labels, POOLS) == pools
 
 
 @pytest.mark.parametrize("spec", [None, {}, [], {"nodeSelector": 3}, {"affinity": {"nodeAffinity": []}}])

@@ -16,7 +16,7 @@ LEVELS = ["topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/host
 TOPOLOGIES = {"topologies": {"halls": LEVELS}, "aliases": {"halls": {"cage": "example.com/rack"}}}
 
 
-@pytest.mark.parametrize("obj", EVERY, ids=lambda one: str(one["kind"]))
+@pytest.mark.parametrize("obj", EVERY, ids=lambda workload: str(workload["kind"]))
 def test_a_place_leads_to_its_template(obj: Json) -> None:
     """Its path, followed in the object, ends at the metadata and spec that it shows."""
     for place in places(obj):

@@ -63,9 +63,9 @@ def workload(
     }
 
 
-def assigned(name: str, counts: Mapping[str, int], *, level: str = HOSTNAME, **more: Any) -> KueuePlace:
+def assigned(name: str, counts: Mapping[str, int], *, level: str = HOSTNAME, **fields: Any) -> KueuePlace:
     """The place of a Workload whose pods go to these nodes, or domains of another level."""
-    place = kueue_place(workload(name, slices(level, counts), pods=sum(counts.values()), **more), Where())
+    place = kueue_place(workload(name, slices(level, counts), pods=sum(counts.values()), **fields), Where())
     assert place is not None, "it has a place"
     return place
 

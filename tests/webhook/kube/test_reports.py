@@ -59,8 +59,8 @@ class Store(Api):
         self.before_write()
         if self.trouble is not None:
             raise self.trouble
-        there = self.objects.get(path)
-        if (there["metadata"]["resourceVersion"] if there else None) != version:
+        stored = self.objects.get(path)
+        if (stored["metadata"]["resourceVersion"] if stored else None) != version:
             raise ApiError(409, "Conflict", "somebody else was faster")
 
     def write(self, path: str, body: Mapping[str, Any]) -> Json:
@@ -72,8 +72,8 @@ class Store(Api):
 
     def names(self, namespace: str = "research") -> list[str]:
         """The objects of which the namespace's Report tells."""
-        there = self.objects.get(f"{FOLDER.format(namespace)}/bayplan", {"results": []})
-        return sorted(one["resources"][0]["name"] for one in there["results"])
+        report = self.objects.get(f"{FOLDER.format(namespace)}/bayplan", {"results": []})
+        return sorted(row["resources"][0]["name"] for row in report["results"])
 
 
 def news(name: str, namespace: str = "research", second: int = 1) -> DecisionNews:
@@ -102,10 +102,10 @@ def form() -> ReportForm[DecisionNews]:
 
 @asynccontextmanager
 async def writing(
-    store: Store, there: Callable[[str], bool] = lambda _: True
+    store: Store, exists: Callable[[str], bool] = lambda _: True
 ) -> AsyncIterator[ReportWriter[DecisionNews]]:
     """A writer that has found the kind, or the lack of it."""
-    writer = ReportWriter(store, form(), there)
+    writer = ReportWriter(store, form(), exists)
     await writer.start()
     try:
         if store.installed:
@@ -192,11 +192,11 @@ async def test_what_two_looks_do_not_find_is_left_out() -> None:
     store.write(f"{FOLDER.format('research')}/bayplan", former)
     looks: dict[str, int] = {}
 
-    def there(name: str) -> bool:
+    def exists(name: str) -> bool:
         looks[name] = looks.get(name, 0) + 1
         return name.endswith("stays") or (name.endswith("bound") and looks[name] % 2 == 0)
 
-    async with writing(store, there) as writer:
+    async with writing(store, exists) as writer:
         writer.put(news("stays"))
         writer.put(news("bound"))
         await until(lambda: store.names() == ["bound", "stays"])

@@ -27,7 +27,7 @@ def running(image: str, name: str = "scheduler", phase: str = "Running") -> dict
     }
 
 
-def named(name: str, namespace: str = "research", **spec: Any) -> dict[str, Any]:
+def document(name: str, namespace: str = "research", **spec: Any) -> dict[str, Any]:
     """Any object."""
     return {"metadata": {"namespace": namespace, "name": name}, "spec": spec}
 
@@ -37,15 +37,15 @@ KUEUE_POD = running("registry.k8s.io/kueue/kueue:v0.15.0@sha256:aa", "kueue")
 FLAVORS = [{"flavors": [{"name": "h100"}]}]
 WELL = {
     "pods": (KAI_POD, KUEUE_POD),
-    "kueue_topologies": (named("racks"),),
-    "flavors": (named("h100", topologyName="racks"),),
-    "cluster_queues": (named("gpus", resourceGroups=FLAVORS),),
-    "local_queues": (named("team", clusterQueue="gpus"),),
-    "kai_queues": (named("all"), named("default-queue", parentQueue="all")),
+    "kueue_topologies": (document("racks"),),
+    "flavors": (document("h100", topologyName="racks"),),
+    "cluster_queues": (document("gpus", resourceGroups=FLAVORS),),
+    "local_queues": (document("team", clusterQueue="gpus"),),
+    "kai_queues": (document("all"), document("default-queue", parentQueue="all")),
 }
 
 
-def found(seen: SchedulersSeen = SEEN, **changes: Any) -> tuple[list[str], list[str]]:
+def messages(seen: SchedulersSeen = SEEN, **changes: Any) -> tuple[list[str], list[str]]:
     """What is well and what is not, where all is well but for the changes."""
     findings = scheduling_findings(seen, SchedulingObjects(**{**WELL, **changes}))
     assert all(finding.mend for finding in findings if finding.grade == "warn")
@@ -57,7 +57,7 @@ def found(seen: SchedulersSeen = SEEN, **changes: Any) -> tuple[list[str], list[
 
 def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None:
     """A line for each system."""
-    well, bad = found()
+    well, bad = messages()
     assert bad == []
     assert well == [
         (
@@ -73,7 +73,7 @@ def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None
 )
 def test_kinds_without_a_running_scheduler_keep_what_is_left_to_it_waiting(pods: Any) -> None:
     """Its CustomResourceDefinitions alone start nothing."""
-    (text,) = found(pods=pods)[1]
+    (text,) = messages(pods=pods)[1]
     assert "kai-scheduler is there by CustomResourceDefinition queues.scheduling.run.ai" in text
     assert "no pod that runs it is running: what is left to it waits" in text
 
@@ -81,12 +81,12 @@ def test_kinds_without_a_running_scheduler_keep_what_is_left_to_it_waiting(pods:
 def test_a_kai_that_does_not_read_the_gang_size_of_jobs_is_told() -> None:
     """The recipe pins such a version."""
     old = running("kai-scheduler/scheduler:v0.12.4", "kai-default")
-    assert "KAI v0.12.4 does not read kai.scheduler/batch-min-member" in found(pods=(old, KUEUE_POD))[1][0]
+    assert "KAI v0.12.4 does not read kai.scheduler/batch-min-member" in messages(pods=(old, KUEUE_POD))[1][0]
 
 
 def test_a_kai_without_a_topology_is_told() -> None:
     """What the plan knows of levels, KAI does not."""
-    assert "KAI has no Topology" in found(SchedulersSeen(SEEN.shown))[1][0]
+    assert "KAI has no Topology" in messages(SchedulersSeen(SEEN.shown))[1][0]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_a_kai_without_a_topology_is_told() -> None:
     [
         ((), "KAI has no Queue"),
         (
-            (named("team", parentQueue="gone"),),
+            (document("team", parentQueue="gone"),),
             "KAI's Queue team is below the Queue gone, which is not there: KAI leaves it out",
         ),
     ],
 )
 def test_queues_that_kai_does_not_have_are_told(queues: Any, words: str) -> None:
     """Its log alone says so."""
-    (text,) = found(kai_queues=queues)[1]
+    (text,) = messages(kai_queues=queues)[1]
     assert words in text
 
 
@@ -110,31 +110,32 @@ def test_queues_that_kai_does_not_have_are_told(queues: Any, words: str) -> None
     [
         ({"local_queues": ()}, "Kueue has no LocalQueue"),
         (
-            {"local_queues": (named("team", clusterQueue="gone"),)},
+            {"local_queues": (document("team", clusterQueue="gone"),)},
             "LocalQueue research/team is of the ClusterQueue gone",
         ),
         ({"flavors": ()}, "ClusterQueue gpus has the flavor h100, which is not there"),
         ({"kueue_topologies": ()}, "ResourceFlavor h100 names the Topology racks, which is not there"),
         (
-            {"flavors": (named("h100", tolerations=[{"operator": "Exists"}]),)},
+            {"flavors": (document("h100", tolerations=[{"operator": "Exists"}]),)},
             "ResourceFlavor h100 tolerates bayplan.dev/reserved",
         ),
     ],
 )
 def test_what_kueues_queues_lack_is_told(change: Any, words: str) -> None:
     """Each of them keeps workloads waiting without a word."""
-    assert words in found(**change)[1][0]
+    assert words in messages(**change)[1][0]
 
 
 def test_two_that_would_queue_the_same_workload_are_told() -> None:
     """Kueue takes every Job, or a Job in its queue is for KAI's scheduler; never where Kueue is alone."""
     config = "apiVersion: config.kueue.x-k8s.io/v1beta1\nmanageJobsWithoutQueueName: true\n"
-    assert "Kueue queues every workload" in found(kueue_config=config)[1][0]
-    assert found(kueue_config=config.replace("true", "false"))[1] == []
-    job = named("train", template={"spec": {"schedulerName": KAI}})
+    assert "Kueue queues every workload" in messages(kueue_config=config)[1][0]
+    assert messages(kueue_config=config.replace("true", "false"))[1] == []
+    job = document("train", template={"spec": {"schedulerName": KAI}})
     assert (
-        "1 Jobs are queued by Kueue and kai-scheduler, as research/train" in found(queued_jobs=(job,))[1][0]
+        "1 Jobs are queued by Kueue and kai-scheduler, as research/train"
+        in messages(queued_jobs=(job,))[1][0]
     )
-    assert found(queued_jobs=(named("train", template={"spec": {}}),))[1] == []
+    assert messages(queued_jobs=(document("train", template={"spec": {}}),))[1] == []
     alone = SchedulersSeen({KUEUE: "a kind"})
-    assert found(alone, kueue_config=config, queued_jobs=(job,))[1] == []
+    assert messages(alone, kueue_config=config, queued_jobs=(job,))[1] == []

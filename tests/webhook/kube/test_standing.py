@@ -22,7 +22,7 @@ def job(name: str) -> PodGroup:
     return gang(2, name=f"default/Job/{name}", required="rack")
 
 
-def told(gangs: tuple[GangStanding, ...]) -> list[tuple[str, str, int]]:
+def rows(gangs: tuple[GangStanding, ...]) -> list[tuple[str, str, int]]:
     """Name, state and position of each."""
     return [(gang.name.split("/")[2], gang.state, gang.position) for gang in gangs]
 
@@ -57,7 +57,7 @@ def test_those_that_wait_come_by_priority_then_age() -> None:
         work(of_class(job("urgent"), "urgent"), queued=True, created=30.0),
     )
     gangs = standings(world(snapshot, works=works))
-    assert told(gangs) == [
+    assert rows(gangs) == [
         ("a", "starting", 0),
         ("b", "starting", 0),
         ("urgent", "waiting", 1),
@@ -75,14 +75,14 @@ def test_a_gang_for_which_there_is_room_is_let_in_now() -> None:
     """It waits no more, and has no position."""
     snapshot = booked(racks(2, 2), job("a"))
     gangs = standings(world(snapshot, works=(work(job("a")), work(job("b"), queued=True))))
-    assert told(gangs) == [("a", "starting", 0), ("b", "admitted", 0)]
+    assert rows(gangs) == [("a", "starting", 0), ("b", "admitted", 0)]
 
 
 def test_a_place_in_a_namespace_that_is_not_enforced_any_more_is_not_told() -> None:
     """Its Job is still starting and no pod is there: the reservation alone names the namespace."""
     book = Book(1, booked(racks(2, 2), job("a")).reservations)
     enforced = world_of(racks(2, 2), book, watch_of(), NOW, observed=no_namespace)
-    assert told(standings(enforced)) == [("a", "starting", 0)]
+    assert rows(standings(enforced)) == [("a", "starting", 0)]
     in_audit = world_of(racks(2, 2), book, watch_of(), NOW, observed=frozenset)
     assert standings(in_audit) == ()
 

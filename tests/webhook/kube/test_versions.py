@@ -15,10 +15,10 @@ class Discovery:
         self._answers: dict[str, Json] = {}
         for name, versions in groups.items():
             group = name.replace("_", ".")
-            self._answers[f"/apis/{group}"] = {"versions": [{"version": one} for one in versions]}
-            for one, resources in versions.items():
+            self._answers[f"/apis/{group}"] = {"versions": [{"version": version} for version in versions]}
+            for version, resources in versions.items():
                 listed = [{"name": resource} for resource in resources]
-                self._answers[f"/apis/{group}/{one}"] = {"resources": listed}
+                self._answers[f"/apis/{group}/{version}"] = {"resources": listed}
 
     async def find(self, path: str) -> Json | None:
         """One answer, None where there is none."""
@@ -27,8 +27,8 @@ class Discovery:
 
 async def findings(version: str = "v1.36.3", **groups: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Grades and messages."""
-    found = await examine_versions(Discovery(**groups), version)  # type: ignore[arg-type]
-    return [(finding.grade, finding.message) for finding in found]
+    entries = await examine_versions(Discovery(**groups), version)  # type: ignore[arg-type]
+    return [(finding.grade, finding.message) for finding in entries]
 
 
 @pytest.mark.parametrize("version", ["v1.35.0", "v1.36.3", "v1.37.2-gke.100"])
@@ -38,11 +38,11 @@ async def test_what_was_tried_is_well(version: str):
 
 
 @pytest.mark.parametrize(
-    ("version", "told"), [("v1.38.0", "newer"), ("v1.34.9", "older"), ("v2.0.0", "newer")]
+    ("version", "comparison"), [("v1.38.0", "newer"), ("v1.34.9", "older"), ("v2.0.0", "newer")]
 )
-async def test_another_minor_is_told(version: str, told: str):
+async def test_another_minor_is_told(version: str, comparison: str):
     """As a warning: `doctor` does not fail for it."""
-    text = f"{version} is {told} than the versions that Bayplan was tried with, 1.35 to 1.37"
+    text = f"{version} is {comparison} than the versions that Bayplan was tried with, 1.35 to 1.37"
     assert await findings(version) == [("warn", text)]
 
 
@@ -55,7 +55,7 @@ async def test_a_kind_in_none_of_our_versions_is_told():
     """No webhook is asked about it; where one of ours is served beside it, the API server converts."""
     newer = {"v1": ["jobsets"]}
     text = "JobSet of jobset.x-k8s.io is served as v1; the webhooks are asked about v1alpha2"
-    told = await findings(**{"jobset_x-k8s_io": newer})
-    assert told == [("warn", text)]
-    both = {**newer, "v1alpha2": ["jobsets"]}
-    assert [grade for grade, _ in await findings(**{"jobset_x-k8s_io": both})] == ["ok"]
+    warnings = await findings(**{"jobset_x-k8s_io": newer})
+    assert warnings == [("warn", text)]
+    served = {**newer, "v1alpha2": ["jobsets"]}
+    assert [grade for grade, _ in await findings(**{"jobset_x-k8s_io": served})] == ["ok"]

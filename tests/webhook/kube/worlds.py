@@ -27,11 +27,11 @@ def work(group: PodGroup, *, queued: bool = False, finished: bool = False, creat
 
 
 def pod(
-    name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **more: object
+    name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **fields: object
 ) -> Unbound:
     """A pod of the Job `owner`, or of its own."""
     unbound = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", group)
-    return replace(unbound, **more)  # type: ignore[arg-type]
+    return replace(unbound, **fields)  # type: ignore[arg-type]
 
 
 def waiting(group: PodGroup, *, created: float = 0.0) -> Gang:

@@ -25,18 +25,18 @@ def store() -> tuple[Store[str], list[str], list[str]]:
     reads: list[str] = []
     stirred: list[str] = []
 
-    def read(one, where):
-        reads.append(one["metadata"]["name"])
-        if one.get("word") == "bad":
+    def read(document, where):
+        reads.append(document["metadata"]["name"])
+        if document.get("word") == "bad":
             raise InputError("is bad", where)
-        return one.get("word")
+        return document.get("word")
 
     return Store(read, "Thing", stirred.append, threading.Lock()), reads, stirred
 
 
 def listed(kept: Store[str], *items: dict[str, object]) -> None:
     """A whole list arrives."""
-    kept.replaced([kept.read(one) for one in items], 9)
+    kept.replaced([kept.read(document) for document in items], 9)
 
 
 def test_an_object_that_says_the_same_stirs_nobody():
@@ -84,11 +84,11 @@ def test_an_object_that_turns_bad_is_out_of_the_picture():
 
 def test_a_list_that_was_overtaken_hides_nothing_newer():
     """What we wrote after the list was taken stays, or two gangs would hold one rack."""
-    known = Objects()
-    known.stored(reservation("new", 12, since=3))
-    known.stored(reservation("moved", 11, since=2))
-    known.replaced(map(known.read, (reservation("moved", 5), reservation("old", 4))), 10)
-    assert {name: entry.version for name, entry in known.entries.items()} == {
+    book = Objects()
+    book.stored(reservation("new", 12, since=3))
+    book.stored(reservation("moved", 11, since=2))
+    book.replaced(map(book.read, (reservation("moved", 5), reservation("old", 4))), 10)
+    assert {name: entry.version for name, entry in book.entries.items()} == {
         "new": 12,
         "moved": 11,
         "old": 4,
@@ -97,60 +97,60 @@ def test_a_list_that_was_overtaken_hides_nothing_newer():
 
 def test_what_a_newer_list_lacks_is_gone_from_the_book():
     """Its deletion was missed by the watch."""
-    known = Objects()
-    known.stored(reservation("a", 5))
-    known.replaced([], 10)
-    assert known.entries == {}
+    book = Objects()
+    book.stored(reservation("a", 5))
+    book.replaced([], 10)
+    assert book.entries == {}
 
 
 def test_an_older_word_never_replaces_a_newer_one():
     """The watch tells of our own write after its answer did."""
-    known = Objects()
-    known.stored(reservation("a", 7, since=2))
-    known.changed(Event("MODIFIED", reservation("a", 5, since=1)))
-    assert known.entries["a"].since == 2
+    book = Objects()
+    book.stored(reservation("a", 7, since=2))
+    book.changed(Event("MODIFIED", reservation("a", 5, since=1)))
+    assert book.entries["a"].since == 2
 
 
 def test_the_watch_and_lists_tell_up_to_where_the_book_is_known():
     """Deletions as well."""
-    known = Objects()
-    known.changed(Event("ADDED", reservation("a", 5)))
-    assert known.shown == 5
-    known.changed(Event("DELETED", reservation("a", 8)))
-    assert known.shown == 8
-    known.replaced([], 10)
-    assert known.shown == 10
+    book = Objects()
+    book.changed(Event("ADDED", reservation("a", 5)))
+    assert book.shown == 5
+    book.changed(Event("DELETED", reservation("a", 8)))
+    assert book.shown == 8
+    book.replaced([], 10)
+    assert book.shown == 10
 
 
 def test_a_read_of_one_object_shows_nothing_of_what_came_before_it():
     """The watch lags: what else was written before is not known yet."""
-    known = Objects()
-    known.stored(reservation("c", 9, since=5))
-    assert known.shown == 0
+    book = Objects()
+    book.stored(reservation("c", 9, since=5))
+    assert book.shown == 0
 
 
 def test_an_object_that_was_deleted_does_not_come_back():
     """We deleted it, or read it before somebody else did; the watch tells of its former states later."""
-    known = Objects()
-    known.stored(reservation("a", 7, since=2))
-    known.gone("a", reservation("a", 7)["metadata"]["uid"])
-    known.changed(Event("MODIFIED", reservation("a", 6, since=1)))
-    known.stored(reservation("a", 7, since=2))
-    known.replaced([known.read(reservation("a", 7, since=2))], 7)
-    assert known.entries == {}
+    book = Objects()
+    book.stored(reservation("a", 7, since=2))
+    book.gone("a", reservation("a", 7)["metadata"]["uid"])
+    book.changed(Event("MODIFIED", reservation("a", 6, since=1)))
+    book.stored(reservation("a", 7, since=2))
+    book.replaced([book.read(reservation("a", 7, since=2))], 7)
+    assert book.entries == {}
 
 
 def test_an_object_without_a_commit_counts_for_nothing():
     """A writer that died before its commit left it."""
-    known = Objects()
-    known.stored(item("a", 3, spec={"gang": "a/Job/a", "mode": "domain"}, status={}))
-    assert known.entries["a"].kept is None
+    book = Objects()
+    book.stored(item("a", 3, spec={"gang": "a/Job/a", "mode": "domain"}, status={}))
+    assert book.entries["a"].kept is None
 
 
 def test_a_reservation_that_does_not_read_is_left_out():
     """Somebody edited it by hand; the rest of the book stands."""
-    known = Objects()
+    book = Objects()
     broken = reservation("a", 3)
     broken["spec"] = {"gang": "a/Job/a", "mode": "sideways"}
-    known.stored(broken)
-    assert known.entries["a"].kept is None
+    book.stored(broken)
+    assert book.entries["a"].kept is None

@@ -53,7 +53,7 @@ def moved(snapshot: Snapshot, *groups: PodGroup, left: frozenset[str] = frozense
 def seats(held: Reservation | None) -> dict[str, int]:
     """Pods by node."""
     assert held is not None
-    return {one.node: one.count for one in held.assignments}
+    return {seat.node: seat.count for seat in held.assignments}
 
 
 def test_pods_that_stand_where_they_were_planned_move_nothing():
@@ -66,12 +66,12 @@ def test_pods_that_stand_where_they_were_planned_move_nothing():
 def test_a_pod_that_was_bound_outside_takes_its_seat_along():
     """What was kept for it is free, and what it uses is the gang's."""
     group = nodes_of(2, reserve="nodes")
-    found = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
-    held = moved(found, group)
+    snapshot = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
+    held = moved(snapshot, group)
     assert seats(held) == {"r1-n1": 1, "r2-n1": 1}
     assert held is not None
     assert held.touched == {"r1-n1", "r2-n1"}
-    former = found.reservations[0]
+    former = snapshot.reservations[0]
     assert (held.id, held.fingerprint, held.owner_uid, held.state) == (
         former.id, former.fingerprint, former.owner_uid, "claimed",
     )  # fmt: skip
@@ -109,8 +109,8 @@ def test_a_gang_that_left_its_rack_holds_the_racks_in_which_it_stands():
 def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
     """Nothing is taken from them."""
     group, other = nodes_of(2, required="rack"), gang(1, name="default/Job/other", reserve="nodes", gpu=8)
-    found = booked(racks(2, 3), group, on("r2-n3", other))
-    held = moved(standing(found, "r1-n1", "r2-n1"), group, other)
+    snapshot = booked(racks(2, 3), group, on("r2-n3", other))
+    held = moved(standing(snapshot, "r1-n1", "r2-n1"), group, other)
     assert held is not None
     assert (held.mode, held.domains, held.touched) == ("nodes", (), {"r1-n1", "r2-n1"})
 
@@ -118,39 +118,39 @@ def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
 def test_a_node_that_another_gang_holds_whole_is_not_taken_from_it():
     """The pod counts as anybody's there; its own seat is kept."""
     group, other = nodes_of(2, required="rack"), gang(2, name="default/Job/other", required="rack")
-    found = booked(racks(2, 3), group, other)
-    assert moved(standing(found, "r1-n1", "r2-n1"), group, other) is None
+    snapshot = booked(racks(2, 3), group, other)
+    assert moved(standing(snapshot, "r1-n1", "r2-n1"), group, other) is None
 
 
 def test_pods_on_nodes_that_the_gang_was_moved_off_are_not_followed_back():
     """A relabelled node has its pod until somebody evicts it."""
     group = nodes_of(2, reserve="nodes")
-    found = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
-    assert moved(found, group, left=frozenset({"r2-n1"})) is None
+    snapshot = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
+    assert moved(snapshot, group, left=frozenset({"r2-n1"})) is None
 
 
 def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
     """The replicas of one template name all of their reservations: which one it is, nothing says."""
     group = nodes_of(2, reserve="nodes")
-    found = booked(racks(2, 3), group)
+    snapshot = booked(racks(2, 3), group)
     pods = (BoundPod("default/p", "r2-n1", NODE, f"{reservation_id('default/Job/a')},bp-other"),)
-    assert moved(replace(found, pods=pods), group) is None
+    assert moved(replace(snapshot, pods=pods), group) is None
 
 
 def test_pods_that_share_nodes_swap_seats_between_nodes():
     """Two seats here and one there, bound the other way round."""
     group = nodes_of(3, reserve="nodes", gpus=4)
-    found = booked(racks(1, 2), group)
-    assert seats(found.reservations[0]) == {"r1-n1": 2, "r1-n2": 1}
-    held = moved(standing(found, "r1-n1", "r1-n2", "r1-n2", gpus=4), group)
+    snapshot = booked(racks(1, 2), group)
+    assert seats(snapshot.reservations[0]) == {"r1-n1": 2, "r1-n2": 1}
+    held = moved(standing(snapshot, "r1-n1", "r1-n2", "r1-n2", gpus=4), group)
     assert seats(held) == {"r1-n1": 1, "r1-n2": 2}
 
 
 def test_gated_pods_are_let_in_to_the_seats_that_are_left():
     """The one that stands took a seat along; the gate opens with what the gang holds then."""
     group = nodes_of(2, reserve="nodes")
-    found = standing(booked(racks(2, 3), group), "r2-n1")
-    actions = reconcile(world(found, works=(work(group),), pods=(pod("later", "a"),)))
+    snapshot = standing(booked(racks(2, 3), group), "r2-n1")
+    actions = reconcile(world(snapshot, works=(work(group),), pods=(pod("later", "a"),)))
     follow, let_in = actions
     assert isinstance(follow, Follow)
     assert isinstance(let_in, LetIn)

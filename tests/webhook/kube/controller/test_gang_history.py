@@ -111,6 +111,6 @@ def test_failed_is_what_a_workload_says_of_itself(status, expected):
 def test_a_gang_knows_that_its_workload_failed():
     """From the workload to the gang."""
     group = gang(2)
-    one = replace(work(group, finished=True), failed=True)
-    assert gangs_of([one], [])[group.name].failed
-    assert world(racks(1, 2), works=(one,)).works[0].failed
+    failed_work = replace(work(group, finished=True), failed=True)
+    assert gangs_of([failed_work], [])[group.name].failed
+    assert world(racks(1, 2), works=(failed_work,)).works[0].failed

@@ -47,10 +47,10 @@ GROUP = group(4, "rack")
 GROUPS = {("team", "serve"): GROUP}
 
 
-def stored(here: Snapshot, *members: Member, of: Any = GROUP) -> tuple[Snapshot, tuple[Work, ...]]:
+def stored(state: Snapshot, *members: Member, of: Any = GROUP) -> tuple[Snapshot, tuple[Work, ...]]:
     """The cluster after the webhook was asked for these Jobs in turn, and what the controller reads."""
     objects = [obj for member in members for obj in member.objects()]
-    after, decisions = applied(here, [of, *objects])
+    after, decisions = applied(state, [of, *objects])
     works = [watched(decision.object or obj, of) for decision, obj in zip(decisions, objects, strict=True)]
     return after, tuple(works)
 
@@ -84,14 +84,14 @@ def pods_of(*works: Work, gated: bool = True) -> tuple[Unbound, ...]:
     return tuple(result)
 
 
-def watching(here: Snapshot, works: tuple[Work, ...], pods: tuple[Unbound, ...] = ()) -> World:
+def watching(state: Snapshot, works: tuple[Work, ...], pods: tuple[Unbound, ...] = ()) -> World:
     """What the controller sees, on a leader that has seen every kind."""
-    return world(here, works=works, pods=pods)
+    return world(state, works=works, pods=pods)
 
 
-def done(found: World, kind: type[Action]) -> list[Any]:
+def done(seen: World, kind: type[Action]) -> list[Any]:
     """The actions of a kind."""
-    return [action for action in reconcile(found) if isinstance(action, kind)]
+    return [action for action in reconcile(seen) if isinstance(action, kind)]
 
 
 def parts(gang: Gang) -> dict[str, int]:
@@ -99,78 +99,78 @@ def parts(gang: Gang) -> dict[str, int]:
     return {pod_set.name: pod_set.count for pod_set in gang.group.pod_sets}
 
 
-def claimed(here: Snapshot) -> Snapshot:
+def claimed(state: Snapshot) -> Snapshot:
     """The same, the gang's place being claimed."""
-    held = here.holding(GANG)
+    held = state.holding(GANG)
     assert held is not None
-    return here.with_reservation(replace(held, state="claimed", owner_uid="uid-prefill", expires=None))
+    return state.with_reservation(replace(held, state="claimed", owner_uid="uid-prefill", expires=None))
 
 
 def test_the_hold_of_several_jobs_is_claimed_before_any_pod_is_bound() -> None:
     """It is the PodGroup's, and the controller knew no gang of that name."""
-    here, works = stored(cluster(RACKS), PREFILL, DECODE)
-    held = here.holding(GANG)
+    state, works = stored(cluster(RACKS), PREFILL, DECODE)
+    held = state.holding(GANG)
     assert held is not None
-    here = here.with_reservation(replace(held, expires=20_000.0))
-    (claim,) = done(watching(here, works), ClaimFor)
+    state = state.with_reservation(replace(held, expires=20_000.0))
+    (claim,) = done(watching(state, works), ClaimFor)
     assert (claim.reservation.gang, claim.gang.ref.name) == (GANG, "decode")
     assert {ref.name for ref in claim.gang.refs} == {"prefill", "decode"}
 
 
 def test_a_lost_node_of_several_jobs_is_replanned_for_the_pods_that_stood_there() -> None:
     """The others stay where they are, and every member's PodSet keeps its size."""
-    here, works = stored(cluster(RACKS), PREFILL, DECODE)
-    here = claimed(here)
-    (lost,) = {seat.node for seat in here.reservations[0].assignments if seat.pod_set == "decode"}
-    nodes = [node for node in here.nodes.values() if node.name != lost]
-    after = replace(snapshot(nodes, here.topologies), reservations=here.reservations)
+    state, works = stored(cluster(RACKS), PREFILL, DECODE)
+    state = claimed(state)
+    (lost,) = {seat.node for seat in state.reservations[0].assignments if seat.pod_set == "decode"}
+    nodes = [node for node in state.nodes.values() if node.name != lost]
+    after = replace(snapshot(nodes, state.topologies), reservations=state.reservations)
     (move,) = done(watching(after, works), MoveTo)
     moved = places(move.move.reservation.assignments)
     assert (move.move.moved, move.move.gone) == (2, (lost,))
     assert Counter(part for part, _ in moved.elements()) == {"prefill": 2, "decode": 2}
     assert {seat: n for seat, n in moved.items() if seat[0] == "prefill"} == {
-        seat: n for seat, n in seats(here).items() if seat[0] == "prefill"
+        seat: n for seat, n in seats(state).items() if seat[0] == "prefill"
     }
     assert {ref.name for ref in move.gang.refs} == {"prefill", "decode"}
 
 
 def test_a_reservation_of_several_jobs_that_vanished_is_made_again() -> None:
     """With the PodSets that the templates name, for all members."""
-    here, works = stored(cluster(RACKS), PREFILL, DECODE)
-    without = here.without(GANG)
-    found = watching(without, works)
-    assert bereft(found) == {GANG}
-    (restore,) = done(replace(found, missing=frozenset({GANG})), Restore)
+    state, works = stored(cluster(RACKS), PREFILL, DECODE)
+    without = state.without(GANG)
+    seen = watching(without, works)
+    assert bereft(seen) == {GANG}
+    (restore,) = done(replace(seen, missing=frozenset({GANG})), Restore)
     again = places(restore.reservation.assignments)
     assert Counter(part for part, _ in again.elements()) == {"prefill": 2, "decode": 2}
-    assert restore.reservation.domains == here.reservations[0].domains
+    assert restore.reservation.domains == state.reservations[0].domains
 
 
 def test_pods_of_several_jobs_that_are_bound_elsewhere_are_followed() -> None:
     """Each takes along a seat of its own PodSet."""
-    here, works = stored(cluster(RACKS), PREFILL, DECODE)
-    here = claimed(here)
-    (name,) = {held.id for held in here.reservations}
-    amounts = dict(here.reservations[0].requests)["prefill"]
-    free = next(node for node in "abcd" if node not in on_nodes(seats(here)))
+    state, works = stored(cluster(RACKS), PREFILL, DECODE)
+    state = claimed(state)
+    (name,) = {held.id for held in state.reservations}
+    amounts = dict(state.reservations[0].requests)["prefill"]
+    free = next(node for node in "abcd" if node not in on_nodes(seats(state)))
     stray = BoundPod("team/prefill-0", "e", amounts, reservation=name)
-    (follow,) = done(watching(here.with_pod(stray), works), Follow)
+    (follow,) = done(watching(state.with_pod(stray), works), Follow)
     after = places(follow.reservation.assignments)
     assert (after["prefill", "e"], after.total(), free not in on_nodes(after)) == (1, 4, True)
 
 
-def queued(here: Snapshot, *members: Member) -> tuple[Snapshot, tuple[Work, ...]]:
+def queued(state: Snapshot, *members: Member) -> tuple[Snapshot, tuple[Work, ...]]:
     """The same on a full cluster: they wait, and then the cluster is free."""
     full = cluster(RACKS.replace("\n", " used=8\n") + " used=8")
     _, works = stored(full, *members)
-    return here, works
+    return state, works
 
 
 def test_several_jobs_that_wait_are_let_in_as_one_gang_each_on_its_own_seats() -> None:
     """They were let in object by object; and a pod is told which seats are its own."""
-    here, works = queued(cluster(RACKS), PREFILL, DECODE)
+    state, works = queued(cluster(RACKS), PREFILL, DECODE)
     assert all(work.queued for work in works)
-    (admit,) = done(watching(here, works, pods_of(*works)), Admit)
+    (admit,) = done(watching(state, works, pods_of(*works)), Admit)
     assert (admit.gang.name, parts(admit.gang)) == (GANG, {"decode": 2, "prefill": 2})
     assert {(pod.ref.name.partition("-")[0], pod.pod_set) for pod in admit.gang.pods} == {
         ("prefill", "prefill"),
@@ -190,16 +190,16 @@ def test_members_that_are_known_by_number_alone_keep_nobody_out() -> None:
 def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_some() -> None:
     """The seats that were promised before stay as they were."""
     used = "r1: a b\nr1: c d used=8\nr2: e f g h used=8"
-    here, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
-    here, (second,) = stored(here, replace(DECODE, gpus=8))
+    state, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
+    state, (second,) = stored(state, replace(DECODE, gpus=8))
     works, pods = (first, second), pods_of(second)
     assert (first.queued, second.queued) == (False, True)
-    (waits,) = done(watching(claimed(here), works, pods), Beside)
+    (waits,) = done(watching(claimed(state), works, pods), Beside)
     assert waits.member == "team/Job/decode"
-    assert not done(watching(claimed(here), works, pods), LetIn)
-    free = claimed(replace(cluster("r1: a b c d"), reservations=here.reservations))
+    assert not done(watching(claimed(state), works, pods), LetIn)
+    free = claimed(replace(cluster("r1: a b c d"), reservations=state.reservations))
     (admit,) = done(watching(free, works, pods), Admit)
-    assert known(seats(here)) <= places(admit.reservation.assignments)
+    assert known(seats(state)) <= places(admit.reservation.assignments)
     after = places(admit.reservation.assignments)
     assert Counter(part for part, _ in after.elements()) == {"prefill": 2, "decode": 2}
     assert {pod.pod_set for pod in admit.gang.pods} == {"decode"}
@@ -207,8 +207,8 @@ def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_som
 
 def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:
     """And while a pod of it is on a node."""
-    here, (prefill, decode) = stored(cluster(RACKS), PREFILL, DECODE)
-    here, over = claimed(here), replace(prefill, finished=True)
-    assert not done(watching(here, (over, decode)), Release)
-    (release,) = done(watching(here, (over, replace(decode, finished=True))), Release)
+    state, (prefill, decode) = stored(cluster(RACKS), PREFILL, DECODE)
+    state, over = claimed(state), replace(prefill, finished=True)
+    assert not done(watching(state, (over, decode)), Release)
+    (release,) = done(watching(state, (over, replace(decode, finished=True))), Release)
     assert release.why == "finished"

@@ -66,16 +66,16 @@ def test_the_patch_holds_only_for_the_version_that_was_read():
 def test_each_existing_term_is_tightened_and_none_is_added(former, terms, after):
     """The API server refuses another number of terms, and any change but further requirements."""
     stated = [{"matchExpressions": expressions} for expressions in former]
-    found = tightened(stated, terms, ["n1"])
-    assert [one["matchExpressions"] for one in found] == after
+    joined = tightened(stated, terms, ["n1"])
+    assert [node_term["matchExpressions"] for node_term in joined] == after
 
 
 def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
     """Two terms of ours cannot be joined to one of theirs in any other way."""
     stated = [{"matchExpressions": [SSD]}]
-    (found,) = tightened(stated, [term(("rack", "r1")), term(("rack", "r2"))], ["n1", "n2"])
+    (joined,) = tightened(stated, [term(("rack", "r1")), term(("rack", "r2"))], ["n1", "n2"])
     host = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
-    assert found["matchExpressions"] == [SSD, host]
+    assert joined["matchExpressions"] == [SSD, host]
 
 
 def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
@@ -91,24 +91,26 @@ def test_a_former_plans_terms_go_and_a_persons_stay():
     assert remove_placement_affinity(required([R1]), pins) == {}
     assert remove_placement_affinity(required([SSD, R1]), pins) == required([SSD])
     assert remove_placement_affinity(required([SSD]), pins) == required([SSD])
-    both = {**required([R1]), "podAffinity": {"x": 1}}
-    assert remove_placement_affinity(both, pins) == {"podAffinity": {"x": 1}}
+    affinity = {**required([R1]), "podAffinity": {"x": 1}}
+    assert remove_placement_affinity(affinity, pins) == {"podAffinity": {"x": 1}}
 
 
 HOSTS = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
-NAMED = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
+BY_NAME = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
 
 
 def test_hosts_are_known_by_label_and_by_name():
     """A plan of single nodes; a node without a hostname label is a field of its own term."""
     pins = PlacementTerms(hosts=frozenset({"n1", "n2", "n3"}))
-    both = required([HOSTS])
-    terms = both["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    terms.append({"matchFields": [NAMED]})
-    assert remove_placement_affinity(both, pins) == {}
+    affinity = required([HOSTS])
+    terms = affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    terms.append({"matchFields": [BY_NAME]})
+    assert remove_placement_affinity(affinity, pins) == {}
     assert remove_placement_affinity(required([SSD, HOSTS]), pins) == required([SSD])
-    elsewhere = {**HOSTS, "values": ["n1", "n9"]}
-    assert remove_placement_affinity(required([elsewhere]), pins) == required([elsewhere]), "a person's own"
+    other_hosts = {**HOSTS, "values": ["n1", "n9"]}
+    assert remove_placement_affinity(required([other_hosts]), pins) == required([other_hosts]), (
+        "a person's own"
+    )
 
 
 def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
@@ -116,9 +118,9 @@ def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
     by_name = (Requirement("metadata.name", "In", ("n3",)),)
     patch = let_in(gated(), (by_name,), (), {})
     terms = patch["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
-    assert terms == [{"matchFields": [NAMED]}]
+    assert terms == [{"matchFields": [BY_NAME]}]
     assert tightened([{"matchExpressions": [SSD]}], (by_name,), ()) == [
-        {"matchExpressions": [SSD], "matchFields": [NAMED]}
+        {"matchExpressions": [SSD], "matchFields": [BY_NAME]}
     ]
 
 
@@ -131,7 +133,7 @@ def test_a_gang_is_freed_of_its_plan_for_planning():
         pod_set(1, shape(gpu=8, affinity=((*own, *ours),)), name="b"),
     )
     freed = without_placement_affinity(group, PlacementTerms((ours,)))
-    assert [one.shape.affinity for one in freed.pod_sets] == [(), (own,)]
+    assert [part.shape.affinity for part in freed.pod_sets] == [(), (own,)]
 
 
 def arriving(snapshot, former):
@@ -161,7 +163,7 @@ def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
     pod["metadata"]["annotations"][PLACEMENT] = orjson.dumps(note).decode()
     host = {"key": "kubernetes.io/hostname", "operator": "In", "values": former}
     pod["spec"]["affinity"] = required([SSD, host])
-    assert {one.node for one in held.assignments} == {"r1-n1", "r1-n2"}
+    assert {seat.node for seat in held.assignments} == {"r1-n1", "r1-n2"}
     assert without_former_placement(pod, snapshot, "default")["spec"]["affinity"] == required([SSD])
 
 
@@ -187,11 +189,11 @@ def test_a_replicas_pod_keeps_its_own_replicas_place_only():
     """The template is for all replicas, and tells the places of all."""
     names = [f"default/LeaderWorkerSet/serve/{index}" for index in range(2)]
     snapshot = booked(racks(2, 2), *(gang(2, name=name, required="rack") for name in names))
-    ids = [one.id for one in snapshot.reservations]
+    ids = [reservation.id for reservation in snapshot.reservations]
     for index, rack in enumerate(("r1", "r2")):
         pod = replica_pod(index, ids, "r1", "r2")
-        held, known = held_for(snapshot, pod, "default")
-        assert ([one.gang for one in held], known) == ([names[index]], True)
+        held, is_known = held_for(snapshot, pod, "default")
+        assert ([reservation.gang for reservation in held], is_known) == ([names[index]], True)
         terms = without_former_placement(pod, snapshot, "default")["spec"]["affinity"]
         assert terms == {}, f"{rack} is written by the policies"
 

@@ -23,8 +23,8 @@ def test_a_gang_is_planned_once_all_of_its_pods_have_passed_kueues_gate() -> Non
     """Its place would be idle while Kueue waits for quota; then it is let in at once."""
     snapshot = racks(2, 2)
     job = work(GROUP, queued=True)
-    (told,) = reconcile(world(snapshot, works=(job,), pods=(AT_KUEUES, THROUGH)))
-    assert isinstance(told, LeftUnbound)
+    (left_unbound,) = reconcile(world(snapshot, works=(job,), pods=(AT_KUEUES, THROUGH)))
+    assert isinstance(left_unbound, LeftUnbound)
     (admitted,) = reconcile(
         world(snapshot, works=(job,), pods=(replace(AT_KUEUES, held_back=False), THROUGH))
     )

@@ -19,9 +19,9 @@ JOB = gang(2, name="default/Job/a", required="rack")
 OTHER = gang(2, name="default/Job/b", required="rack")
 
 
-def steps(snapshot: Snapshot, *places: KueuePlace, **more: Any) -> list[Action]:
+def steps(snapshot: Snapshot, *places: KueuePlace, **fields: Any) -> list[Action]:
     """What the controller does where Kueue has assigned these."""
-    seen = world(snapshot, **more)
+    seen = world(snapshot, **fields)
     return reconcile(replace(seen, kueue={place.gang: place for place in places}))
 
 
@@ -38,9 +38,9 @@ def after(snapshot: Snapshot, actions: list[Action]) -> Snapshot:
     return snapshot
 
 
-def adopted(snapshot: Snapshot, *places: KueuePlace, **more: Any) -> Snapshot:
+def adopted(snapshot: Snapshot, *places: KueuePlace, **fields: Any) -> Snapshot:
     """After one round."""
-    return after(snapshot, steps(snapshot, *places, **more))
+    return after(snapshot, steps(snapshot, *places, **fields))
 
 
 def test_an_assignment_is_held_before_any_pod_is_bound() -> None:
@@ -109,12 +109,12 @@ def test_a_gang_that_holds_a_place_moves_to_where_kueue_puts_it() -> None:
     (step,) = steps(snapshot, place, works=jobs)
     assert isinstance(step, Adopt)
     assert (step.reservation.gang, step.reservation.mode) == ("default/Job/a", "nodes")
-    there = after(snapshot, [step])
-    assert seats(there, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}
-    assert there.holding(place.gang) is None
-    assert plan(there, OTHER).domain == ("r1",)
-    assert steps(there, place, works=jobs) == []
-    gone = there.with_node(replace(there.nodes["r2-n1"], ready=False))
+    state = after(snapshot, [step])
+    assert seats(state, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}
+    assert state.holding(place.gang) is None
+    assert plan(state, OTHER).domain == ("r1",)
+    assert steps(state, place, works=jobs) == []
+    gone = state.with_node(replace(state.nodes["r2-n1"], ready=False))
     assert steps(gone, place, works=jobs) == []
 
 
@@ -144,17 +144,17 @@ def test_what_another_gang_holds_is_not_taken_and_is_told() -> None:
     """With the pods, the node and the gang; what is free is held all the same."""
     snapshot = booked(racks(2, 2), JOB)
     place = assigned("w", {"r1-n2": 1, "r2-n1": 1}, owner="w")
-    adopt, told = steps(snapshot, place, works=(work(JOB),))
+    adopt, not_adopted = steps(snapshot, place, works=(work(JOB),))
     assert isinstance(adopt, Adopt)
-    assert isinstance(told, NotAdopted)
-    assert told.why == "1 pod on r1-n2, which default/Job/a holds"
-    assert told.tell.key == "default/Job/w"
-    there = after(snapshot, [adopt])
-    assert seats(there, place.gang) == {"r2-n1": 1}
-    assert there.holding("default/Job/a") == snapshot.holding("default/Job/a")
-    (again,) = steps(there, place, works=(work(JOB),))
-    assert again == told
-    freed = there.without("default/Job/a")
+    assert isinstance(not_adopted, NotAdopted)
+    assert not_adopted.why == "1 pod on r1-n2, which default/Job/a holds"
+    assert not_adopted.tell.key == "default/Job/w"
+    state = after(snapshot, [adopt])
+    assert seats(state, place.gang) == {"r2-n1": 1}
+    assert state.holding("default/Job/a") == snapshot.holding("default/Job/a")
+    (again,) = steps(state, place, works=(work(JOB),))
+    assert again == not_adopted
+    freed = state.without("default/Job/a")
     assert seats(adopted(freed, place), place.gang) == {"r1-n2": 1, "r2-n1": 1}
 
 
@@ -164,18 +164,18 @@ def test_a_node_that_gangs_use_in_part_is_shared_as_far_as_there_is_room() -> No
     snapshot = booked(racks(1, 1), part)
     small, large = assigned("s", {"r1-n1": 2}, gpu=1), assigned("l", {"r1-n1": 3}, gpu=1)
     assert seats(adopted(snapshot, small), small.gang) == {"r1-n1": 2}
-    adopt, told = steps(snapshot, large)
-    assert isinstance(told, NotAdopted)
-    assert told.why == "1 pod on r1-n1, where default/Job/a has its place"
+    adopt, not_adopted = steps(snapshot, large)
+    assert isinstance(not_adopted, NotAdopted)
+    assert not_adopted.why == "1 pod on r1-n1, where default/Job/a has its place"
     assert seats(after(snapshot, [adopt]), large.gang) == {"r1-n1": 2}
 
 
 def test_a_node_that_is_gone_is_told() -> None:
     """Until Kueue replaces it."""
-    adopt, told = steps(racks(1, 1), assigned("w", {"r1-n1": 1, "r9-n9": 1}))
+    adopt, not_adopted = steps(racks(1, 1), assigned("w", {"r1-n1": 1, "r9-n9": 1}))
     assert isinstance(adopt, Adopt)
-    assert isinstance(told, NotAdopted)
-    assert told.why == "1 pod in r9-n9, which no node is"
+    assert isinstance(not_adopted, NotAdopted)
+    assert not_adopted.why == "1 pod in r9-n9, which no node is"
 
 
 def test_a_rack_is_filled_where_there_is_room_and_then_followed() -> None:
@@ -189,8 +189,8 @@ def test_a_rack_is_filled_where_there_is_room_and_then_followed() -> None:
     assert steps(snapshot, place) == []
     roomy = adopted(racks(1, 3), place)
     left = next(iter({"r1-n1", "r1-n2", "r1-n3"} - seats(roomy, place.gang).keys()))
-    elsewhere = roomy.with_pod(bound(place, left))
-    followed = adopted(elsewhere, place)
+    with_stray = roomy.with_pod(bound(place, left))
+    followed = adopted(with_stray, place)
     assert left in seats(followed, place.gang)
     assert followed.taken_on(left)["nvidia.com/gpu"] == 8
     assert sum(seats(followed, place.gang).values()) == 2
@@ -221,8 +221,8 @@ def test_replicas_that_hold_places_of_their_own_give_them_up_where_one_workload_
     released = steps(snapshot, place, works=(job,))
     assert [type(action) for action in released] == [Release, Release]
     free = after(snapshot, released)
-    there = adopted(free, place, works=(job,))
-    assert seats(there, place.gang) == {"r1-n3": 1, "r1-n4": 1}
+    state = adopted(free, place, works=(job,))
+    assert seats(state, place.gang) == {"r1-n3": 1, "r1-n4": 1}
 
 
 def test_a_kueue_place_is_never_fenced_by_taint() -> None:
@@ -231,9 +231,9 @@ def test_a_kueue_place_is_never_fenced_by_taint() -> None:
     snapshot = booked(racks(2, 2), JOB)
     place = assigned("w", {"r1-n1": 1, "r1-n2": 1}, owner="a")
     assert snapshot.holders
-    there = adopted(snapshot, place, works=(work(JOB),))
-    assert there.holders == {}
-    assert seats(there, "default/Job/a") == {"r1-n1": 1, "r1-n2": 1}
+    state = adopted(snapshot, place, works=(work(JOB),))
+    assert state.holders == {}
+    assert seats(state, "default/Job/a") == {"r1-n1": 1, "r1-n2": 1}
 
 
 def test_a_book_of_a_workload_that_came_again_under_its_name_follows_it() -> None:
@@ -249,11 +249,11 @@ def test_a_book_of_a_workload_that_came_again_under_its_name_follows_it() -> Non
 def test_a_workload_whose_gang_has_come_to_hold_a_place_is_held_once() -> None:
     """By the gang: what was held under the Workload's own name is given back, and the gang's place moves."""
     place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
-    both = booked(adopted(racks(2, 2), place), JOB)
-    released, moved = steps(both, place, works=(work(JOB),))
+    doubled = booked(adopted(racks(2, 2), place), JOB)
+    released, moved = steps(doubled, place, works=(work(JOB),))
     assert isinstance(released, Release)
     assert released.reservation.gang == place.gang
     assert isinstance(moved, Adopt)
-    there = after(both, [released, moved])
-    assert [held.gang for held in there.reservations] == ["default/Job/a"]
-    assert seats(there, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}
+    state = after(doubled, [released, moved])
+    assert [held.gang for held in state.reservations] == ["default/Job/a"]
+    assert seats(state, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}

@@ -104,8 +104,10 @@ class Kueue(RuleBasedStateMachine):
                 self._written(action)
         for held in self.snapshot.reservations:
             assert kind_of(held.gang) != KUEUE_KIND or held.gang in seen.kueue, "the hold ends with it"
-        both = {"default/Job/w", "default/KueueWorkload/w"}
-        assert not both <= {held.gang for held in self.snapshot.reservations}, "one holder for one Workload"
+        holders = {"default/Job/w", "default/KueueWorkload/w"}
+        assert not holders <= {held.gang for held in self.snapshot.reservations}, (
+            "one holder for one Workload"
+        )
 
     def _written(self, action: Adopt) -> None:
         recorded = [RecordedReservation(held, 0) for held in self.snapshot.reservations]
@@ -133,9 +135,9 @@ class Kueue(RuleBasedStateMachine):
     @invariant()
     def nothing_has_two_holders(self) -> None:
         """No two reservations exclude each other, and no node has more promised than it has."""
-        for one, other in combinations(self.snapshot.reservations, 2):
+        for reservation, other in combinations(self.snapshot.reservations, 2):
             alone = [RecordedReservation(other, 0)]
-            assert in_the_way(one, 0, alone, NO_HEADROOM) is None
+            assert in_the_way(reservation, 0, alone, NO_HEADROOM) is None
         promised = Counter[str]()
         for held in self.snapshot.reservations:
             for node, amounts in used_by(held).items():

@@ -64,9 +64,9 @@ async def held(ledger: KubeLedger) -> dict[str, dict[str, int]]:
 def stored(*nodes: str) -> dict[str, Any]:
     """A Workload of one pod on each of these nodes, or without quota."""
     assignment = slices(HOSTNAME, dict.fromkeys(nodes, 1)) if nodes else None
-    made = workload("w", assignment, owner="a", pods=len(nodes))
-    del made["metadata"]["uid"]  # the server gives it
-    return made
+    document = workload("w", assignment, owner="a", pods=len(nodes))
+    del document["metadata"]["uid"]  # the server gives it
+    return document
 
 
 async def test_the_book_follows_a_workload_from_its_assignment_to_its_end() -> None:

@@ -13,7 +13,7 @@ from tests.webhook.kube.worlds import booked, pod, work, world
 from webhook.kube.controller.reconcile import World, reconcile
 from webhook.kube.controller.steps import Action, Admit, Release, Ungate
 
-HERE = frozenset({"default"})
+OBSERVED = frozenset({"default"})
 
 
 def job(name: str, namespace: str = "default") -> PodGroup:
@@ -23,13 +23,13 @@ def job(name: str, namespace: str = "default") -> PodGroup:
 
 def observed(former: World) -> list[Action]:
     """What is done where the namespace `default` is not enforced."""
-    return reconcile(replace(former, observed=HERE))
+    return reconcile(replace(former, observed=OBSERVED))
 
 
 def with_pod_of(snapshot: Snapshot, group: PodGroup) -> Snapshot:
     """A pod of the gang runs."""
-    named = reservation_id(group.name)
-    running = BoundPod("default/p", "r1-n1", amounts(gpu=8, pods=1), reservation=named)
+    reservation = reservation_id(group.name)
+    running = BoundPod("default/p", "r1-n1", amounts(gpu=8, pods=1), reservation=reservation)
     return replace(snapshot, pods=(running,))
 
 
@@ -38,16 +38,16 @@ def test_a_gang_that_waits_is_let_go_without_a_place():
     full = booked(racks(1, 2), job("other", "elsewhere"))
     pods = (pod("a-1", "a"), pod("a-2", "a"), pod("a-3", "a", gated=False))
     seen = world(full, works=(work(job("a"), queued=True),), pods=pods)
-    (action,) = [one for one in observed(seen) if not isinstance(one, Release)]
+    (action,) = [step for step in observed(seen) if not isinstance(step, Release)]
     assert isinstance(action, Ungate)
-    assert (action.ref.name, [one.ref.name for one in action.pods]) == ("a", ["a-1", "a-2"])
+    assert (action.ref.name, [gated.ref.name for gated in action.pods]) == ("a", ["a-1", "a-2"])
 
 
 def test_it_is_not_admitted_where_a_place_is_free():
     """Nothing is held for it."""
     seen = world(racks(1, 2), works=(work(job("a"), queued=True),), pods=(pod("a-1", "a"),))
-    assert [type(one) for one in reconcile(seen)] == [Admit]
-    assert [type(one) for one in observed(seen)] == [Ungate]
+    assert [type(step) for step in reconcile(seen)] == [Admit]
+    assert [type(step) for step in observed(seen)] == [Ungate]
 
 
 def test_a_gated_pod_of_no_gang_is_let_go_too():
@@ -81,7 +81,7 @@ def test_gangs_of_other_namespaces_pass_those_that_are_not_enforced():
     """An older gang of an observed namespace keeps no place free."""
     waiting = replace(work(job("new", "elsewhere"), queued=True, created=9.0))
     works = (work(job("old"), queued=True, created=1.0), waiting)
-    gangs = [one.gang.name for one in observed(world(racks(1, 2), works=works)) if isinstance(one, Admit)]
+    gangs = [step.gang.name for step in observed(world(racks(1, 2), works=works)) if isinstance(step, Admit)]
     assert gangs == ["elsewhere/Job/new"]
 
 

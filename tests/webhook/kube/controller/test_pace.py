@@ -8,11 +8,11 @@ from webhook.kube.controller.pace import FAR_SECONDS, NEAR, NEAR_SECONDS, Lastin
 def test_the_head_of_a_queue_is_told_its_place_soon_and_its_tail_seldom() -> None:
     """The first word comes at once to everyone."""
     pace = PositionPace()
-    told = []
+    due = []
     for later in (0.0, NEAR_SECONDS / 2, NEAR_SECONDS, FAR_SECONDS):
         now = 1000.0 + later
-        told.append((pace.is_due("head", NEAR, now), pace.is_due("tail", NEAR + 1, now)))
-    assert told == [(True, True), (False, False), (True, False), (True, True)]
+        due.append((pace.is_due("head", NEAR, now), pace.is_due("tail", NEAR + 1, now)))
+    assert due == [(True, True), (False, False), (True, False), (True, True)]
 
 
 def test_what_lasts_is_told_when_it_has_been_seen_for_so_long_without_a_break() -> None:

@@ -28,13 +28,15 @@ def job(name: str, pods: int = 2, *, required: str = "rack") -> PodGroup:
 
 def admitted(actions: list[object]) -> list[str]:
     """The names of the gangs that are let in, in order."""
-    return [one.gang.name.split("/")[2] for one in actions if isinstance(one, Admit)]
+    return [action.gang.name.split("/")[2] for action in actions if isinstance(action, Admit)]
 
 
 def positions(actions: list[object]) -> list[tuple[str, int, int]]:
     """Who waits at which position of how many."""
     return [
-        (one.gang.name.split("/")[2], one.position, one.of) for one in actions if isinstance(one, WaitAction)
+        (action.gang.name.split("/")[2], action.position, action.of)
+        for action in actions
+        if isinstance(action, WaitAction)
     ]
 
 
@@ -55,7 +57,7 @@ def test_a_finished_gang_is_released():
 def test_a_gang_that_was_seen_and_is_gone_is_released_at_once():
     """The Job was deleted."""
     snapshot = booked(racks(2, 2), job("a"))
-    seen = frozenset(one.id for one in snapshot.reservations)
+    seen = frozenset(reservation.id for reservation in snapshot.reservations)
     (action,) = reconcile(world(snapshot, seen=seen))
     assert isinstance(action, Release)
     assert action.why == "deleted"
@@ -71,8 +73,8 @@ def test_a_gang_of_several_objects_keeps_its_place_while_one_of_its_jobs_is_ther
     assert reconcile(world(snapshot, works=(member,), seen=seen)) == []
     (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),), seen=seen))
     assert isinstance(action, Release)
-    elsewhere = replace(member, ref=replace(member.ref, namespace="elsewhere"))
-    (action,) = reconcile(world(snapshot, works=(elsewhere,), seen=seen))
+    other_namespace = replace(member, ref=replace(member.ref, namespace="elsewhere"))
+    (action,) = reconcile(world(snapshot, works=(other_namespace,), seen=seen))
     assert isinstance(action, Release)
 
 
@@ -115,7 +117,7 @@ def test_gated_pods_of_a_gang_that_holds_a_place_are_let_in():
     pods = (pod("a-1", "a"), pod("a-2", "a", gated=False))
     (action,) = reconcile(world(snapshot, works=(work(job("a"), queued=True),), pods=pods))
     assert isinstance(action, LetIn)
-    assert [one.ref.name for one in action.pods] == ["a-1"]
+    assert [gated.ref.name for gated in action.pods] == ["a-1"]
 
 
 def test_a_queued_gang_is_admitted_when_there_is_room():
@@ -198,8 +200,8 @@ def test_of_many_that_wait_only_the_first_are_planned():
     """The others are told their position, so that one pass stays short."""
     gangs = [waiting(job(f"g{n:03}"), created=float(n)) for n in range(70)]
     actions = queue(booked(racks(1, 2), job("running")), gangs)
-    waits = [one for one in actions if isinstance(one, WaitAction)]
-    assert [one.answer is not None for one in waits] == [True] * 64 + [False] * 6
+    waits = [action for action in actions if isinstance(action, WaitAction)]
+    assert [wait.answer is not None for wait in waits] == [True] * 64 + [False] * 6
 
 
 def test_a_gang_on_a_cordoned_node_moves_and_its_gated_pods_follow():
@@ -227,18 +229,20 @@ def test_a_gang_that_has_no_other_place_keeps_what_it_has_and_is_told():
 def noted(group: PodGroup, *racks_told: str) -> Work:
     """A Job whose template was stamped and pinned when its gang was in these racks."""
     terms = tuple((Requirement("rack", "In", (rack,)),) for rack in racks_told)
-    sets = tuple(replace(one, shape=replace(one.shape, affinity=terms)) for one in group.pod_sets)
+    sets = tuple(replace(pod_set, shape=replace(pod_set.shape, affinity=terms)) for pod_set in group.pod_sets)
     note = PlacementAnnotation("admitted", "topo", tuple((rack,) for rack in racks_told))
-    made = work(replace(group, pod_sets=sets))
-    return replace(made, notes=(note,), ids=(reservation_id(group.name),))
+    stamped = work(replace(group, pod_sets=sets))
+    return replace(stamped, notes=(note,), ids=(reservation_id(group.name),))
 
 
 def test_a_gang_that_moved_once_can_move_again():
     """Its template tells the first place for ever, which is neither where it is nor where it must stay."""
     group = job("a")
     snapshot = booked(racks(3, 2), group)
-    (now,) = (replace(one, domain=("r2",), domains=(("r2",),)) for one in snapshot.reservations)
-    seats = tuple(replace(one, node=one.node.replace("r1", "r2")) for one in now.assignments)
+    (now,) = (
+        replace(reservation, domain=("r2",), domains=(("r2",),)) for reservation in snapshot.reservations
+    )
+    seats = tuple(replace(seat, node=seat.node.replace("r1", "r2")) for seat in now.assignments)
     moved = replace(now, assignments=seats, nodes=frozenset({"r2-n1", "r2-n2"}))
     nodes = dict(snapshot.base.nodes)
     for name in ("r1-n1", "r2-n1"):
@@ -254,11 +258,11 @@ def test_a_replica_that_waits_is_not_bound_to_the_other_replicas_places():
     first = gang(2, name="default/LeaderWorkerSet/s/0", required="rack")
     second = replace(first, name="default/LeaderWorkerSet/s/1")
     snapshot = booked(racks(2, 2), first)
-    told = noted(first, "r1")
-    both = replace(told, gangs=(*told.gangs, replace(told.gangs[0], name=second.name)))
+    stamped = noted(first, "r1")
+    replicas = replace(stamped, gangs=(*stamped.gangs, replace(stamped.gangs[0], name=second.name)))
     pods = (pod("s-1", gated=True, replica=second.name),)
-    found = replace(world(snapshot, works=(both,), pods=pods), kinds=frozenset({"LeaderWorkerSet"}))
-    (action,) = reconcile(found)
+    seen = replace(world(snapshot, works=(replicas,), pods=pods), kinds=frozenset({"LeaderWorkerSet"}))
+    (action,) = reconcile(seen)
     assert isinstance(action, Admit)
     assert action.gang.name == second.name
     assert action.reservation is not None
@@ -275,8 +279,8 @@ def test_a_gang_that_would_rather_start_than_wait_has_its_gate_opened():
 
 def vanished(snapshot: Snapshot, *works: Work) -> World:
     """The world in which these gangs' reservations have been missing for a while."""
-    found = world(snapshot, works=works)
-    return replace(found, missing=bereft(found))
+    seen = world(snapshot, works=works)
+    return replace(seen, missing=bereft(seen))
 
 
 def test_a_reservation_that_vanished_is_made_again_where_the_templates_pin_the_gang():
@@ -300,7 +304,7 @@ def test_a_vanished_reservation_is_made_again_around_the_pods_that_stand(standin
     group = replace(group, pod_sets=(replace(group.pod_sets[0], shape=shape),))
     (action,) = reconcile(vanished(snapshot, noted(group, "r2")))
     assert isinstance(action, Restore)
-    nodes = {one.node for one in action.reservation.assignments}
+    nodes = {seat.node for seat in action.reservation.assignments}
     assert nodes >= {pod.node for pod in pods}
     assert (len(nodes), action.reservation.domains) == (2, (("r2",),))
 

@@ -13,15 +13,15 @@ from tests.webhook.kube.worlds import booked
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 
 
-def without(found: Snapshot, *names: str) -> Snapshot:
+def without(state: Snapshot, *names: str) -> Snapshot:
     """The same cluster, these nodes gone."""
-    nodes = [node for node in found.nodes.values() if node.name not in names]
-    return replace(snapshot(nodes, found.topologies), reservations=found.reservations)
+    nodes = [node for node in state.nodes.values() if node.name not in names]
+    return replace(snapshot(nodes, state.topologies), reservations=state.reservations)
 
 
 def nodes_of(move: Move) -> set[str]:
     """Where the gang is after the move."""
-    return {one.node for one in move.reservation.assignments}
+    return {seat.node for seat in move.reservation.assignments}
 
 
 @pytest.mark.parametrize(
@@ -35,20 +35,20 @@ def nodes_of(move: Move) -> set[str]:
 )
 def test_a_node_is_lost_when_it_takes_no_pods_or_left_its_domain(change, reason):
     """Each way is named."""
-    found = booked(racks(2, 3), gang(2, required="rack"))
-    nodes = [replace(n, **change) if n.name == "r1-n1" else n for n in found.nodes.values()]
-    after = replace(snapshot(nodes, found.topologies), reservations=found.reservations)
-    assert lost_nodes(after, found.reservations[0]) == {"r1-n1": reason}
-    assert lost_nodes(found, found.reservations[0]) == {}
-    assert lost_nodes(without(found, "r1-n1"), found.reservations[0]) == {"r1-n1": "gone"}
+    state = booked(racks(2, 3), gang(2, required="rack"))
+    nodes = [replace(n, **change) if n.name == "r1-n1" else n for n in state.nodes.values()]
+    after = replace(snapshot(nodes, state.topologies), reservations=state.reservations)
+    assert lost_nodes(after, state.reservations[0]) == {"r1-n1": reason}
+    assert lost_nodes(state, state.reservations[0]) == {}
+    assert lost_nodes(without(state, "r1-n1"), state.reservations[0]) == {"r1-n1": "gone"}
 
 
 def test_one_lost_node_of_a_rack_with_room_moves_one_node_of_pods():
     """The others stay, the rack stays held, owner and fingerprint stay."""
     group = gang(3, required="rack")
-    found = booked(racks(2, 4), group)
-    (held,) = found.reservations
-    move = replan(without(found, "r1-n2"), group, held, ["r1-n2"])
+    state = booked(racks(2, 4), group)
+    (held,) = state.reservations
+    move = replan(without(state, "r1-n2"), group, held, ["r1-n2"])
     assert isinstance(move, Move)
     assert (move.moved, move.gone, move.to) == (1, ("r1-n2",), ("r1-n4",))
     assert nodes_of(move) == {"r1-n1", "r1-n3", "r1-n4"}
@@ -60,8 +60,8 @@ def test_one_lost_node_of_a_rack_with_room_moves_one_node_of_pods():
 def test_without_room_in_a_required_rack_the_whole_gang_moves():
     """Its rule is one rack, so all of it goes to another."""
     group = gang(2, required="rack")
-    found = booked(racks(2, 2), group)
-    move = replan(without(found, "r1-n1"), group, found.reservations[0], ["r1-n1"])
+    state = booked(racks(2, 2), group)
+    move = replan(without(state, "r1-n1"), group, state.reservations[0], ["r1-n1"])
     assert isinstance(move, Move)
     assert move.moved == 2
     assert move.reservation.domains == (("r2",),)
@@ -70,8 +70,8 @@ def test_without_room_in_a_required_rack_the_whole_gang_moves():
 def test_without_room_in_a_preferred_rack_only_the_lost_part_moves():
     """It may spread over racks, so what stands stays, and the other rack is held as well."""
     group = gang(2, preferred="rack")
-    found = booked(racks(2, 2), group)
-    move = replan(without(found, "r1-n1"), group, found.reservations[0], ["r1-n1"])
+    state = booked(racks(2, 2), group)
+    move = replan(without(state, "r1-n1"), group, state.reservations[0], ["r1-n1"])
     assert isinstance(move, Move)
     assert move.moved == 1
     assert nodes_of(move) == {"r1-n2", "r2-n1"}
@@ -81,7 +81,7 @@ def test_without_room_in_a_preferred_rack_only_the_lost_part_moves():
 def test_a_wider_domain_stays_within_what_the_gang_requires():
     """Rack lost, block required: the pods that move stay in the block although another one is emptier."""
     group = gang(2, required="block", preferred="rack")
-    found = cluster(
+    state = cluster(
         """
         b1/r1: a b
         b1/r2: c
@@ -89,10 +89,10 @@ def test_a_wider_domain_stays_within_what_the_gang_requires():
         """,
         levels=("block", "rack"),
     )
-    found = booked(found, group)
-    (held,) = found.reservations
+    state = booked(state, group)
+    (held,) = state.reservations
     assert held.domain == ("b1", "r1")
-    move = replan(without(found, "a"), group, held, ["a"])
+    move = replan(without(state, "a"), group, held, ["a"])
     assert isinstance(move, Move)
     assert nodes_of(move) == {"b", "c"}
 
@@ -100,8 +100,8 @@ def test_a_wider_domain_stays_within_what_the_gang_requires():
 def test_another_gangs_rack_is_never_taken():
     """The only other rack is held: the gang has no place, and is told what is in the way."""
     group, other = gang(2, required="rack"), gang(2, required="rack", name="default/Job/other")
-    found = booked(racks(2, 2), group, other)
-    answer = replan(without(found, "r1-n1"), group, found.reservations[0], ["r1-n1"])
+    state = booked(racks(2, 2), group, other)
+    answer = replan(without(state, "r1-n1"), group, state.reservations[0], ["r1-n1"])
     assert isinstance(answer, Answer)
     assert answer.decision in ("queued", "rejected")
 
@@ -109,10 +109,10 @@ def test_another_gangs_rack_is_never_taken():
 def test_pods_of_a_gang_that_holds_parts_move_to_parts():
     """Mode nodes: the new reservation uses other nodes and holds none whole, as the former did."""
     group = gang(2, gpu=6, reserve="nodes", required="rack")
-    found = booked(racks(1, 3), group)
-    (held,) = found.reservations
-    lost = sorted({one.node for one in held.assignments})[0]
-    move = replan(without(found, lost), group, held, [lost])
+    state = booked(racks(1, 3), group)
+    (held,) = state.reservations
+    lost = sorted({seat.node for seat in held.assignments})[0]
+    move = replan(without(state, lost), group, held, [lost])
     assert isinstance(move, Move)
     assert move.moved == 1
     assert nodes_of(move) == {"r1-n1", "r1-n2", "r1-n3"} - {lost}

@@ -77,13 +77,13 @@ def claimed(cluster: Snapshot, group) -> Reservation:
 
 @asynccontextmanager
 async def leading(
-    cluster: Snapshot, *jobs: Work, **more: Any
+    cluster: Snapshot, *jobs: Work, **fields: Any
 ) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
-    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `more`:
+    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `fields`:
     fields of `Seen`."""
     server = ApiServer()
     (ledger, client), (other, _) = await started(server), await started(server)
-    seen = Seen(cluster, jobs, **more)
+    seen = Seen(cluster, jobs, **fields)
     controller = Controller(
         client, seen, seen, ledger, GangHistoryWriter(client, "ns"), lambda: NOW,  # type: ignore[arg-type]
     )  # fmt: skip

@@ -86,10 +86,10 @@ def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() ->
     seen = world(snapshot, works=(job,), pods=pods)
     assert [type(action) for action in reconcile(seen)] == [LeftUnbound]  # it has it for a moment
     later = replace(seen, idle=frozenset(unused(seen)), patience={"default": 1800.0})
-    told, given = reconcile(later)
-    assert isinstance(told, LeftUnbound)
-    assert isinstance(given, Release)
-    assert given.why == "no pod was bound to it for 1800 s; it is held again once one is"
+    left, released = reconcile(later)
+    assert isinstance(left, LeftUnbound)
+    assert isinstance(released, Release)
+    assert released.why == "no pod was bound to it for 1800 s; it is held again once one is"
     free = replace(later, snapshot=racks(2, 2), missing=frozenset({group.name}))
     assert reconcile(replace(free, idle=frozenset(unused(free)))) == []
     stands = BoundPod("default/a-0", "n1", amounts(gpu=8), reservation_id(group.name))
@@ -190,32 +190,33 @@ async def test_kueue_says_why_it_has_not_admitted_a_gang_at_its_gate() -> None:
     """In the condition of its Workload; of another object's Workload nothing is told."""
     gated = pod("a-0", "a", gated=False, held_back=True)
     waits = Kueue(QuotaReserved=("False", NO_QUOTA), Admitted=("False", "The workload has no reservation"))
-    told = await scheduler_words(waits, (gated,), {"job"})
-    assert told == f"they wait at a gate that others open: Kueue says: {NO_QUOTA}"
+    words = await scheduler_words(waits, (gated,), {"job"})
+    assert words == f"they wait at a gate that others open: Kueue says: {NO_QUOTA}"
     assert "Kueue" not in await scheduler_words(waits, (gated,), {"another"})
 
 
 async def test_kueue_says_what_it_has_evicted_a_gang_for() -> None:
     """That explains more than that it has no quota since."""
     evicted = Kueue(QuotaReserved=("False", NO_QUOTA), Evicted=("True", "a node of it has failed"))
-    told = await scheduler_words(evicted, (pod("a-0", "a", gated=False, verdict=UNABLE),), {"job"})
-    assert told == f"{UNABLE}: Kueue says: a node of it has failed"
+    words = await scheduler_words(evicted, (pod("a-0", "a", gated=False, verdict=UNABLE),), {"job"})
+    assert words == f"{UNABLE}: Kueue says: a node of it has failed"
 
 
-@pytest.mark.parametrize(("age", "told"), [(TOLD_SECONDS, True), (TOLD_SECONDS - 1, False)])
-def test_a_gang_that_waits_for_a_minute_at_a_gate_of_others_is_told(age: float, told: bool) -> None:
+@pytest.mark.parametrize(("age", "is_told"), [(TOLD_SECONDS, True), (TOLD_SECONDS - 1, False)])
+def test_a_gang_that_waits_for_a_minute_at_a_gate_of_others_is_told(age: float, is_told: bool) -> None:
     """It holds nothing, and stands in no queue of ours."""
     group = gang(1, name="default/Job/a")
     waits = pod("a-0", "a", held_back=True, created=NOW - age)
     actions = reconcile(world(racks(1, 1), works=(work(group, queued=True),), pods=(waits,)))
-    assert [type(action) for action in actions] == ([LeftUnbound] if told else [])
+    assert [type(action) for action in actions] == ([LeftUnbound] if is_told else [])
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("default/Job/a", True), ("default/Job/b", False), ("default/PodGroup/job-a", True)]
+    ("name", "is_found"),
+    [("default/Job/a", True), ("default/Job/b", False), ("default/PodGroup/job-a", True)],
 )
-async def test_what_kueue_says_of_a_workload_is_found_by_whose_it_is(name: str, found: bool) -> None:
+async def test_what_kueue_says_of_a_workload_is_found_by_whose_it_is(name: str, is_found: bool) -> None:
     """By kind and name of the object, or of a group of pods by the group's name, which the Workload has."""
     says = await said_of(Kueue(QuotaReserved=("False", NO_QUOTA)), name)
     expected = [KueueSays("job-a", "default/KueueWorkload/job-a", NO_QUOTA)]
-    assert says == (expected if found else [])
+    assert says == (expected if is_found else [])

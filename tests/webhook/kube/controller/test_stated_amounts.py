@@ -32,7 +32,7 @@ def job() -> Json:
     return o.changed(o.JOB, ("spec", "template"), o.pod_template(4))
 
 
-def told(item: Json, on: Snapshot) -> str:
+def event_message(item: Json, on: Snapshot) -> str:
     """What the event of the gang that waits says."""
     work = work_from(item, Where(), "batch/v1", "Job")
     assert work is not None
@@ -48,12 +48,12 @@ def test_a_queue_event_tells_a_share_of_policies_as_theirs() -> None:
     (warned,) = [warning for warning in decision.response.warnings if "queued" in warning]
     assert "that policies give a pod (it states none)" in warned
     item = stored(decision)
-    assert "that policies give a pod (it states none)" in told(item, hall)
+    assert "that policies give a pod (it states none)" in event_message(item, hall)
     notes = item["metadata"]["annotations"]
     note = json.loads(notes[PLACEMENT])
     del note["stated"]
     without = o.annotated(item, {**notes, PLACEMENT: json.dumps(note)})
-    assert "that policies give a pod" not in told(without, hall)
+    assert "that policies give a pod" not in event_message(without, hall)
 
 
 def test_the_note_stays_as_it_is_when_the_webhook_is_asked_again() -> None:

@@ -16,7 +16,7 @@ def missing(file: Path, rights) -> list:
     documents = [document for document in yaml.safe_load_all(file.read_text()) if document]
     rules = [rule for document in documents for rule in document.get("rules") or []]
 
-    def given(right):
+    def is_granted(right):
         resource = "/".join(filter(None, (right["resource"], right.get("subresource"))))
         return any(
             right["group"] in rule["apiGroups"]
@@ -26,7 +26,7 @@ def missing(file: Path, rights) -> list:
             for rule in rules
         )
 
-    return [right for right in rights if not given(right)]
+    return [right for right in rights if not is_granted(right)]
 
 
 def test_the_manifests_give_every_right_that_a_replica_needs():

@@ -38,20 +38,20 @@ class ApiServer:
         """Answer one call. Raises `ApiError`."""
         match method:
             case "GET":
-                return copy.deepcopy(self._at(path)) if path in self.objects else self._listed(path)
+                return copy.deepcopy(self._existing(path)) if path in self.objects else self._listed(path)
             case "POST":
                 return self._created(path, dict(body or {}))
             case "PUT":
-                return self._stored(path, "MODIFIED", dict(body or {}), self._at(path))
+                return self._stored(path, "MODIFIED", dict(body or {}), self._existing(path))
             case "PATCH":
-                stored = self._at(path)
+                stored = self._existing(path)
                 return self._stored(path, "MODIFIED", _merged(stored, body or {}), stored)
-        stored = self._at(path)
+        stored = self._existing(path)
         _check((body or {}).get("preconditions") or {}, stored)
         del self.objects[path]
         return self._changed(path, "DELETED", stored)
 
-    def _at(self, path: str) -> Json:
+    def _existing(self, path: str) -> Json:
         if path not in self.objects:
             raise ApiError(404, "NotFound", f"{path} not found")
         return self.objects[path]

@@ -34,8 +34,8 @@ class Stored:
 
 async def held(ledger: KubeLedger) -> Reservation:
     """The one reservation in the book."""
-    (found,) = (await ledger.book(NOW)).reservations
-    return found
+    (reservation,) = (await ledger.book(NOW)).reservations
+    return reservation
 
 
 def hold(gang: str = GANG, rack: str = "r1") -> Reservation:

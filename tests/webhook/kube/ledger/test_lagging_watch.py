@@ -220,8 +220,8 @@ def test_of_two_proposals_the_one_that_was_stored_first_is_held() -> None:
 
     async def script() -> None:
         server = ApiServer()
-        (first, one), (second, other) = await started(server), await started(server)
-        one.hold()
+        (first, client), (second, other) = await started(server), await started(server)
+        client.hold()
         other.hold()
         asked = [
             asyncio.create_task(outcome(first, whole("a", "r1"))),
@@ -229,7 +229,7 @@ def test_of_two_proposals_the_one_that_was_stored_first_is_held() -> None:
         ]
         await asyncio.sleep(0.01)
         assert server.version == 2
-        one.show()
+        client.show()
         other.show()
         order = [document["spec"]["gang"] for _, _, document in server.changes]
         answers = dict(zip("ab", await asyncio.gather(*asked), strict=True))

@@ -42,7 +42,11 @@ class Machine(RuleBasedStateMachine):
         """The live reservations that the server has stored."""
         items = [item for path, item in self.server.objects.items() if documents.RESERVATIONS in path]
         held = [reservation_from(item, Where()) for item in items]
-        return {one.id: one for one in held if one.expires is None or one.expires > self.now}
+        return {
+            reservation.id: reservation
+            for reservation in held
+            if reservation.expires is None or reservation.expires > self.now
+        }
 
     async def taken(self, replica, want, back):
         """Reserve on a plan that is so many revisions old; whether it was granted."""
@@ -65,7 +69,7 @@ class Machine(RuleBasedStateMachine):
             assert place(self.stored()[want.id]) == place(want)
 
     @rule(gangs=st.tuples(GANGS, GANGS), wants=st.tuples(wanted(), wanted()), lives=LIVES)
-    def both(self, gangs, wants, lives):
+    def ask_both(self, gangs, wants, lives):
         """Each replica is asked for something at the same time."""
 
         async def at_once():
@@ -78,15 +82,15 @@ class Machine(RuleBasedStateMachine):
         if gangs[0] != gangs[1]:
             for gang, want, held in zip(gangs, wants, granted, strict=True):
                 assert held is None or place(self.stored()[held.id]) == place(want)
-                told = self.stored().get(reservation_id(gang))
-                assert held is not None or told is None or told in former
+                left = self.stored().get(reservation_id(gang))
+                assert held is not None or left is None or left in former
 
     @rule(replica=REPLICAS, gang=GANGS)
     def claim(self, replica, gang):
         """True only for what is stored; it stays."""
-        there = reservation_id(gang) in self.stored()
-        assert self.do(self.ledgers[replica].claim(reservation_id(gang), "uid", self.now)) is there
-        assert not there or self.stored()[reservation_id(gang)].expires is None
+        is_stored = reservation_id(gang) in self.stored()
+        assert self.do(self.ledgers[replica].claim(reservation_id(gang), "uid", self.now)) is is_stored
+        assert not is_stored or self.stored()[reservation_id(gang)].expires is None
 
     @rule(replica=REPLICAS, gang=GANGS)
     def release(self, replica, gang):
@@ -112,9 +116,14 @@ class Machine(RuleBasedStateMachine):
         """Each book has what is stored, if it is asked for it: also what was released a moment ago, and
         without what was claimed just before it would have expired, which the ledger finds out when it is to
         be replaced."""
-        held = {name: one for name, one in self.stored().items() if one.state == "held"}
+        held = {
+            name: reservation for name, reservation in self.stored().items() if reservation.state == "held"
+        }
         for ledger in self.ledgers:
-            book = {one.id: one for one in self.do(ledger.book(self.now, held)).reservations}
+            book = {
+                reservation.id: reservation
+                for reservation in self.do(ledger.book(self.now, held)).reservations
+            }
             assert book.keys() >= held.keys()
 
     @invariant()
@@ -124,7 +133,9 @@ class Machine(RuleBasedStateMachine):
             if client.shown >= self.server.version:
                 client.wake()
                 self.do(asyncio.sleep(0.001))
-                book = {one.id: one for one in self.do(ledger.book(self.now)).reservations}
+                book = {
+                    reservation.id: reservation for reservation in self.do(ledger.book(self.now)).reservations
+                }
                 assert book == self.stored()
 
     @invariant()
@@ -135,9 +146,9 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def a_held_domain_has_one_holder(self):
         """No two reservations hold one node whole, or one whole that the other uses (invariant 1)."""
-        for one, other in combinations(self.stored().values(), 2):
-            if "domain" in (one.mode, other.mode):
-                assert not one.touched & other.touched
+        for reservation, other in combinations(self.stored().values(), 2):
+            if "domain" in (reservation.mode, other.mode):
+                assert not reservation.touched & other.touched
 
     def teardown(self):
         async def close():

@@ -15,16 +15,16 @@ class Nowhere(Api):
 
 def watch() -> ClusterWatch:
     """A watch that has read an empty cluster."""
-    made = ClusterWatch(Nowhere())
-    for reflector in made.reflectors:
+    cluster_watch = ClusterWatch(Nowhere())
+    for reflector in cluster_watch.reflectors:
         reflector.handler.replaced((), 1)
         reflector.synced.set()
-    return made
+    return cluster_watch
 
 
-def tell(there: ClusterWatch, extra: Extra, item: dict[str, object]) -> None:
+def tell(cluster_watch: ClusterWatch, extra: Extra, item: dict[str, object]) -> None:
     """One object of a kind is there."""
-    reflector = there.reflectors[3 + EXTRAS.index(extra)]
+    reflector = cluster_watch.reflectors[3 + EXTRAS.index(extra)]
     reflector.handler.replaced([reflector.handler.read(item)], 2)
 
 
@@ -35,44 +35,48 @@ def config(namespace: str) -> dict[str, object]:
     return {"metadata": metadata, "data": data}
 
 
-CONFIG = next(one for one in EXTRAS if one.name == "topology-scheduler-config")
+CONFIG = next(kind for kind in EXTRAS if kind.name == "topology-scheduler-config")
 
 
-def settled(there: ClusterWatch) -> int:
+def settled(cluster_watch: ClusterWatch) -> int:
     """The limit that the picture tells."""
-    snapshot = there.snapshot()
+    snapshot = cluster_watch.snapshot()
     assert snapshot is not None
     return snapshot.base.settings.nodes_per_leaf
 
 
 def test_a_schedulers_configmap_counts() -> None:
     """In the namespace of the system."""
-    there = watch()
-    assert settled(there) == 4
-    tell(there, CONFIG, config("kube-system"))
-    assert settled(there) == 7
+    cluster_watch = watch()
+    assert settled(cluster_watch) == 4
+    tell(cluster_watch, CONFIG, config("kube-system"))
+    assert settled(cluster_watch) == 7
 
 
 def test_a_tenants_configmap_of_that_name_says_nothing() -> None:
     """Or whoever may write in one namespace could change how all gangs are placed."""
-    there = watch()
-    tell(there, CONFIG, config("research"))
-    assert settled(there) == 4
+    cluster_watch = watch()
+    tell(cluster_watch, CONFIG, config("research"))
+    assert settled(cluster_watch) == 4
 
 
 def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
     """The policies that fill in resources look at them."""
-    there = watch()
+    cluster_watch = watch()
     metadata = {"name": "limits", "namespace": "research", "resourceVersion": "2"}
     bounds = {"type": "Container", "max": {"cpu": "4"}}
-    tell(there, Extra("", "limitranges", "LimitRange"), {"metadata": metadata, "spec": {"limits": [bounds]}})
+    tell(
+        cluster_watch,
+        Extra("", "limitranges", "LimitRange"),
+        {"metadata": metadata, "spec": {"limits": [bounds]}},
+    )
     quota = {"hard": {"requests.cpu": "8"}, "used": {"requests.cpu": "2"}}
     tell(
-        there,
+        cluster_watch,
         Extra("", "resourcequotas", "ResourceQuota"),
         {"metadata": metadata, "spec": {"hard": quota["hard"]}, "status": quota},
     )
-    snapshot = there.snapshot()
+    snapshot = cluster_watch.snapshot()
     assert snapshot is not None
     assert snapshot.base.bounds["research/limits"][0].maximum == {"cpu": 4000}
     assert snapshot.base.quotas["research/limits"].left == {"requests.cpu": 6000}
@@ -80,11 +84,11 @@ def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
 
 def test_labels_of_namespaces_are_in_the_picture_and_follow_changes() -> None:
     """For pods that shun, or want, those of the namespaces that carry a label."""
-    there = watch()
-    spaces = there.reflectors[2].handler
+    cluster_watch = watch()
+    spaces = cluster_watch.reflectors[2].handler
     for team, version in (("red", "2"), ("blue", "3")):
         metadata = {"name": "research", "labels": {"team": team}, "resourceVersion": version}
         spaces.replaced([spaces.read({"metadata": metadata})], int(version))
-        snapshot = there.snapshot()
+        snapshot = cluster_watch.snapshot()
         assert snapshot is not None
         assert snapshot.base.spaces == {"research": {"team": team}}

@@ -15,11 +15,11 @@ from webhook.kube.state.gangs import work_from
 
 
 def job(
-    succeeded: int, told: str = "4", policies: str = "kai-batch-min-member,kai-queue@abc"
+    succeeded: int, min_member: str = "4", policies: str = "kai-batch-min-member,kai-queue@abc"
 ) -> dict[str, Any]:
     """A stored Job of four pods at a time, of which some have succeeded."""
     pod = {"containers": [{"name": "t", "image": "t", "resources": {"limits": {"nvidia.com/gpu": "8"}}}]}
-    notes = {"kai.scheduler/batch-min-member": told, "bayplan.dev/policies": policies}
+    notes = {"kai.scheduler/batch-min-member": min_member, "bayplan.dev/policies": policies}
     return {
         "metadata": {"name": "train", "namespace": "default", "uid": "u", "annotations": notes},
         "spec": {"completionMode": "Indexed", "parallelism": 4, "completions": 4, "template": {"spec": pod}},
@@ -27,7 +27,7 @@ def job(
     }
 
 
-def told(item: dict[str, Any]) -> list[int]:
+def told_sizes(item: dict[str, Any]) -> list[int]:
     """The gang sizes that the controller tells KAI."""
     work = work_from(item, Where(), "batch/v1", "Job")
     assert work is not None, "it is a gang"
@@ -39,14 +39,14 @@ def told(item: dict[str, Any]) -> list[int]:
 @pytest.mark.parametrize(("succeeded", "sizes"), [(0, []), (1, [3]), (3, [1]), (4, [1])])
 def test_kai_is_told_of_as_many_pods_as_are_left(succeeded: int, sizes: list[int]) -> None:
     """Told four, it would start no retry once one index has succeeded."""
-    assert told(job(succeeded)) == sizes
+    assert told_sizes(job(succeeded)) == sizes
 
 
 def test_what_was_told_already_is_not_told_again() -> None:
     """The Job says three by now."""
-    assert told(job(1, "3")) == []
+    assert told_sizes(job(1, "3")) == []
 
 
 def test_a_size_that_the_user_chose_stays() -> None:
     """Only what the policy wrote is lowered."""
-    assert told(job(1, policies="kai-queue@abc")) == []
+    assert told_sizes(job(1, policies="kai-queue@abc")) == []

@@ -19,7 +19,7 @@ Json = dict[str, Any]
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}[a-z0-9]", fullmatch=True)
 
 
-def told(assignment: Json) -> tuple[AssignedDomain, ...]:
+def domains_of(assignment: Json) -> tuple[AssignedDomain, ...]:
     """The domains that are read of an assignment."""
     place = kueue_place(workload("w", assignment), Where())
     assert place is not None
@@ -30,8 +30,8 @@ def told(assignment: Json) -> tuple[AssignedDomain, ...]:
 def test_both_forms_say_the_same(counts: dict[str, int]) -> None:
     """A list of domains, and slices with common beginnings."""
     expected = tuple(AssignedDomain(((HOSTNAME, name),), count) for name, count in counts.items())
-    assert told(domains(HOSTNAME, counts)) == expected
-    assert told(slices(HOSTNAME, counts)) == expected
+    assert domains_of(domains(HOSTNAME, counts)) == expected
+    assert domains_of(slices(HOSTNAME, counts)) == expected
 
 
 def test_slices_have_values_and_counts_that_are_the_same_for_all_of_their_domains() -> None:
@@ -54,7 +54,7 @@ def test_slices_have_values_and_counts_that_are_the_same_for_all_of_their_domain
             },
         ],
     }
-    read = [(dict(domain.labels), domain.count) for domain in told(assignment)]
+    read = [(dict(domain.labels), domain.count) for domain in domains_of(assignment)]
     assert read == [
         ({"block": "b1", "rack": "r-1-x"}, 3),
         ({"block": "b1", "rack": "r-2-x"}, 3),
@@ -96,10 +96,10 @@ def test_a_count_of_billions_is_not_written_out(monkeypatch: pytest.MonkeyPatch)
     """A few bytes may say it; more domains than Kueue writes are a fault, in either form."""
     part = {"domainCount": 10**9, "valuesPerLevel": [{"universal": "n"}], "podCounts": {"universal": 1}}
     with pytest.raises(ValueError, match="more than 100000 domains"):
-        told({"levels": [HOSTNAME], "slices": [part]})
+        domains_of({"levels": [HOSTNAME], "slices": [part]})
     monkeypatch.setattr(kueue_places, "MOST_DOMAINS", 2)
     with pytest.raises(ValueError, match="more than 2 domains"):
-        told(domains(HOSTNAME, {"a": 1, "b": 1, "c": 1}))
+        domains_of(domains(HOSTNAME, {"a": 1, "b": 1, "c": 1}))
 
 
 @pytest.mark.parametrize("counts", [{"individual": [1]}, {"individual": [1, 1, 1]}])
@@ -108,4 +108,4 @@ def test_a_slice_whose_parts_do_not_match_is_a_fault(counts: Json) -> None:
     values = {"individual": {"roots": ["1", "2"]}}
     part = {"domainCount": 2, "valuesPerLevel": [values], "podCounts": counts}
     with pytest.raises(ValueError, match="zip"):
-        told({"levels": [HOSTNAME], "slices": [part]})
+        domains_of({"levels": [HOSTNAME], "slices": [part]})

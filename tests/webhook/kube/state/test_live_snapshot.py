@@ -64,7 +64,7 @@ class World:
         self.count = 0
 
     def _documents(self) -> list[tuple[str, object]]:
-        return [("", one) for one in self.objects.values()]
+        return [("", document) for document in self.objects.values()]
 
     def anew(self) -> Snapshot:
         """The snapshot that a reader of all of it makes."""
@@ -139,7 +139,9 @@ def test_after_any_changes_every_plan_is_the_one_of_a_picture_made_anew(seed: in
     for _ in range(40):
         for _ in range(world.chance.choice((0, 1, 1, 3, 12))):
             world.change()
-        kept, fresh = (one.with_book(world.book) for one in (world.picture.snapshot(), world.anew()))
+        kept, fresh = (
+            snapshot.with_book(world.book) for snapshot in (world.picture.snapshot(), world.anew())
+        )
         assert (kept.nodes, kept.topologies) == (fresh.nodes, fresh.topologies)
         assert sorted(pod.name for pod in kept.pods) == sorted(pod.name for pod in fresh.pods)
         assert (kept.taken, kept.holders, kept.opened) == (fresh.taken, fresh.holders, fresh.opened)

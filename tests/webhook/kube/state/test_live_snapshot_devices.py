@@ -50,9 +50,9 @@ def cluster(*hardware: Json) -> Snapshot:
 )
 def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
     """What is used, and where one to five pods go."""
-    there = cluster(*BEFORE)
-    assert plan(there, claiming(1)).decision == "admitted"  # so that something was worked out before
-    with_claims = with_hardware(there, cluster(*BEFORE, allocated_claim("x", "a", "gpu-3")).base)
+    former = cluster(*BEFORE)
+    assert plan(former, claiming(1)).decision == "admitted"  # so that something was worked out before
+    with_claims = with_hardware(former, cluster(*BEFORE, allocated_claim("x", "a", "gpu-3")).base)
     assert plan(with_claims, claiming(1)).decision == "admitted"
     renewed, anew = with_hardware(with_claims, cluster(*after).base), cluster(*after)
     assert {n: renewed.taken_on(n) for n in "ab"} == {n: anew.taken_on(n) for n in "ab"}
@@ -62,7 +62,7 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
 
 def test_a_kept_document_is_read_once() -> None:
     """The hardware is told anew with every change of one object; the others are not read again."""
-    kept = [CachedDocument(one) for one in (*NODES, *BEFORE)]
+    kept = [CachedDocument(document) for document in (*NODES, *BEFORE)]
     first, again = read_cluster([("", kept)]), read_cluster([("", kept)])
     assert first.base.claims == again.base.claims == read_cluster([("", [*NODES, *BEFORE])]).base.claims
     assert first.base.claims.templates["team/gpus"] is again.base.claims.templates["team/gpus"]

@@ -29,7 +29,7 @@ def space(name: str, mode: str | None = None) -> Json:
     return {"metadata": {"name": name, "labels": {} if mode is None else {"bayplan.dev/mode": mode}}}
 
 
-def told(kind: str, default: Any, *spaces: Json, **own: Any) -> list[CheckFinding]:
+def findings(kind: str, default: Any, *spaces: Json, **own: Any) -> list[CheckFinding]:
     """Of these namespaces in an installation whose settings say `default`, or `own` for one namespace."""
     return mode_findings(spaces, hooks(kind), lambda name: Settings(mode=own.get(name, default)))
 
@@ -40,18 +40,18 @@ ALL = [space("a"), space("b", "enforce"), space("c", "audit"), space("d", "warn"
 @pytest.mark.parametrize(("kind", "default"), [("manifests", "audit"), ("overlays/enforce", "enforce")])
 def test_what_ships_agrees_with_itself(kind: str, default: str) -> None:
     """Whatever the labels say; system namespaces are not looked at."""
-    (line,) = told(kind, default, *ALL, space("kube-system"))
+    (line,) = findings(kind, default, *ALL, space("kube-system"))
     assert line.grade == "ok"
     assert "1 off" in line.message
 
 
 def test_enforced_by_the_config_map_alone_is_told() -> None:
     """By the key `mode`, or for one namespace: nothing would be refused there while no replica answers."""
-    (line,) = told("manifests", "enforce", *ALL)
+    (line,) = findings("manifests", "enforce", *ALL)
     assert (line.grade, line.message.split(":")[0]) == ("warn", "a")
     assert "pass there unplanned" in line.message
     assert "overlays/enforce" in line.mend
-    (line,) = told("manifests", "audit", *ALL, space("f"), f="enforce")
+    (line,) = findings("manifests", "audit", *ALL, space("f"), f="enforce")
     assert line.message.startswith("f: enforced, and yet GPU workloads pass")
 
 
@@ -65,7 +65,7 @@ def test_webhooks_that_were_installed_open_are_told_with_the_upgrade_that_closes
 
 def test_audited_by_the_config_map_alone_is_told() -> None:
     """The overlay has GPU workloads refused, where nothing but audit was meant."""
-    (line,) = told("overlays/enforce", "audit", *ALL)
+    (line,) = findings("overlays/enforce", "audit", *ALL)
     assert line.message.startswith("a: not enforced, and yet GPU workloads are refused there")
 
 
@@ -78,7 +78,7 @@ def test_an_enforced_namespace_that_no_webhook_selects_is_told() -> None:
 def test_a_label_that_is_no_mode_is_told_with_the_valid_ones() -> None:
     """Of many the first few, with the number of the others."""
     wrong = [space(f"w{number}", "enforced") for number in range(5)]
-    (line,) = told("manifests", "audit", *wrong)
+    (line,) = findings("manifests", "audit", *wrong)
     assert 'namespace w0: label bayplan.dev/mode is "enforced"; valid are enforce, warn' in line.message
     assert line.message.endswith("; and 2 more")
 

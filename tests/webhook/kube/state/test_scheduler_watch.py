@@ -10,13 +10,13 @@ from webhook.kube.state.cluster_watch import EXTRAS, ClusterWatch
 from webhook.kube.state.findings import findings_of
 
 Json = dict[str, Any]
-QUEUES = next(one for one in EXTRAS if one.resource == "queues")
+QUEUES = next(kind for kind in EXTRAS if kind.resource == "queues")
 NODES, PODS = 0, 1
 
 
-def shown(there: ClusterWatch) -> dict[str, str]:
+def shown(cluster_watch: ClusterWatch) -> dict[str, str]:
     """What the picture tells of schedulers."""
-    snapshot = there.snapshot()
+    snapshot = cluster_watch.snapshot()
     assert snapshot is not None
     return dict(snapshot.base.schedulers.shown)
 
@@ -27,9 +27,9 @@ def bound(name: str, scheduler: str) -> Json:
     return {"metadata": metadata, "spec": {"nodeName": "n1", "schedulerName": scheduler}}
 
 
-def run_pods(there: ClusterWatch, *pods: Json) -> None:
+def run_pods(cluster_watch: ClusterWatch, *pods: Json) -> None:
     """These are all pods now."""
-    handler = there.reflectors[PODS].handler
+    handler = cluster_watch.reflectors[PODS].handler
     handler.replaced([handler.read(pod) for pod in pods], 3)
 
 
@@ -48,48 +48,48 @@ class Serving:
 
 def test_a_queue_shows_kai_and_is_known_by_name() -> None:
     """Before, it was known that there is none."""
-    there = watch()
-    assert shown(there) == {}
-    assert there.snapshot().base.schedulers.queues == {KAI: frozenset(), KUEUE: frozenset()}  # type: ignore[union-attr]
-    tell(there, QUEUES, {"metadata": {"name": "research", "resourceVersion": "2"}, "spec": {}})
-    assert shown(there) == {KAI: "Queue research (scheduling.run.ai)"}
-    assert there.snapshot().base.schedulers.queues[KAI] == {"research"}  # type: ignore[union-attr]
+    cluster_watch = watch()
+    assert shown(cluster_watch) == {}
+    assert cluster_watch.snapshot().base.schedulers.queues == {KAI: frozenset(), KUEUE: frozenset()}  # type: ignore[union-attr]
+    tell(cluster_watch, QUEUES, {"metadata": {"name": "research", "resourceVersion": "2"}, "spec": {}})
+    assert shown(cluster_watch) == {KAI: "Queue research (scheduling.run.ai)"}
+    assert cluster_watch.snapshot().base.schedulers.queues[KAI] == {"research"}  # type: ignore[union-attr]
 
 
 async def test_a_kind_that_is_served_shows_its_system_until_it_is_gone() -> None:
     """Without any object of it."""
-    there = watch()
-    assert await there.find(Serving(QUEUES.group, "queues"), QUEUES) != ""  # type: ignore[arg-type]
-    assert shown(there) == {KAI: "CustomResourceDefinition queues.scheduling.run.ai"}
-    assert await there.find(Serving(QUEUES.group, "others"), QUEUES) == ""  # type: ignore[arg-type]
-    assert shown(there) == {}
+    cluster_watch = watch()
+    assert await cluster_watch.find(Serving(QUEUES.group, "queues"), QUEUES) != ""  # type: ignore[arg-type]
+    assert shown(cluster_watch) == {KAI: "CustomResourceDefinition queues.scheduling.run.ai"}
+    assert await cluster_watch.find(Serving(QUEUES.group, "others"), QUEUES) == ""  # type: ignore[arg-type]
+    assert shown(cluster_watch) == {}
 
 
 def test_the_last_pod_of_a_scheduler_takes_it_along() -> None:
     """Pods that come and go beside it change nothing."""
-    there = watch()
-    run_pods(there, bound("a", "second"), bound("b", "second"), bound("c", "default-scheduler"))
-    assert shown(there) == {"second": "pod research/a"}
-    run_pods(there, bound("b", "second"))
-    assert set(shown(there)) == {"second"}
-    run_pods(there)
-    assert shown(there) == {}
+    cluster_watch = watch()
+    run_pods(cluster_watch, bound("a", "second"), bound("b", "second"), bound("c", "default-scheduler"))
+    assert shown(cluster_watch) == {"second": "pod research/a"}
+    run_pods(cluster_watch, bound("b", "second"))
+    assert set(shown(cluster_watch)) == {"second"}
+    run_pods(cluster_watch)
+    assert shown(cluster_watch) == {}
 
 
 def test_the_doctor_tells_what_is_there_and_by_what() -> None:
     """KAI without a queue schedules nothing, and that is a warning."""
-    there = watch()
-    snapshot = there.snapshot()
+    cluster_watch = watch()
+    snapshot = cluster_watch.snapshot()
     assert snapshot is not None
-    (finding,) = [one for one in findings_of(snapshot) if one.subject == "schedulers"]
+    (finding,) = [reported for reported in findings_of(snapshot) if reported.subject == "schedulers"]
     assert (finding.grade, finding.message) == (
         "ok",
         "only kube-scheduler is there, and nothing is written for another one",
     )
-    run_pods(there, bound("a", KAI))
-    snapshot = there.snapshot()
+    run_pods(cluster_watch, bound("a", KAI))
+    snapshot = cluster_watch.snapshot()
     assert snapshot is not None
-    (finding,) = [one for one in findings_of(snapshot) if one.subject == "schedulers"]
+    (finding,) = [reported for reported in findings_of(snapshot) if reported.subject == "schedulers"]
     assert finding.grade == "warn"
     assert finding.message == (
         "kai-scheduler (by pod research/a; 0 queues, 0 Topology objects); KAI has no Queue"

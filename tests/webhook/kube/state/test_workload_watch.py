@@ -133,18 +133,18 @@ def test_a_pod_group_that_comes_after_its_jobs_makes_them_one_gang() -> None:
     """And a group that goes leaves each of them alone: the watches of two kinds are not in step."""
     watch = watch_of(member("left"), member("right"))
     assert names(watch) == {"team/Job/left", "team/Job/right"}
-    known: Json = {("team", "serve"): GROUP}
-    watch._groups = lambda: known
+    groups: Json = {("team", "serve"): GROUP}
+    watch._groups = lambda: groups
     assert names(watch) == {"team/PodGroup/serve"}
-    known = {}
+    groups = {}
     assert names(watch) == {"team/Job/left", "team/Job/right"}
 
 
 def test_a_pod_group_that_a_scheduler_made_for_a_job_changes_no_gang() -> None:
     """KAI's podgrouper makes one for the pods of each Job, and writes its name onto them."""
     watch = watch_of(member("left"))
-    made = {**GROUP, "metadata": {**GROUP["metadata"], "ownerReferences": [{"kind": "Job", "name": "left"}]}}
-    groups: Json = {("team", "serve"): made}
+    group = {**GROUP, "metadata": {**GROUP["metadata"], "ownerReferences": [{"kind": "Job", "name": "left"}]}}
+    groups: Json = {("team", "serve"): group}
     watch._groups = lambda: groups
     assert names(watch) == {"team/Job/left"}
 
