@@ -10,9 +10,9 @@ from webhook.kube.api.store import Store
 from webhook.kube.ledger.objects import Objects
 
 
-def item(name: str, version: int, **more: object) -> dict[str, object]:
+def item(name: str, version: int, **fields: object) -> dict[str, object]:
     """An object of a list."""
-    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}, **more}
+    return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version)}, **fields}
 
 
 def reservation(name: str, version: int, since: int = 1) -> dict[str, object]:

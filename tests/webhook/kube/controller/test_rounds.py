@@ -79,8 +79,8 @@ def claimed(cluster: Snapshot, group) -> Reservation:
 async def leading(
     cluster: Snapshot, *jobs: Work, **fields: Any
 ) -> AsyncIterator[tuple[Client, KubeLedger, KubeLedger]]:
-    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `fields`:
-    fields of `Seen`."""
+    """A controller that leads once it is let: its client, its ledger, and another replica's ledger. `fields`
+    are those of `Seen`."""
     server = ApiServer()
     (ledger, client), (other, _) = await started(server), await started(server)
     seen = Seen(cluster, jobs, **fields)
