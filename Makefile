@@ -37,7 +37,7 @@ lint: .venv/.ready ## ruff, mypy --strict, names, import-linter
 	@$(BIN)/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/python .ci/check-names planner webhook certs
+	@$(BIN)/python .ci/check-names planner webhook certs tests
 	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
 
 bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run
