@@ -22,7 +22,7 @@ def shares_of(moment, answer) -> dict[tuple[str, ...], int]:
 
 
 def elastic(min_count: int, max_count: int, **words: object):
-    """Workers of a whole node each, from `least` to `most`."""
+    """Workers of a whole node each, from `min_count` to `max_count`."""
     return gang(replace(pod_set(min_count, shape(gpu=8)), max_count=max_count), **words)
 
 
