@@ -20,10 +20,10 @@ from tests.webhook.placement.test_gangs_across_objects import (
     Member,
     applied,
     group,
-    known,
     on_nodes,
     places,
     seats,
+    seats_of_members,
 )
 from tests.webhook.workloads import objects as o
 from webhook.kube.controller.reconcile import World, bereft, reconcile
@@ -199,7 +199,7 @@ def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_som
     assert not done(watching(claimed(state), works, pods), LetIn)
     free = claimed(replace(cluster("r1: a b c d"), reservations=state.reservations))
     (admit,) = done(watching(free, works, pods), Admit)
-    assert known(seats(state)) <= places(admit.reservation.assignments)
+    assert seats_of_members(seats(state)) <= places(admit.reservation.assignments)
     after = places(admit.reservation.assignments)
     assert Counter(part for part, _ in after.elements()) == {"prefill": 2, "decode": 2}
     assert {pod.pod_set for pod in admit.gang.pods} == {"decode"}
