@@ -3,6 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
 RUNS ?= 5
+REVIEWS ?= 100000
+CHAOS ?= 3600
 IMAGE ?= bayplan:0.1.0
 E2E ?= tests/e2e
 
@@ -47,9 +49,9 @@ bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control pla
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.bench.cluster.run
 
-attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (an hour; REVIEWS=n)
+attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (hours; REVIEWS=n CHAOS=seconds)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
-	@$(BIN)/python -m tests.attack.run $(REVIEWS)
+	@$(BIN)/python -m tests.attack.run $(REVIEWS) $(CHAOS)
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact

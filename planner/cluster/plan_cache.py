@@ -26,9 +26,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import RLock, local
+from itertools import count
+from threading import Lock, RLock, local
 from typing import Any, Generic, TypeVar, cast
 
 K = TypeVar("K", bound=Hashable)
@@ -41,7 +42,8 @@ in turn, which is more than the queue of a busy cluster has; the entry that was 
 first."""
 
 MAX_RESULTS = 1_500_000
-"""Results remembered inside all entries together, of about 200 bytes each: at most some 300 MB."""
+"""Results remembered inside all entries of all lanes together, of about 200 bytes each: at most some 300 MB.
+Lanes have equal shares."""
 
 
 def _one_result(_: object) -> int:
@@ -59,18 +61,51 @@ class CacheSection(Generic[K, V]):
     results: Callable[[V], int] = _one_result
 
 
-class _Exclusive(local):
-    """How many plan caches this thread uses now, each as often as it has entered it."""
-
-    depth: int = 0
+COMMON = 0
+"""The lane of all threads that have none of their own."""
 
 
-_exclusive = _Exclusive()
+class _OwnLane(local):
+    """The lane of every plan cache that this thread uses."""
+
+    number: int = COMMON
 
 
-def is_exclusive() -> bool:
-    """Whether this thread keeps others from a plan cache: it must not wait for one of them now."""
-    return _exclusive.depth > 0
+class _Lanes:
+    """Which lanes decisions have for themselves."""
+
+    def __init__(self) -> None:
+        self._own = _OwnLane()
+        self._lock = Lock()
+        self._taken: set[int] = {COMMON}
+
+    @property
+    def current(self) -> int:
+        """That of this thread."""
+        return self._own.number
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        with self._lock:
+            number = next(number for number in count() if number not in self._taken)
+            self._taken.add(number)
+        former, self._own.number = self._own.number, number
+        try:
+            yield
+        finally:
+            self._own.number = former
+            with self._lock:
+                self._taken.remove(number)
+
+
+_lanes = _Lanes()
+
+
+def apart() -> AbstractContextManager[None]:
+    """Within it this thread has entries of its own: it waits for no search of another thread, and none waits
+    for it, however long it searches or stands still. They are those of the first lane that nobody has, so
+    where one thread decides at a time it finds all that was worked out before."""
+    return _lanes.apart()
 
 
 @dataclass(slots=True)
@@ -87,25 +122,16 @@ class _CachedValue:
 
 
 class PlanCache:
-    """Entries by section and key. Values grow while a search uses them, so searches run one at a time."""
+    """Entries by section and key. Values grow while a search uses them, so searches run one at a time in each
+    lane; a lane is as good as a cache of its own."""
 
     def __init__(self) -> None:
-        self._lock = RLock()  # reentrant: a search asks for further entries
-        self._entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _CachedValue] = OrderedDict()
+        self._lanes = {COMMON: _Lane()}  # each other one is made by the thread that has it
 
     def exclusively(self, search: Callable[[], R]) -> R:
-        """The search's result; no other thread uses an entry meanwhile."""
-        with self._alone():
+        """The search's result; no other thread uses an entry of the lane meanwhile."""
+        with self._lane().lock:
             return search()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        with self._lock:
-            _exclusive.depth += 1
-            try:
-                yield
-            finally:
-                _exclusive.depth -= 1
 
     def entry(
         self,
@@ -117,32 +143,53 @@ class PlanCache:
     ) -> V:
         """The section's value under the key; made where there is none, or where it is no longer `fresh`.
 
-        One that alone has outgrown `MAX_RESULTS` is made anew too, so that no request grows without bound.
+        One that alone has outgrown its lane's share of `MAX_RESULTS` is made anew too, so that no request
+        grows without bound.
         """
-        with self._alone():
-            self._measure_latest()
+        lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
+        with lane.lock:
+            lane.measure_latest()
             place = (section, key)
-            entry = self._entries.get(place)
-            if entry is None or entry.measure() > MAX_RESULTS or (fresh and not fresh(entry.value)):  # type: ignore[arg-type]
-                entry = self._entries[place] = _CachedValue(make(), section.results)
-            self._entries.move_to_end(place)
-            self._evict()
+            entry = lane.entries.get(place)
+            if entry is None or entry.measure() > share or (fresh and not fresh(entry.value)):  # type: ignore[arg-type]
+                entry = lane.entries[place] = _CachedValue(make(), section.results)
+            lane.entries.move_to_end(place)
+            lane.evict(share)
             return cast(V, entry.value)
 
-    def _measure_latest(self) -> None:
-        """Only the entry that was given out last can have grown much since it was measured."""
-        if self._entries:
-            next(reversed(self._entries.values())).measure()
-
-    def _evict(self) -> None:
-        """Drop what was asked for longest ago; never the entry that is being given out."""
-        while len(self._entries) > MAX_ENTRIES or (self.results > MAX_RESULTS and len(self._entries) > 1):
-            self._entries.popitem(last=False)
+    def _lane(self) -> _Lane:
+        number = _lanes.current
+        if number not in self._lanes:
+            self._lanes[number] = _Lane()
+        return self._lanes[number]
 
     @property
     def results(self) -> int:
         """How many results all entries remember."""
-        return sum([entry.results for entry in self._entries.values()])
+        return sum([lane.results for lane in list(self._lanes.values())])
+
+
+class _Lane:
+    """Entries that one thread uses at a time."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()  # reentrant: a search asks for further entries
+        self.entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _CachedValue] = OrderedDict()
+
+    def measure_latest(self) -> None:
+        """Only the entry that was given out last can have grown much since it was measured."""
+        if self.entries:
+            next(reversed(self.entries.values())).measure()
+
+    def evict(self, share: int) -> None:
+        """Drop what was asked for longest ago; never the entry that is being given out."""
+        while len(self.entries) > MAX_ENTRIES or (self.results > share and len(self.entries) > 1):
+            self.entries.popitem(last=False)
+
+    @property
+    def results(self) -> int:
+        """How many results its entries remember."""
+        return sum([entry.results for entry in list(self.entries.values())])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

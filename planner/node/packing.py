@@ -15,6 +15,7 @@ from typing import Protocol
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import is_claimed, on_node, plugin_name
 from planner.model.claim_spec import ClaimSpec
+from planner.model.deadline import poll
 from planner.model.pod_class import PodClass
 from planner.model.quantity import LARGEST
 from planner.model.resolved import ResolvedShape
@@ -230,6 +231,7 @@ class _SeveralClassesFit:
             if arrival_orders:
                 room = arrival_orders.max_pods(counts, room)
             if pod_class == last:
+                poll("search")
                 whole = (*counts, room)
                 if not any(all(map(int.__ge__, other, whole)) for other in largest):
                     largest.append(whole)

@@ -18,6 +18,8 @@ import orjson
 
 Json = dict[str, Any]
 Hostile = Literal["idle", "no handshake", "endless body"]
+GATHERING = 1.5
+"""Seconds until an attacker has opened all its connections once."""
 JSON = {"Content-Type": "application/json"}
 ENDLESS = (
     b"POST /mutate HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\nContent-Length: 3000000\r\n\r\n"
@@ -115,15 +117,17 @@ async def honest(port: int, seconds: float) -> tuple[list[float], int]:
 
 
 def besieged(
-    port: int, how: Hostile, count: int, seconds: float, memory: Callable[[], float]
+    port: int, target: int, how: Hostile, count: int, seconds: float, memory: Callable[[], float]
 ) -> tuple[list[float], int, float]:
-    """What an honest caller sees beside so many hostile connections, and the most memory meanwhile (MiB).
+    """What an honest caller of a port sees beside so many hostile connections to the target, and the most
+    memory meanwhile (MiB).
 
     The attacker is a process of its own: on the caller's event loop its handshakes would be measured too.
     """
-    command = [sys.executable, "-m", "tests.attack.calls", str(port), how, str(count)]
+    command = [sys.executable, "-m", "tests.attack.calls", str(target), how, str(count)]
     attacker = subprocess.Popen(command)
     try:
+        time.sleep(GATHERING)
         return asyncio.run(_beside(port, seconds, memory))
     finally:
         attacker.kill()

@@ -1,208 +1,91 @@
 """Attacks on a real control plane with three replicas: a table with a bound for each line.
 
-`make attack`, or `python -m tests.attack.run [REVIEWS]`. All of it is on loopback and ends by itself. The
-exit status is 1 where a line does not hold. The last lines run tests, which have their own control plane.
-Times compare with quiet ones of the same run: on a machine that does other work they say little.
+`make attack`, or `python -m tests.attack.run [REVIEWS [CHAOS SECONDS]]`. All of it is on loopback and ends by
+itself. The exit status is 1 where a line does not hold. Times compare phases of one run that follow each
+other and do the same work, so they say something on a busy machine too. The last lines have control planes of
+their own: those of tests, and the one that chaos befalls.
 """
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import os
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import jsonpatch
-
-from tests.attack import calls
-from tests.attack.reviews import review
-from tests.attack.storm import WORST
-from tests.bench.cluster.run import control_plane, create, pod
-from tests.e2e.api import Api, ApiError
+from tests.attack import chaos
+from tests.attack.bombs import AFTER, BOMBS, LEFT, TIMEOUT, explode
+from tests.attack.cgroup import MemoryLimit
+from tests.attack.faults import Missing
+from tests.attack.fuzzing import fuzz, patched
+from tests.attack.noisy import CLIENTS, beside
+from tests.attack.siege import siege
+from tests.attack.table import HEAD, Line, p99
+from tests.bench.cluster.run import control_plane
+from tests.e2e.api import Api
+from tests.e2e.processes import Process, start
 from tests.e2e.replicas import Replicas
 
-Json = dict[str, Any]
 ROOT = Path(__file__).parents[2]
-REVIEWS, CLIENTS = 100_000, 6
-SAMPLE = 300
-"""Patched objects that are held against the API server's own validation."""
-CONNECTIONS, SIEGE_SECONDS = 2_000, 15.0
+REVIEWS = 100_000
 MEMORY = 400.0
-"""MiB of one replica beside them."""
-STORM_CLIENTS, HONEST_CALLS = 16, 150
+"""MiB that the kernel gives the replica that is attacked, all together: its pages, its sockets, its files."""
 SLOWER = 2.0
 """How many times its quiet p99 an honest caller's may be."""
-PLACES = {
-    "Pod": "/api/v1/namespaces/team/pods",
-    "Job": "/apis/batch/v1/namespaces/team/jobs",
-    "Deployment": "/apis/apps/v1/namespaces/team/deployments",
-    "StatefulSet": "/apis/apps/v1/namespaces/team/statefulsets",
-}
-"""The kinds that an API server without operators validates."""
 FILES = {
     "forged callers": ("test_cluster_callers.py", "test_cluster_attacks_forged.py"),
     "hoarding": ("test_cluster_attacks_hoarding.py",),
     "queue jumping": ("test_cluster_attacks_priority.py",),
+    "escapes": ("test_cluster_attacks_escapes.py", "test_cluster_skip.py"),
     "stolen token": ("test_cluster_attacks_token.py",),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One row of the table."""
+@dataclass(slots=True)
+class LimitedReplicas(Replicas):
+    """Replicas of which the first, which is attacked most, has a memory limit, where one can be had."""
 
-    attack: str
-    bound: str
-    measured: str
-    holds: bool
+    limit: MemoryLimit | None = None
 
-    def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'FAILS':6} {self.attack:34} {self.bound:38} {self.measured}"
+    def _start(self, number: int) -> Process:
+        command = self.command(number)
+        if self.limit is not None and number == 0:
+            command = self.limit.command(command)
+        return start(f"bayplan-{number}", command, self.folder)
 
 
-def fuzz(ports: Sequence[int], count: int) -> Line:
-    """Reviews of every kind with anything wrong in them, in both phases."""
-    began = time.monotonic()
-    bodies = (review(number) for number in range(count))
-    statuses = asyncio.run(calls.send(ports, bodies, CLIENTS, lambda _, __: None))
-    wrong = sum(number for status, number in statuses.items() if status >= 500 or status == 0)
-    measured = f"{dict(sorted(statuses.items()))} in {time.monotonic() - began:.0f} s"
+def noisy_neighbour(api: Api, replicas: Replicas) -> Line:
+    """One namespace asks for the worst objects without a pause; another one creates its small pods."""
+    seen = beside(api, replicas)
+    quiet, loud = p99(seen.quiet), p99(seen.loud)
+    measured = (
+        f"{1000 * quiet:.0f} ms quiet, {1000 * loud:.0f} ms beside it: {loud / quiet:.2f} ×; "
+        f"{seen.failed.total()} of {len(seen.quiet) + len(seen.loud)} failed {dict(seen.failed) or ''}"
+    )
+    holds = loud < SLOWER * quiet and not seen.failed
     return Line(
-        f"{count} fuzzed reviews, both phases", "no 5xx, no call without an answer", measured, not wrong
+        f"noisy neighbour, {CLIENTS} clients", f"p99 below {SLOWER:g} × quiet, none fails", measured, holds
     )
 
 
-def storable(number: int) -> Json | None:
-    """The fuzzed review of this number as one that the API server may store, None where it is none."""
-    body = review(number)
-    request = body.get("request")
-    obj = request.get("object") if isinstance(request, dict) else None
-    if (
-        not isinstance(obj, dict)
-        or str(obj.get("kind")) not in PLACES
-        or request.get("operation") != "CREATE"
-    ):
-        return None
-    spec = obj.get("spec")
-    template = spec.get("template") if isinstance(spec, dict) else None
-    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
-        if obj["kind"] == "Job":
-            template["spec"].setdefault("restartPolicy", "Never")
-        elif isinstance(template.setdefault("metadata", {}), dict):
-            labels = template["metadata"].setdefault("labels", {})
-            if isinstance(labels, dict):
-                labels["app"] = "demo"
-            spec.setdefault("selector", {"matchLabels": {"app": "demo"}})
-            if obj["kind"] == "StatefulSet":
-                spec.setdefault("serviceName", "demo")
-    return body
+def bombs(replicas: Replicas) -> Line:
+    """What is dear to decide, all at once."""
+    holds, measured = explode(replicas.ports[0], replicas.processes[0])
+    bound = f"each within {TIMEOUT:g} s, then below {LEFT:g} s of CPU in {AFTER:g} s"
+    return Line(f"{len(BOMBS)} dear requests at once", bound, measured, holds)
 
 
-def patched(api: Api, ports: Sequence[int]) -> Line:
-    """What the API server would store, it would store as patched too; nothing else asks it here."""
-    refused: list[str] = []
-    seen = 0
-
-    def valid() -> Iterator[Json]:
-        for number in range(1_000_000, 1_000_000 + 40 * SAMPLE):
-            if seen >= SAMPLE:
-                return
-            body = storable(number)
-            if body is not None and not _refusal(api, body["request"]["object"]):
-                yield body
-
-    def answered(body: Json, response: Json) -> None:
-        nonlocal seen
-        if not response["allowed"] or "patch" not in response:
-            return
-        seen += 1
-        obj = jsonpatch.apply_patch(body["request"]["object"], base64.b64decode(response["patch"]).decode())
-        refusal = _refusal(api, obj)
-        if refusal:
-            refused.append(f"{body['request']['uid']}: {refusal[:200]}")
-
-    asyncio.run(calls.send(ports, valid(), 1, answered))
-    measured = f"{seen} patched, {len(refused)} refused {refused[:2] or ''}"
-    return Line(
-        "patched objects, dry-run create",
-        f"{SAMPLE} of {SAMPLE} accepted",
-        measured,
-        seen > 0 and not refused,
-    )
-
-
-def _refusal(api: Api, obj: Json) -> str:
-    try:
-        api.create(PLACES[obj["kind"]], obj, dryRun="All")
-    except ApiError as error:
-        return str(error)
-    return ""
-
-
-def noisy_neighbour(api: Api) -> Line:
-    """One namespace creates the worst objects without a pause; another one its small pods."""
-    bodies = [pod(f"p{number}") for number in range(HONEST_CALLS)]
-    create(api, bodies[:20], 2, dryRun="All")
-    quiet = create(api, bodies, 2, dryRun="All")
-    stop = threading.Event()
-
-    def storm(number: int) -> None:
-        while not stop.is_set():
-            path, body = WORST[number % len(WORST)]
-            storming = {**body, "metadata": {**body["metadata"], "namespace": "storm", "name": f"s{number}"}}
-            with suppress(ApiError):
-                api.create(path.format("storm"), storming, dryRun="All")
-            number += 1
-
-    hands = [threading.Thread(target=storm, args=(number,), daemon=True) for number in range(STORM_CLIENTS)]
-    for hand in hands:
-        hand.start()
-    time.sleep(2)
-    loud = create(api, bodies, 2, dryRun="All")
-    stop.set()
-    for hand in hands:
-        hand.join(30)
-    before, during = p99(quiet.seconds), p99(loud.seconds)
-    measured = f"{1000 * before:.0f} ms quiet, {1000 * during:.0f} ms; {loud.failed.total()} failed"
-    holds = during < SLOWER * before and not loud.failed
-    return Line(
-        f"noisy neighbour, {STORM_CLIENTS} clients",
-        f"p99 below {SLOWER:g} × quiet, none fails",
-        measured,
-        holds,
-    )
-
-
-def siege(replicas: Replicas) -> list[Line]:
-    """Connections that never become calls, against one replica, beside an honest caller."""
-    port, pid = replicas.ports[0], replicas.processes[0].popen.pid
-    quiet, _ = asyncio.run(calls.honest(port, 5))
-    lines = []
-    kinds: tuple[calls.Hostile, ...] = ("idle", "no handshake", "endless body")
-    for how in kinds:
-        took, failed, peak = calls.besieged(
-            port, how, CONNECTIONS, SIEGE_SECONDS, lambda: calls.resident(pid)
-        )
-        seen = f"p99 {1000 * p99(quiet):.0f} ms quiet, {1000 * p99(took):.0f} ms"
-        measured = f"{peak:.0f} MiB; {seen}; {failed} failed"
-        holds = peak < MEMORY and not failed and p99(took) < SLOWER * p99(quiet)
-        bound = f"below {MEMORY:g} MiB, p99 below {SLOWER:g} × quiet"
-        lines.append(Line(f"{CONNECTIONS} connections: {how}", bound, measured, holds))
-    return lines
-
-
-def p99(seconds: Sequence[float]) -> float:
-    """The 99th percentile; without any, for ever."""
-    return sorted(seconds)[int(0.99 * len(seconds))] if seconds else float("inf")
+def memory(limit: MemoryLimit | None, why: str, replicas: Replicas) -> Line:
+    """Whether the first replica lived through all of it within its limit."""
+    attack, bound = "all of these, in a memory cgroup", f"no kill within {MEMORY:g} MiB"
+    if limit is None:
+        return Line(attack, bound, why, False)
+    alive = replicas.processes[0].popen.poll() is None
+    measured = f"{limit.kills()} kills, at most {limit.peak():.0f} MiB with the kernel's own"
+    return Line(attack, bound, measured, alive and not limit.kills())
 
 
 def of_files(attack: str, names: Sequence[str]) -> Line:
@@ -218,38 +101,67 @@ def of_files(attack: str, names: Sequence[str]) -> Line:
     return Line(attack, "its tests pass", last, done.returncode == 0)
 
 
-def lines(count: int) -> Iterator[Line]:
-    """Every line, as soon as it is measured."""
+def rounds(seconds: float) -> Line:
+    """Rounds of chaos; each is told on standard error."""
+    attack, bound = f"chaos, {seconds:g} s in rounds", "no double, no lost, no unused hold"
+    try:
+        played = chaos.run(seconds, chaos.SEED, lambda text: print(text, file=sys.stderr, flush=True))
+    except Missing as error:
+        return Line(attack, bound, str(error), False)
+    broken = [str(entry.number) for entry in played if entry.broken]
+    measured = f"{len(played)} rounds, {sum(len(entry.faults) for entry in played)} faults, seed {chaos.SEED}"
+    return Line(attack, bound, f"{measured}, broken: {', '.join(broken) or 'none'}", not broken)
+
+
+def on_one_plane(count: int) -> Iterator[Line]:
+    """Those that share a control plane, as soon as they are measured."""
+    limit, why = None, ""
+    try:
+        limit = MemoryLimit(MEMORY)
+    except Missing as error:
+        why = str(error)
     with tempfile.TemporaryDirectory() as name, control_plane(Path(name)) as (plane, kubectl):
         for namespace in ("team", "storm"):
             plane.api.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
             account = {"metadata": {"name": "default"}}
             plane.api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
-        replicas = Replicas(plane.api, kubectl.kubeconfig, Path(name), 3)
+        replicas = LimitedReplicas(plane.api, kubectl.kubeconfig, Path(name), 3, limit=limit)
         try:
             replicas.start()
-            yield fuzz(replicas.ports, count)
-            yield patched(plane.api, replicas.ports)
-            yield from siege(replicas)
+            yield bombs(replicas)
+            yield from siege(replicas, MEMORY, SLOWER)
             replicas.configure()
-            yield noisy_neighbour(plane.api)
+            yield noisy_neighbour(plane.api, replicas)
             replicas.unconfigure()
+            yield patched(plane.api, replicas.ports, count)
+            yield fuzz(replicas.ports, count)
+            yield memory(limit, why, replicas)
         finally:
             replicas.stop()
+            if limit is not None:
+                limit.close()
+
+
+def lines(count: int, seconds: float) -> Iterator[Line]:
+    """Every line."""
+    yield from on_one_plane(count)
     for attack, names in FILES.items():
         yield of_files(attack, names)
+    if seconds:
+        yield rounds(seconds)
 
 
-def main(count: int, log: Callable[[str], None] = print) -> int:
+def main(count: int, seconds: float, told: Callable[[str], None] = print) -> int:
     """The table; 1 where a line does not hold."""
     held = True
-    log(f"{'':6} {'attack':34} {'bound':38} measured")
-    for line in lines(count):
-        log(str(line))
+    told(HEAD)
+    for line in lines(count, seconds):
+        told(str(line))
         held = held and line.holds
     return 0 if held else 1
 
 
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else REVIEWS))
+    numbers = [float(word) for word in sys.argv[1:]]
+    sys.exit(main(int(numbers[0]) if numbers else REVIEWS, numbers[1] if numbers[1:] else chaos.SECONDS))

@@ -108,10 +108,12 @@ class Api:
             connection.request(method, target, data, headers)
             response = connection.getresponse()
             return response.status, response.read()
-        except (OSError, http.client.HTTPException):
+        except (OSError, http.client.HTTPException) as error:
             connection.close()
             self._local.connection = None
-            raise
+            if isinstance(error, OSError):
+                raise
+            raise OSError(f"the answer ended before its end: {error!r}") from error
 
 
 def _entry(entries: list[Json], name: str) -> Json:

@@ -62,6 +62,19 @@ class ControlPlane:
             self.stop()
             raise
 
+    def revive(self) -> None:
+        """Those of the four that have ended run again."""
+        programs = {
+            "etcd": self.start_etcd,
+            "kube-apiserver": self.start_apiserver,
+            "kube-controller-manager": self._controllers,
+            "kube-scheduler": self._scheduler,
+        }
+        alive = {process.name for process in self._running if process.popen.poll() is None}
+        for name, begin in programs.items():
+            if name not in alive:
+                begin()
+
     def stop(self) -> None:
         """End what was started, the last first."""
         while self._running:

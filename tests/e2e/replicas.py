@@ -196,7 +196,8 @@ class Replicas:
         except (urllib.error.URLError, OSError):
             return 0, ""
 
-    def _start(self, number: int) -> Process:
+    def command(self, number: int) -> list[str]:
+        """What the replica of this number runs."""
         release = self.former if self.former and number == 0 else Release(policies=self.policies)
         command = [
             release.program,
@@ -208,8 +209,10 @@ class Replicas:
         ]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
         command += ["--namespace", self.namespace, *self.options]
-        command += ["-p", *release.policies] if release.policies else []
-        return start(f"bayplan-{number}", command, self.folder)
+        return [*command, "-p", *release.policies] if release.policies else command
+
+    def _start(self, number: int) -> Process:
+        return start(f"bayplan-{number}", self.command(number), self.folder)
 
 
 def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:

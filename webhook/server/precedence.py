@@ -3,7 +3,8 @@
 Threads of one interpreter share one core, so a short decision beside a long one would take twice its time and
 more. The rule is least attained service: who has worked least goes first, and nobody has to know beforehand
 what a decision will cost. It is asked where the deadline is (`planner.model.deadline.poll`), so a long
-decision gives way within a few milliseconds.
+decision gives way within a few milliseconds. It keeps nothing meanwhile that another could wait for: each has
+entries of the plan cache of its own (`planner.cluster.plan_cache.apart`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-from planner.cluster.plan_cache import is_exclusive
 
 SHORT = 0.03
 """Seconds of a core up to which a decision gives way to none: an ordinary pod's takes 13 ms."""
@@ -68,7 +67,7 @@ class Precedence:
 
     def _give_way(self, own: _Running, over: Callable[[], bool]) -> None:
         worked = time.thread_time() - own.began
-        if worked < SHORT or is_exclusive():  # the short one may be waiting for just that search
+        if worked < SHORT:
             return
         with self._changed:
             own.is_short = False

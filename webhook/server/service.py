@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from planner.cluster import plan_cache
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied, Taken
@@ -265,7 +266,7 @@ class Service:
     def _decide(
         self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
     ) -> _Draft:
-        with self.precedence.running(call.over) as late:
+        with plan_cache.apart(), self.precedence.running(call.over) as late:
             return self._decided(request, phase, book, read, lost, call, late)
 
     def _decided(

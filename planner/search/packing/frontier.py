@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from planner.model.deadline import poll
 from planner.model.work_budget import WorkBudget
 from planner.search.packing.bounds import CostLimit
 from planner.search.packing.pod_counts import Allowed, CostBySum, CountAlgebra, Option, PodCount
@@ -95,11 +96,13 @@ class Frontier:
         self._budget.spend(len(stage))
         if not self._beam or len(kept) <= self._beam:
             return kept
-        size = self._counts.size
-        largest = sorted(kept, key=lambda counts: (-size(counts), kept[counts], counts))[: self._beam // 2]
-        roomiest = sorted(kept, key=lambda counts: (kept[counts] - allowed[counts], -size(counts), counts))[
-            : self._beam
-        ]
+        sizes: dict[PodCount, int] = {}
+        passed: dict[PodCount, int] = {}
+        for counts, cost in kept.items():
+            poll("search")  # both are worked out class by class
+            sizes[counts], passed[counts] = -self._counts.size(counts), cost - allowed[counts]
+        largest = sorted(kept, key=lambda counts: (sizes[counts], kept[counts], counts))[: self._beam // 2]
+        roomiest = sorted(kept, key=lambda counts: (passed[counts], sizes[counts], counts))[: self._beam]
         chosen = list(dict.fromkeys([*largest, *roomiest]))[: self._beam]
         return {counts: kept[counts] for counts in chosen}
 

@@ -19,6 +19,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Protocol
 
+from planner.model.deadline import poll
 from planner.model.pod_class import PodClass
 
 PodCount = int
@@ -240,6 +241,7 @@ class MultiClassCounts:
         after, spare = dict(before), self._spare
         goal_with_spare, smaller = goal | spare, self.smaller
         for counts, cost in before.items():
+            poll("search")  # what a sum may cost is worked out when it is first asked for, and may be long
             if counts == goal:
                 continue
             for added, price in options:
@@ -251,15 +253,16 @@ class MultiClassCounts:
         return after
 
     def undominated(self, stage: CostBySum) -> CostBySum:
+        if self._class_count > 2 and len(stage) > _MAX_COMPARED:
+            return stage
         by_cost = sorted(stage.items(), key=lambda item: (item[1], -item[0]))
         if self._class_count == 2:
             return self._undominated_pairs(by_cost)
-        if len(stage) > _MAX_COMPARED:
-            return stage
         kept: CostBySum = {}
         spare = self._spare
         larger: list[int] = []
         for counts, cost in by_cost:
+            poll("search")
             for other in larger:
                 if (other - counts) & spare == spare:
                     break

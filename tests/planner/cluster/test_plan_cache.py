@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from contextlib import suppress
 from threading import Thread
 
 import planner
 from planner.cluster import plan_cache
-from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache, is_exclusive
+from planner.cluster.plan_cache import CacheSection, DerivedSection, DerivedValues, PlanCache, apart
 
 NUMBERS: CacheSection[int, list[int]] = CacheSection("numbers", results=len)
 NAMES: CacheSection[int, list[int]] = CacheSection("names")
@@ -68,19 +69,63 @@ def test_searches_run_one_at_a_time():
     assert order == ["search", "other"]
 
 
-def test_a_search_is_told_that_others_wait_for_it():
-    """Within it, and within those that it asks for; not in another thread, nor after it."""
-    cache, exclusive = PlanCache(), []
+def test_a_thread_apart_waits_for_no_search_of_another():
+    """Its entries are its own; inside, the thread still uses them one search at a time."""
+    cache, order = PlanCache(), []
+
+    def other() -> None:
+        with apart():
+            cache.exclusively(lambda: order.append("other"))
 
     def search() -> None:
-        cache.entry(NUMBERS, 1, list)
-        exclusive.append(is_exclusive())
-        other = Thread(target=lambda: exclusive.append(is_exclusive()))
-        other.start()
-        other.join()
+        thread = Thread(target=other)
+        thread.start()
+        thread.join()
+        order.append("search")
 
     cache.exclusively(search)
-    assert [*exclusive, is_exclusive()] == [True, False, False]
+    with apart():
+        cache.exclusively(search)
+    assert order == ["other", "search"] * 2
+
+
+def test_entries_of_threads_apart_are_others():
+    """Two at once never see the same value, which grows while a search uses it."""
+    cache = PlanCache()
+    common = cache.entry(NUMBERS, 1, list)
+    with apart():
+        own = cache.entry(NUMBERS, 1, list)
+        seen: list[list[int]] = []
+
+        def other() -> None:
+            with apart():
+                seen.append(cache.entry(NUMBERS, 1, list))
+
+        thread = Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len({id(common), id(own), id(seen[0])}) == 3
+
+
+def test_one_decision_after_the_other_finds_what_the_former_left():
+    """The first lane that nobody has is taken, also where a decision before it failed."""
+    cache = PlanCache()
+    with suppress(KeyError), apart():
+        former = cache.entry(NUMBERS, 1, list)
+        raise KeyError
+    with apart():
+        assert cache.entry(NUMBERS, 1, list) is former
+
+
+def test_all_lanes_share_one_bound(monkeypatch):
+    """With a second lane, half of it is each one's."""
+    monkeypatch.setattr(plan_cache, "MAX_RESULTS", 10)
+    cache = PlanCache()
+    cache.entry(NUMBERS, 1, list).extend(range(6))
+    assert len(cache.entry(NUMBERS, 1, list)) == 6
+    with apart():
+        cache.entry(NUMBERS, 1, list)
+    assert cache.entry(NUMBERS, 1, list) == []
 
 
 def test_derived_values_are_bounded_by_their_section():

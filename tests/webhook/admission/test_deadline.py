@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from tests.attack.storm import unlike_job_set
 from tests.builders import racks
 from tests.webhook.admission.test_bounds import affinity, job, spread
 from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES, job_set
@@ -20,6 +21,7 @@ from webhook.wire.request import from_object
 
 AT_THE_BOUNDS = {
     "PodSets": lambda: job_set(200),
+    "unlike PodSets": lambda: unlike_job_set(40),
     "pods × constraints": lambda: job(2500, **spread(2)),
     "affinity": lambda: job(2, **affinity(100, 10)),
     "containers": lambda: many_containers(300),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.cluster.plan_cache import PlanCache
+from planner.cluster.plan_cache import PlanCache, apart
 from planner.model.deadline import never
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import Serve
@@ -112,18 +112,23 @@ def test_a_decision_that_stands_still_ends_with_its_call(
         assert not decision.is_alive()
 
 
-def test_a_long_decision_goes_on_while_it_keeps_others_from_the_plan_cache(
+def test_a_long_decision_that_stands_still_in_a_search_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The short one waits for just that search: to stand still would stop both."""
+    """The short one searches at once, with entries of the plan cache of its own."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     decisions, cache = Precedence(), PlanCache()
     decision = Decision(decisions)
-    monkeypatch.setattr(decision, "run", lambda: cache.exclusively(lambda: Decision.run(decision)))
-    with decisions.running(never):
-        decision.start()
-        assert decision.is_long.wait(SOON)
-        assert eventually(lambda: not decision.stands_still())
+
+    def search() -> None:
+        with apart():
+            cache.exclusively(lambda: Decision.run(decision))
+
+    monkeypatch.setattr(decision, "run", search)
+    decision.start()
+    assert decision.is_long.wait(SOON)
+    with apart(), decisions.running(never):
+        assert cache.exclusively(lambda: eventually(decision.stands_still))
     decision.ended.set()
     decision.join(SOON)
 
