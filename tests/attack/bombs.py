@@ -45,11 +45,11 @@ async def _explode(port: int) -> list[tuple[int, float, str]]:
             async with session.post(url, data=body, headers=calls.JSON) as answer:
                 text = await answer.read()
             seconds = time.perf_counter() - began
-            said = orjson.loads(text)["response"] if answer.status == 200 else {"allowed": False}
+            response = orjson.loads(text)["response"] if answer.status == 200 else {"allowed": False}
             return (
                 answer.status,
                 seconds,
-                "" if said["allowed"] else said.get("status", {}).get("message", ""),
+                "" if response["allowed"] else response.get("status", {}).get("message", ""),
             )
 
         return await asyncio.gather(*map(send, range(len(BOMBS))))

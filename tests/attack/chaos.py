@@ -59,12 +59,12 @@ class Round:
 
     number: int
     faults: list[str] = field(default_factory=list)
-    said: str = ""
+    course: str = ""
     broken: str = ""
 
     def __str__(self) -> str:
         verdict = f"BROKEN: {self.broken}" if self.broken else "sound"
-        return f"round {self.number}: {len(self.faults)} faults; {self.said}; {verdict}"
+        return f"round {self.number}: {len(self.faults)} faults; {self.course}; {verdict}"
 
 
 @contextmanager
@@ -127,8 +127,16 @@ def play(world: World, seed: int, number: int) -> Round:
     watcher = threading.Thread(target=_watch, args=(world.plane, over, failed))
     lanes = [watcher, *(threading.Thread(target=run, args=(lane,)) for lane in range(len(LANES)))]
     began = time.monotonic()
-    enough = threading.Timer(MOST_FAULTY_SECONDS, over.set)
-    for thread in (enough, *lanes):
+
+    def mend() -> None:
+        over.wait(MOST_FAULTY_SECONDS)
+        over.set()
+        for thread in lanes:
+            thread.join()
+        world.heal()
+
+    mending = threading.Thread(target=mend)
+    for thread in (*lanes, mending):
         thread.start()
     try:
         outcomes = storm.apply_all(world.plane.api, f"c{number}", GANGS)
@@ -136,20 +144,17 @@ def play(world: World, seed: int, number: int) -> Round:
         over.wait(max(0.0, FAULTY_SECONDS - (time.monotonic() - began)))
     finally:
         over.set()
-        enough.cancel()
-        for thread in lanes:
-            thread.join()
-    world.heal()
+        mending.join()
     healed = time.monotonic()
     stored = {f"c{number}-{gang}" for gang in range(GANGS)} - gone
-    played.said = (
+    played.course = (
         f"{dict(outcomes.outcomes)} in {outcomes.seconds:.0f} s, {outcomes.retries} calls made again"
     )
     played.broken = "; ".join(failed) or _unsound(world, outcomes, stored)
     if not played.broken:
         settled = time.monotonic() - healed
         freed = storm.end_all(world.plane.api, SETTLE_SECONDS)
-        played.said += f", in order after {settled:.0f} s, all free {freed:.0f} s after the end"
+        played.course += f", in order after {settled:.0f} s, all free {freed:.0f} s after the end"
     return played
 
 
@@ -227,19 +232,19 @@ def _watch(plane: ControlPlane, over: threading.Event, failed: list[str]) -> Non
                     failed.append(f"double: {pair} on {sorted(common)}")
 
 
-def run(seconds: float, seed: int, told: Callable[[str], None]) -> list[Round]:
+def run(seconds: float, seed: int, report: Callable[[str], None]) -> list[Round]:
     """Rounds until the time is over; each is told. What is known of a broken one is kept, and the rest goes
     on in a new world."""
     rounds: list[Round] = []
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, world(Path(name)) as made:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name, world(Path(name)) as battered:
             while time.monotonic() < end:
-                played = play(made, seed, len(rounds))
+                played = play(battered, seed, len(rounds))
                 rounds.append(played)
-                told(str(played))
+                report(str(played))
                 if played.broken:
-                    told(f"kept in {_keep(made, seed, played)}")
+                    report(f"kept in {_keep(battered, seed, played)}")
                     break
     return rounds
 

@@ -87,9 +87,9 @@ def patched(api: Api, ports: Sequence[int], count: int) -> Line:
             return
         seen += 1
         obj = jsonpatch.apply_patch(body["request"]["object"], base64.b64decode(response["patch"]).decode())
-        said = _refusal(api, obj)
-        if said:
-            refused.append(f"{body['request']['uid']}: {said[:200]}")
+        refusal = _refusal(api, obj)
+        if refusal:
+            refused.append(f"{body['request']['uid']}: {refusal[:200]}")
 
     asyncio.run(calls.send(ports, valid(), 1, answered))
     measured = f"{seen} patched, {len(refused)} refused {refused[:2] or ''}"

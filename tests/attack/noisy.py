@@ -53,9 +53,9 @@ def beside(api: Api, replicas: Replicas) -> Beside:
             for target, seconds in ((1, seen.quiet), (0, seen.loud)):
                 with storm(replicas.ports[target]):
                     bodies = [pod(f"p{phase}-{number}") for number in range(CALLS)]
-                    made = create(api, bodies, 2, dryRun="All")
-                seconds.extend(made.seconds)
-                seen.failed += made.failed
+                    created = create(api, bodies, 2, dryRun="All")
+                seconds.extend(created.seconds)
+                seen.failed += created.failed
     finally:
         replicas.balancer.ports = every
         replicas.balancer.cut()

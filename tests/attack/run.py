@@ -151,12 +151,12 @@ def lines(count: int, seconds: float) -> Iterator[Line]:
         yield rounds(seconds)
 
 
-def main(count: int, seconds: float, told: Callable[[str], None] = print) -> int:
+def main(count: int, seconds: float, report: Callable[[str], None] = print) -> int:
     """The table; 1 where a line does not hold."""
     held = True
-    told(HEAD)
+    report(HEAD)
     for line in lines(count, seconds):
-        told(str(line))
+        report(str(line))
         held = held and line.holds
     return 0 if held else 1
 

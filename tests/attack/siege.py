@@ -28,11 +28,11 @@ def _besieged(replicas: Replicas, how: calls.Hostile, memory: float, slower: flo
     failed, peak = 0, 0.0
     for _ in range(TURNS):
         for target, took in ((other, quiet), (port, loud)):
-            seconds, lost, most = calls.besieged(
+            seconds, lost, largest = calls.besieged(
                 port, target, how, CONNECTIONS, SECONDS, lambda: calls.resident(pid)
             )
             took.extend(seconds)
-            failed, peak = failed + lost, max(peak, most)
+            failed, peak = failed + lost, max(peak, largest)
     ratio = p99(loud) / p99(quiet)
     seen = f"p99 {1000 * p99(quiet):.0f} ms quiet, {1000 * p99(loud):.0f} ms: {ratio:.2f} ×"
     return Line(
