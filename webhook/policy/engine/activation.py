@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel import CelError, CostBudget
@@ -11,23 +11,13 @@ from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
 from webhook.policy.engine.targets import Target
 
-UPSTREAM_VARIABLES = (
-    "object",
-    "oldObject",
-    "request",
-    "params",
-    "namespaceObject",
-    "variables",
-    "authorizer",
-)
 
-
-@dataclass(slots=True)
-class Activation(Mapping[str, Any]):
+@dataclass(slots=True, eq=False)
+class Activation(dict[str, Any]):
     """What an expression sees: the object as it is now, the request, parameters, and all variables.
 
     Each mutation gets a new one, because the object has changed then: `variables` are worked out anew, as
-    upstream does.
+    upstream does. It is the map of the names that were read so far, and works out each where it is missing.
     """
 
     policy: Policy
@@ -41,16 +31,14 @@ class Activation(Mapping[str, Any]):
     obj: Mapping[str, Any] | None
     """What is shown of the target, with defaults."""
     params: Mapping[str, Any] | None
-    cache: dict[str, Any] = field(default_factory=dict)
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
         """The value of an expression. Raises CelError."""
         return expression.evaluate(self, budget or self.budget)
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.cache:
-            self.cache[name] = self._value(name)
-        return self.cache[name]
+    def __missing__(self, name: str) -> Any:
+        value = self[name] = self._value(name)
+        return value
 
     def _value(self, name: str) -> Any:
         if name == "object":
@@ -78,12 +66,6 @@ class Activation(Mapping[str, Any]):
             return self.variables_of(self.whole, self.target.pod_set).get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*UPSTREAM_VARIABLES, *sorted(BAYPLAN_VARIABLES)))
-
-    def __len__(self) -> int:
-        return len(UPSTREAM_VARIABLES) + len(BAYPLAN_VARIABLES)
 
 
 class Variables(Mapping[str, Any]):

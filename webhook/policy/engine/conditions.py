@@ -25,14 +25,14 @@ class KnownConditions:
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
         """The value of a condition. Raises CelError, each time for the policy whose condition it is."""
         reads = condition.reads
-        target = activation.target
-        obj = activation.obj if reads.target else None
+        obj = shown = None
+        if reads.target:
+            # Templates that are alike are shown as one object; of an update each is shown with its own past.
+            obj, shown = activation.obj, activation.target.old
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None
-        # Templates that are alike are shown as one object; of an update each is shown with its own past.
-        shown = target.old if reads.target else None
-        pod_set = target.pod_set if reads.pod_set else None
-        key = *condition.meaning, id(obj), id(whole), id(params), id(shown), pod_set
+        pod_set = activation.target.pod_set if reads.pod_set else None
+        key = condition.meaning, id(obj), id(whole), id(params), id(shown), pod_set
         remembered = self.values.get(key)
         if remembered is None:
             value = activation.evaluate(condition, budget)

@@ -129,7 +129,7 @@ def _fill(target: Any, values: Json) -> None:
     if isinstance(target, dict):
         for key, value in values.items():
             if target.get(key) is None:
-                target[key] = copy.deepcopy(value)
+                target[key] = copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
 
 def _maps(owner: Any, *names: str) -> list[Json]:

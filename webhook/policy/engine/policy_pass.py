@@ -19,7 +19,7 @@ from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
-from webhook.policy.engine.match import MatchResources
+from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
 from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
 from webhook.wire.request import AdmissionRequest
@@ -66,6 +66,7 @@ class ObjectCache:
     what was made of it serves on. Without that each mutation of one of n templates would cost n.
     """
 
+    own: Target | None = None
     targets_of: Any = None
     templates: tuple[Target, ...] = ()
     defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
@@ -89,6 +90,8 @@ class PolicyPass:
     conditions: KnownConditions = field(default_factory=KnownConditions)
     meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
     """By the identity of a match, which the policies keep, and whether a template is asked about."""
+    params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
+    """By the identity of a kind and a reference, which the policies keep and share."""
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
@@ -100,10 +103,14 @@ class PolicyPass:
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
         """Where a policy runs on this object, if it matches it at all."""
-        targets = [own_target(self.request, obj)]
+        own = self.cache.own
+        if own is None or own.raw is not obj:
+            own = self.cache.own = own_target(self.request, obj)
+        targets = [own] if self._matches(policy.match, own) else []
         if policy.on_templates:
-            targets += (target for target in self._templates(obj) if target.raw is not None)
-        return [target for target in targets if self._matches(policy.match, target)]
+            templates = (target for target in self._templates(obj) if target.raw is not None)
+            targets += (target for target in templates if self._matches(policy.match, target))
+        return targets
 
     def _templates(self, obj: Mapping[str, Any] | None) -> tuple[Target, ...]:
         cache = self.cache
@@ -129,7 +136,8 @@ class PolicyPass:
         runs all the same, with `params` null, on the defaults that its expressions have: a folder that is
         given alone with `-p` would do nothing otherwise, and say nothing of it.
         """
-        if not self._matches(binding.match, target, empty_rules_match=True):
+        narrows = binding.match is not EVERY_REQUEST
+        if narrows and not self._matches(binding.match, target, empty_rules_match=True):
             return
         if policy.param_kind is None or binding.param_ref is None:
             yield PolicyRun(policy, binding, None)
@@ -151,18 +159,21 @@ class PolicyPass:
         Without a namespace in paramRef those of the request's namespace count, as upstream has it; an object
         in a file that names no namespace serves every namespace.
         """
-        ref = binding.param_ref
+        ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:
             return []
-        source = self.inputs.params or FileParams(self.policies.params)
-        unbound = not binding.name
-        return [
-            item
-            for item in source.objects(policy.param_kind)
-            if (not ref.name or _meta(item, "name") == ref.name)
-            and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
-            and (unbound or _meta(item, "namespace") in (None, "", ref.namespace or target.request.namespace))
-        ]
+        key = id(policy.param_kind), id(ref), unbound
+        if key not in self.params:  # nearly all policies of a set take theirs from one object
+            source = self.inputs.params or FileParams(self.policies.params)
+            spaces = (None, "", ref.namespace or target.request.namespace)
+            self.params[key] = [
+                item
+                for item in source.objects(policy.param_kind)
+                if (not ref.name or _meta(item, "name") == ref.name)
+                and (ref.selector is None or ref.selector.matches(_meta(item, "labels") or {}))
+                and (unbound or _meta(item, "namespace") in spaces)
+            ]
+        return self.params[key]
 
     def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
         """The target with the API server's defaults, as expressions see it; nobody may change it.

@@ -64,6 +64,8 @@ def check_shape(before: Mapping[str, Any], after: Any) -> None:
 def _misfits(node: SchemaNode | None, before: Any, after: Any, path: Path) -> Iterator[str]:
     if node is None or node.kind == "any" or after is None or before is after:
         return
+    if type(after) is str and node.kind == "string":
+        return
     if not isinstance(after, _KINDS[node.kind]) or (isinstance(after, bool) and node.kind != "boolean"):
         if type(before) is not type(after) or before != after:
             yield f"{dotted(path)} must be {_article(node.kind)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.labels import Requirement, holds, selects
@@ -13,7 +13,7 @@ from planner.model.labels import Requirement, holds, selects
 class LabelSelector:
     """An empty selector matches everything."""
 
-    match_labels: Mapping[str, str]
+    match_labels: Mapping[str, str] = field(hash=False)
     match_expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 from webhook.cel import Function
@@ -147,7 +148,7 @@ def read_policy(
 
 def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
     """How a policy without a binding runs: on everything it matches, with every parameter object there is."""
-    return PolicyBinding(param_ref=ParamRef(selector=EVERYTHING) if param_kind else None)
+    return PolicyBinding(param_ref=_param_ref(selector=EVERYTHING) if param_kind else None)
 
 
 def open_object(top: Fields) -> tuple[Names, Fields | None]:
@@ -269,10 +270,14 @@ def _alike(expressions: Iterable[Expression]) -> bool:
     return not any(expression.reads.pod_set for expression in expressions)
 
 
+_param_kind, _param_ref = lru_cache(maxsize=64)(ParamKind), lru_cache(maxsize=64)(ParamRef)
+"""Equal ones are one object, as matches are: nearly all policies of a set have the same."""
+
+
 def _read_param_kind(fields: Fields | None) -> ParamKind | None:
     if fields is None:
         return None
-    kind = ParamKind(fields.text("apiVersion", required=True), fields.text("kind", required=True))
+    kind = _param_kind(fields.text("apiVersion", required=True), fields.text("kind", required=True))
     fields.done()
     return kind
 
@@ -284,7 +289,7 @@ def _read_param_ref(fields: Fields | None) -> ParamRef | None:
     name = fields.text("name")
     fields.exactly_one("name", "selector")
     missing = fields.choice("parameterNotFoundAction", ("Allow", "Deny"), "Deny")
-    ref = ParamRef(
+    ref = _param_ref(
         name=name,
         selector=read_selector(selector) if selector else None,
         namespace=fields.text("namespace"),

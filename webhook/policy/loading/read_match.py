@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from planner.manifests.requirements import SELECTOR_OPERATORS
 from planner.model.labels import Requirement
 from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
 from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
 from webhook.policy.loading.fields import Fields, Required
 
+_match = lru_cache(maxsize=512)(MatchResources)
+"""Equal ones are one object, so that a request is held against it once, however many policies have it. More
+policies than a set has; of those that are forgotten there are two objects."""
+
 
 def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources:
     """matchConstraints or matchResources from its map."""
     if fields is None:
         return EVERY_REQUEST
-    match = MatchResources(
+    match = _match(
         namespace_selector=read_selector(fields.child("namespaceSelector")),
         object_selector=read_selector(fields.child("objectSelector")),
         equivalent=fields.choice("matchPolicy", ("Equivalent", "Exact"), "Equivalent") == "Equivalent",
