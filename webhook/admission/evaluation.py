@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import is_not
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
@@ -102,7 +103,9 @@ class Evaluation:
             )
             workload = self._with_members(workload)
             defaults = self._context.settings.reserve
-            workload = replace(workload, gangs=tuple(map(defaults.of, workload.gangs)))
+            held = tuple(map(defaults.of, workload.gangs))
+            if any(map(is_not, held, workload.gangs)):
+                workload = replace(workload, gangs=held)
             if workload.kueue and self._snapshot is not None:
                 workload = in_kueues_queue(workload, self._snapshot.base.schedulers, request.operation)
             if self._snapshot is not None:

@@ -29,7 +29,9 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
         amounts = (stated.get((group.name, pod_set.name)) for pod_set in group.pod_sets)
         return _with_sets(group, map(_with_amounts, group.pod_sets, amounts))
 
-    return replace(workload, gangs=tuple(map(with_amounts, workload.gangs)))
+    gangs = tuple(map(with_amounts, workload.gangs))
+    changed = any(group is not old for group, old in zip(gangs, workload.gangs, strict=True))
+    return replace(workload, gangs=gangs) if changed else workload
 
 
 def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:

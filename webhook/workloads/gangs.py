@@ -14,7 +14,7 @@ from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import NOBODY_CHOSE, Options
-from webhook.workloads.topology_keys import TEMPLATE, StatedTopology, read_request
+from webhook.workloads.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""
@@ -37,7 +37,7 @@ def pod_set_request(
 
     Raises `InputError` for a malformed pod spec or key.
     """
-    request = StatedTopology() if own else read_request(TEMPLATE, member.metadata, *member.annotated)
+    request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
     shape = shape_of(
@@ -69,17 +69,23 @@ def gangs(
     for index, members in enumerate(layout.gangs):
         key = tuple((member.pod_set, member.count) for member in members)
         if key not in by_members:
-            group = _gang([sets[part] for part in key], chosen, top, layout.warnings)
-            by_members[key] = replace(group, within=within, joint=name if layout.joint else "")
-        groups.append(replace(by_members[key], name=f"{name}/{index}" if layout.indexed else name))
+            joint = name if layout.joint else ""
+            by_members[key] = _gang(
+                name, [sets[part] for part in key], chosen, top, layout.warnings, within, joint
+            )
+        group = by_members[key]
+        groups.append(replace(group, name=f"{name}/{index}") if layout.indexed else group)
     return tuple(groups)
 
 
 def _gang(
+    name: str,
     parts: list[PodSetRequest],
     chosen: Options,
     top: StatedTopology,
     warnings: tuple[str, ...],
+    within: tuple[tuple[str, tuple[str, ...]], ...],
+    joint: str,
 ) -> PodGroup:
     constraint, pod_sets, notes = _constrained(parts, top)
     origins = dict.fromkeys((*top.origins, *(origin for part in parts for origin in part.request.origins)))
@@ -88,7 +94,7 @@ def _gang(
     requests = [top, *(part.request for part in parts)]
     wish = next((request.fabric for request in requests if request.fabric), FabricWish())
     group = PodGroup(
-        "",
+        name,
         _at_least(pod_sets, chosen.gang_min),
         constraint,
         chosen.reserve or NOBODY_CHOSE.mode,
@@ -98,8 +104,12 @@ def _gang(
         policy=next((request.policy for request in requests if request.policy), ""),
         balanced=chosen.balanced,
         presumed=chosen.reserve is None,
+        within=within,
+        joint=joint,
+        warnings=tuple(texts),
     )
-    return replace(group, warnings=(*texts, *_counted(group, top)))
+    counted = _counted(group, top)
+    return replace(group, warnings=(*texts, *counted)) if counted else group
 
 
 def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, ...]:

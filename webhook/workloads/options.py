@@ -45,6 +45,8 @@ class ReserveDefaults:
     def of(self, group: PodGroup) -> PodGroup:
         """The gang with what it holds where it does not say."""
         mode = self.mode if group.presumed else group.reserve
+        if (mode, self.whole_from) == (group.reserve, group.whole_from):
+            return group
         return replace(group, reserve=mode, whole_from=self.whole_from)
 
 
@@ -82,8 +84,15 @@ class Options:
         return bool(self.gang or self.gang_size or self.gang_min or self.balanced)
 
 
+_KEYS = frozenset((GANG, GANG_SIZE, RESERVE, ON_UNAVAILABLE, BALANCED, GANG_MIN, GANG_RESOURCES, SKIP))
+_NOTHING_CHOSEN = Options()
+
+
 def options(*metadata: Field) -> Options:
     """The choices on the object, or else on its templates. Raises `InputError` naming the valid values."""
+
+    if all(source.get("annotations").lacks(_KEYS) for source in metadata):
+        return _NOTHING_CHOSEN
 
     def field(key: str) -> Field:
         fields = [source.get("annotations", key) for source in metadata]

@@ -71,6 +71,8 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
     """The gang that a pod names, None for a pod of its own. Raises `InputError` for malformed names."""
     if chosen.gang:
         return _own(chosen)
+    if _names_none(pod.get("metadata"), pod.get("spec")):
+        return None
     name = _group_name(pod)
     if name:
         return _of_group(f"PodGroup/{name}", _find(groups, namespace, name), name)
@@ -80,10 +82,22 @@ def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -
     return _kueue(pod.get("metadata"))
 
 
+_KEYS = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
+_GROUP_KEYS = frozenset(_KEYS)
+_REFERENCES = frozenset(field for field, _ in REFERENCES)
+
+
+def _names_none(metadata: Field, spec: Field) -> bool:
+    """Whether nothing stands anywhere where a gang could be named."""
+    labels, annotations = metadata.get("labels"), metadata.get("annotations")
+    return labels.lacks(_GROUP_KEYS) and annotations.lacks(_GROUP_KEYS) and spec.lacks(_REFERENCES)
+
+
 def names_group(metadata: Field, spec: Field) -> bool:
     """Whether pods of a template name the gang that they are of."""
-    keys = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
-    by_key = any(metadata.get(place, key).text() for key in keys for place in ("labels", "annotations"))
+    if _names_none(metadata, spec):
+        return False
+    by_key = any(metadata.get(place, key).text() for key in _KEYS for place in ("labels", "annotations"))
     return by_key or any(spec.get(*reference).text() for reference in REFERENCES)
 
 

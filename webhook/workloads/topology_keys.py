@@ -151,6 +151,9 @@ class StatedTopology:
     policy: str = ""
 
 
+NOTHING_STATED = StatedTopology()
+
+
 def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
     """What these metadata ask for together; the first that says something is followed, all are in `origins`.
 
@@ -171,7 +174,7 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
             if key.values:
                 value.choice(key.values)
             fields.setdefault(key.meaning, []).append(value)
-    return _sum_up(fields, warnings)
+    return _sum_up(fields, warnings) if fields or warnings else NOTHING_STATED
 
 
 def _sum_up(fields: Mapping[Meaning, list[Field]], warnings: list[str]) -> StatedTopology:
@@ -282,7 +285,9 @@ def _affinity(affinity: Field) -> tuple[Requirement, ...]:
 
 def merged(parts: Iterable[StatedTopology], affinity: tuple[Requirement, ...] = ()) -> StatedTopology:
     """Several requests for the same pods as one: for each part of a constraint the first that states it."""
-    listed = list(parts)
+    listed = [part for part in parts if part is not NOTHING_STATED]
+    if len(listed) <= 1 and not affinity:
+        return listed[0] if listed else NOTHING_STATED
 
     def first(name: str) -> str:
         return next((text for request in listed if (text := getattr(request.constraint, name))), "")
