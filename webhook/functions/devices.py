@@ -141,7 +141,7 @@ def containers(pod: Json) -> list[dict[str, Json]]:
 
 
 def _map(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def _list(value: Json) -> list[Json]:

@@ -125,9 +125,9 @@ def _amount(value: Json) -> int:
 def _map(value: Json, field: str) -> Mapping[str, Json]:
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{field} is no mapping")
-    return value
+    if isinstance(value, (dict, Mapping)):  # a `dict` nearly always, which is told in a fifth of the time
+        return value
+    raise ValueError(f"{field} is no mapping")
 
 
 def _list(value: Json) -> list[Json]:

@@ -299,7 +299,7 @@ def _with_amounts(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dic
 
 
 def _map(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def _list(value: Json) -> list[Json]:

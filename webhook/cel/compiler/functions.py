@@ -154,8 +154,8 @@ def caller(
     dispatcher: Dispatcher, args: list[Callable[[list[Any]], Any]], pos: int
 ) -> Callable[[list[Any]], Any]:
     """The closure of a call."""
-    chosen, choose = dispatcher._chosen, dispatcher.choose
-    if not dispatcher.metered and len(args) == 1:
+    chosen, choose, metered = dispatcher._chosen, dispatcher.choose, dispatcher.metered
+    if not metered and len(args) == 1:
         (only,) = args
 
         def call1(f: list[Any]) -> Any:
@@ -168,7 +168,7 @@ def caller(
                 raise failure(dispatcher.name, bad, pos) from None
 
         return call1
-    if not dispatcher.metered and len(args) == 2:
+    if not metered and len(args) == 2:
         first, second = args
 
         def call2(f: list[Any]) -> Any:
@@ -187,9 +187,8 @@ def caller(
         values = [arg(f) for arg in args]
         meter: Meter = f[1]
         try:
-            if dispatcher.metered:
-                return choose(*values)(meter, *values)
-            return choose(*values)(*values)
+            implementation = chosen.get(tuple(map(type, values))) or choose(*values)
+            return implementation(meter, *values) if metered else implementation(*values)
         except CelError:
             raise
         except Exception as bad:

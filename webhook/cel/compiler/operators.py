@@ -95,6 +95,8 @@ def optional_select(operand: Run, name: str, pos: int) -> Run:
 
     def run(f: list[Any]) -> Any:
         value = operand(f)
+        if type(value) is Optional and value.present:
+            value = value.value
         if type(value) is dict and name in value:
             return Optional(value[name])
         return select.optional_select(value, name, pos)

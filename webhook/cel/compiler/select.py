@@ -169,9 +169,19 @@ def _element(value: Any, key: Any, pos: int) -> Any:
 
 
 def indexer(operand: Run, key: Run, pos: int, optional: bool) -> Run:
-    """The closure of `operand[key]` or `operand[?key]`."""
+    """The closure of `operand[key]` or `operand[?key]`; a text in a plain map is looked up at once."""
     if optional:
-        return lambda f: optional_index(operand(f), key(f), pos)
+
+        def look(f: list[Any]) -> Any:
+            value = operand(f)
+            where = key(f)
+            if type(value) is Optional and value.present:
+                value = value.value
+            if type(value) is dict and type(where) is str:
+                return Optional(value[where]) if where in value else ABSENT
+            return optional_index(value, where, pos)
+
+        return look
 
     def run(f: list[Any]) -> Any:
         value = operand(f)
