@@ -158,7 +158,7 @@ def play(world: World, seed: int, number: int) -> Round:
     return played
 
 
-def _unsound(world: World, outcomes: storm.Said, stored: set[str]) -> str:
+def _unsound(world: World, outcomes: storm.Tally, stored: set[str]) -> str:
     """What is not as it must be, in words; "" where all is."""
     api = world.plane.api
     if not set(outcomes.outcomes) <= {"admitted", "queued"}:
