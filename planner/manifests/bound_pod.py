@@ -23,7 +23,7 @@ RESERVATION_KEY = "bayplan.dev/reservation"
 KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
 """Annotation of a pod that Kueue has admitted: the Workload that it is of."""
 
-_KUEUE_PLACES = re.compile(r"kueue\.x-k8s\.io/podset-.*topology")
+_KUEUE_TOPOLOGY = re.compile(r"kueue\.x-k8s\.io/podset-.*topology")
 """Annotations of pods whose nodes Kueue assigns (Kueue ff69552e, pkg/util/tas/tas.go)."""
 
 
@@ -66,7 +66,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
     """The id that the pod carries, and that of the place which Kueue has assigned to its Workload."""
     own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
-    if not workload or not any(map(_KUEUE_PLACES.fullmatch, annotations)):
+    if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):
         return own
     return ",".join(filter(None, (own, reservation_id(kueue_gang(namespace, workload)))))
 

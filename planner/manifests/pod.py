@@ -11,6 +11,7 @@ another kind may say so all the same, and what it says is counted, so that nothi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import orjson
@@ -75,7 +76,7 @@ def shape_of(
         except InputError:  # it names no place; the reading below does
             pass
         else:
-            return shape.labelled({**own, **shape.labels}) if own else shape
+            return replace(shape, labels={**own, **shape.labels}) if own else shape
     return _read(mapping(pod_spec, where), where, own, notes, noted or where)
 
 

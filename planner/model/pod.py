@@ -179,27 +179,6 @@ class PodShape:
     stated: Resources | None = field(default=None, compare=False)
     """What the pod's author asked for, where policies have raised some of `requests` since; for messages."""
 
-    def labelled(self, labels: Mapping[str, str]) -> PodShape:
-        """The same with other labels."""
-        return PodShape(
-            self.requests,
-            self.node_selector,
-            self.affinity,
-            self.preferences,
-            self.tolerations,
-            self.anti_affinity,
-            self.alignment,
-            labels,
-            self.terms,
-            self.spread,
-            self.priority_class,
-            self.stated_priority,
-            self.gates,
-            self.claims,
-            self.volumes,
-            self.stated,
-        )
-
     @property
     def own_requests(self) -> Resources:
         """The requests as the pod's author stated them, as far as policies raised them."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from planner.planning.defragmentation.limits import HOUR
 from planner.simulation.course import WHOLE_RACKS, Course, GangWait
 from planner.simulation.jobs import quantile
-
-HOUR = 3600.0
 
 SIZES = ((1, 4), (5, 32), (33, 64), (65, 1_000_000))
 """Classes of gangs by their GPUs, from and to."""

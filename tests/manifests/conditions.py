@@ -17,8 +17,10 @@ from webhook.workloads.reader import OLD_SCOPE
 from webhook.workloads.topology_keys import KEYS
 
 OUR_PREFIX = "bayplan.dev/"
-OUR_KEYS = tuple(name for name in (*(key.name for key in KEYS), OLD_SCOPE) if not name.startswith(OUR_PREFIX))
-"""Further annotations that ask for a place."""
+TOPOLOGY_ANNOTATIONS = tuple(
+    name for name in (*(key.name for key in KEYS), OLD_SCOPE) if not name.startswith(OUR_PREFIX)
+)
+"""Annotations of others that ask for a place."""
 
 
 def asking(kinds: Iterable[WorkloadKind]) -> str:
@@ -78,7 +80,7 @@ def gpus(spec: str) -> str:
 
 def keys(metadata: str) -> str:
     """A CEL expression: these metadata carry a key that is ours to read."""
-    ours = f"k.startsWith('{OUR_PREFIX}') || k in {list(OUR_KEYS)}"
+    ours = f"k.startsWith('{OUR_PREFIX}') || k in {list(TOPOLOGY_ANNOTATIONS)}"
     return f"has({metadata}.annotations) && {metadata}.annotations.exists(k, {ours})"
 
 

@@ -29,7 +29,7 @@ from webhook.cli.common.parsers import (
     amount,
     count,
     duration,
-    part,
+    share,
     subcommand,
     whole,
 )
@@ -130,7 +130,7 @@ def add_parser(subparsers: Subparsers) -> None:
         help="work that may be lost for one gang (default: %(default)g)",
     )  # fmt: skip
     moves.add_argument(
-        "--restartable", type=part, default=1.0, metavar="SHARE",
+        "--restartable", type=share, default=1.0, metavar="SHARE",
         help="of jobs that may be restarted (default: 1)",
     )  # fmt: skip
     parser.add_argument(

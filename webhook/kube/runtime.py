@@ -23,7 +23,7 @@ from webhook.kube.api.reflector import Reflector
 from webhook.kube.certificates import SecretCertificates
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
-from webhook.kube.controller.leader import Leader
+from webhook.kube.controller.leader import Leader, with_companion
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.ledger.confirming import ConfirmingLedger
 from webhook.kube.ledger.ledger import KubeLedger
@@ -223,7 +223,4 @@ async def _led_as_chosen(
 ) -> None:
     """Lead, but not before it is known what gangs hold by default, and which namespaces are enforced."""
     await side.parameters.synced()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(controller.lead())
-        if while_leading is not None:
-            tasks.create_task(while_leading(side))
+    await with_companion(controller.lead, partial(while_leading, side) if while_leading is not None else None)

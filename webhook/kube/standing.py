@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
 from webhook.kube.controller.kueue_words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
-from webhook.kube.controller.world import world_of
+from webhook.kube.controller.world import World, world_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang, gangs_of
@@ -154,13 +154,12 @@ class Lookout:
     runtime: ClusterRuntime
     namespace: str
     unread: tuple[str, ...]
-    kueue: tuple[KueueSays, ...] = ()
-    """What Kueue says of the workload that it was asked about last."""
 
-    async def ask_kueue(self, name: str) -> None:
-        """What it says of the workload NAMESPACE/KIND/NAME; another name has no answer."""
-        if len(name.split("/")) == 3 and all(name.split("/")):
-            self.kueue = tuple(await said_of(self.runtime.api, name))
+    async def kueue_workloads(self, name: str) -> tuple[KueueSays, ...]:
+        """What Kueue says of the workload NAMESPACE/KIND/NAME; nothing of another name."""
+        if len(name.split("/")) != 3 or not all(name.split("/")):
+            return ()
+        return tuple(await said_of(self.runtime.api, name))
 
     async def standing(self, now: float) -> ClusterStanding:
         """As of now."""
@@ -179,8 +178,8 @@ class Lookout:
         await self.runtime.watch.news.wait()
         await asyncio.sleep(NEWS_SECONDS)
 
-    def absence(self, name: str) -> str:
-        """Why the workload NAMESPACE/KIND/NAME has no gang that holds or waits.
+    def absence(self, name: str, by_kueue: Iterable[KueueSays] = ()) -> str:
+        """Why the workload NAMESPACE/KIND/NAME has no gang that holds or waits; `by_kueue`: what Kueue says.
 
         Raises `InputError` for a name of another form.
         """
@@ -197,7 +196,7 @@ class Lookout:
             return f"namespace {namespace} is not in mode enforce: nothing is held, and nobody waits there"
         if not runtime.has(name):
             return "there is no such object, or it has ended"
-        if reasons := [f"{own.why} (Workload {own.name})" for own in self.kueue if own.why]:
+        if reasons := [f"{own.why} (Workload {own.name})" for own in by_kueue if own.why]:
             return f"it holds nothing, and waits for Kueue, which says: {'; '.join(reasons)}"
         return (
             "it holds nothing and does not wait: it asks for no GPUs, has ended, is for Kueue to admit or to "
@@ -238,7 +237,7 @@ async def standing_of(
         await runtime.close()
 
 
-def standings(world: rules.World) -> tuple[GangStanding, ...]:
+def standings(world: World) -> tuple[GangStanding, ...]:
     """Every gang that holds, by name, then those that wait in their order, as the controller decides now."""
     actions = rules.reconcile(world)
     gangs = gangs_of(world.works, world.pods)

@@ -8,7 +8,7 @@
 - `stamp`: the plan written as annotations and scheduling gate, and read back
 - `pod_affinity`: the node affinity of a former plan taken away again
 - `stated_amounts`: what the author of an object asked for, before policies
-- `eviction`: gangs for which their own scheduler makes room
+- `kai_preemption`: gangs for which KAI makes room, and which pods it preempts
 - `kueue_admission`: workloads in a queue of Kueue's, which are planned once it has admitted them
 - `kai_queue`: gangs that ask for more than their queue of KAI's may use
 - `hold`: a place held for a gang until it claims it

@@ -16,7 +16,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model import quantity
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import GPU, QueueBound
-from webhook.placement.eviction import NON_PREEMPTIBLE_FROM, PREEMPTIBILITY
+from webhook.placement.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.workloads import Workload
 
 
@@ -58,9 +58,8 @@ def _above_quota(
     group: PodGroup, queue: str, quotas: Mapping[str, QueueBound], snapshot: Snapshot, stated: str
 ) -> str:
     """What keeps a gang waiting of which KAI evicts no pod; "" for others, and where the quota suffices."""
-    value = snapshot.base.priorities.value(group.scheduler_class) if group.scheduler_class else None
-    preemptible = stated == "preemptible" or (value is None or value < NON_PREEMPTIBLE_FROM)
-    if group.follows != "kai.scheduler" or (preemptible and stated != "non-preemptible"):
+    preemptible = is_preemptible(stated, group.scheduler_class, snapshot.base.priorities)
+    if group.follows != "kai.scheduler" or preemptible is not False:
         return ""
     asked: Counter[str] = Counter({GPU: group.gpus})
     for pod_set in group.pod_sets:

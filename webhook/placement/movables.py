@@ -23,7 +23,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from planner.planning.defragmentation.movable import Movable
 from webhook.placement.disruption_budgets import Budget, protected, refused
-from webhook.placement.eviction import KAI_DEFAULT, NON_PREEMPTIBLE_FROM, PREEMPTIBILITY
+from webhook.placement.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import held_for, replica_of
@@ -219,16 +219,13 @@ def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
 
 
 def _preemptible(pod: Json, labels: list[Mapping[str, str]], snapshot: Snapshot) -> bool:
-    """Whether KAI may preempt the pod; its class `train`, 50, is that of pods that name none."""
+    """Whether KAI is known to preempt the pod."""
     if pod["spec"].get("schedulerName") not in (KAI, RUNAI):
         return False
-    label = next((own[PREEMPTIBILITY] for own in labels if PREEMPTIBILITY in own), "")
-    if label:
-        return label == "preemptible"
-    name = next((own["priorityClassName"] for own in labels if "priorityClassName" in own), "")
-    name = name or str(pod["spec"].get("priorityClassName") or "")
-    value = snapshot.base.priorities.value(name) if name else KAI_DEFAULT
-    return value is not None and value < NON_PREEMPTIBLE_FROM
+    stated = next((own[PREEMPTIBILITY] for own in labels if PREEMPTIBILITY in own), "")
+    class_name = next((own["priorityClassName"] for own in labels if "priorityClassName" in own), "")
+    class_name = class_name or str(pod["spec"].get("priorityClassName") or "")
+    return is_preemptible(stated, class_name, snapshot.base.priorities) is True
 
 
 def _namespace(obj: Json) -> str:

@@ -22,9 +22,9 @@ from planner.planning.replay import answer_of
 from planner.planning.reservation import reservation_for
 from planner.request.device_claims import with_devices
 from planner.request.validation import Refusal
-from webhook.placement.eviction import may_evict
 from webhook.placement.gang_seat import with_whole_sets
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits, within_limits
+from webhook.placement.kai_preemption import makes_room
 from webhook.workloads import KINDS, Workload, asks_for_gpus
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
 from webhook.workloads.stored import reservation_ids
@@ -190,7 +190,7 @@ def plan_workload(
             answer, reservation = place(snapshot, group)
         if answer.decision == "rejected" and workload.share is not None and workload.share.beside:
             answer = _none_beside(answer)
-        if answer.decision == "queued" and may_evict(snapshot, group):
+        if answer.decision == "queued" and makes_room(snapshot, group):
             answer = replace(answer, evicts=True)
         answer, reservation = within_limits(snapshot, group, answer, limits, place, reservation)
         if workload.share is not None and workload.share.beside:

@@ -118,15 +118,15 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
 
 
 def _with(entries: list[Json], news: DecisionNews) -> list[Json]:
-    own = [entry for entry in entries if _object(entry) == news.object]
+    own = [entry for entry in entries if _object_name(entry) == news.object]
     if news.by_pods and any(_OF_PODS not in entry.get("properties", {}) for entry in own):
         return entries
     if news.gone or news.anew:
-        return [*news.entries, *(entry for entry in entries if _object(entry) != news.object)]
+        return [*news.entries, *(entry for entry in entries if _object_name(entry) != news.object)]
     rules = {_rule(entry) for entry in news.entries}
     return [
         *news.entries,
-        *(entry for entry in entries if _object(entry) != news.object or _rule(entry) not in rules),
+        *(entry for entry in entries if _object_name(entry) != news.object or _rule(entry) not in rules),
     ]
 
 
@@ -147,12 +147,12 @@ def objects_in(document: Json) -> dict[str, float]:
     expiry: dict[str, float] = {}
     for entry in document.get("results") or ():
         patience = REFUSED_SECONDS if "refused" in entry.get("properties", {}) else SETTLED_SECONDS
-        name = _object(entry)
+        name = _object_name(entry)
         expiry[name] = max(expiry.get(name, 0.0), _seconds(entry) + patience)
     return expiry
 
 
-def _object(entry: Mapping[str, Any]) -> str:
+def _object_name(entry: Mapping[str, Any]) -> str:
     """NAMESPACE/KIND/NAME."""
     resource: Mapping[str, Any] = next(iter(entry.get("resources") or ()), {})
     return "/".join(str(resource.get(key, "")) for key in ("namespace", "kind", "name"))

@@ -11,13 +11,12 @@ from planner.cluster.census import Count, census
 from planner.model.topology import HOSTNAME, short
 from planner.model.words import counted, listed
 from planner.planning.defragmentation.evacuation import Relocation
+from planner.planning.defragmentation.limits import HOUR
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
 from webhook.report import terminal
 from webhook.report.fabric_map import fabric_map
 from webhook.report.fabric_text import drawn
 from webhook.report.printable import printable
-
-HOUR = 3600.0
 
 _NODES = 4
 """Nodes that are named for each side of a move; JSON has all."""

@@ -40,7 +40,7 @@ def write(report: Report, out: TextIO) -> None:
     width = terminal.width(console)
     for entry in report.by_object:
         if report.every or entry.findings or entry.changed_by:
-            _object(console, entry, width, every=report.every)
+            _print_object(console, entry, width, every=report.every)
             console.print()
     if report.results:
         _policies(console, report)
@@ -55,7 +55,7 @@ def write(report: Report, out: TextIO) -> None:
     console.print(f"{report.headline()}{revision}")
 
 
-def _object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
+def _print_object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
     """The object, each finding with its place and its message, where it would be and who would change it;
     with `every` all that is said of it."""
     console.print(Text(entry.name, f"bold {_COLOUR[entry.worst]}"))

@@ -19,7 +19,7 @@ from planner.model.words import counted
 from webhook.admission.environment import Environment
 from webhook.admission.settings import Settings, queue_rules
 from webhook.files.reader import Document, documents
-from webhook.kube.controller.reconcile import World
+from webhook.kube.controller.world import World
 from webhook.kube.standing import ClusterStanding, GangStanding, standings
 from webhook.kube.state.gangs import Unbound, Work, as_chosen, unbound_from, work_from
 from webhook.placement.fair_order import QueueRules, WaitingGang, in_order

@@ -51,11 +51,11 @@ KAI_QUEUE = "kai.scheduler/queue"
 """The label that names a queue of KAI's."""
 
 
-KUEUE_ADMITS = "kueue.x-k8s.io/admission"
+KUEUE_ADMISSION_GATE = "kueue.x-k8s.io/admission"
 """Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
 
 
-KUEUE_PLACES = "kueue.x-k8s.io/topology"
+KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 """The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
 (Kueue ff69552e, pkg/podset/podset.go)."""
 
@@ -307,7 +307,7 @@ def _is_placed_by_kueue(member: PodSetTemplate) -> bool:
     Another place would contradict that for ever, and what the plan holds would be used by nobody.
     """
     gates = member.spec.get("schedulingGates").items()
-    return any(gate.get("name").text() == KUEUE_PLACES for gate in gates)
+    return any(gate.get("name").text() == KUEUE_TOPOLOGY_GATE for gate in gates)
 
 
 def _says_together(member: PodSetTemplate) -> bool:

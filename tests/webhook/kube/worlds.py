@@ -9,7 +9,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Book, Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from webhook.kube.controller.reconcile import World
+from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Ref, Unbound, Work
 from webhook.kube.state.gathering import Gang
 

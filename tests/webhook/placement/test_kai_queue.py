@@ -117,9 +117,16 @@ def test_the_lowest_quota_above_a_queue_counts_and_so_does_that_of_cpus() -> Non
         (16, {"priorityClassName": "build"}),
         (-1, {"priorityClassName": "build"}),
         (0, {}),
+        (0, {"priorityClassName": "nowhere"}),
         (0, {"priorityClassName": "build", "kai.scheduler/preemptibility": "preemptible"}),
     ],
-    ids=["enough", "no bound", "of class train", "says that it may be evicted"],
+    ids=[
+        "enough",
+        "no bound",
+        "of class train",
+        "of an unknown class",
+        "says that it may be evicted",
+    ],
 )
 def test_a_quota_that_does_not_count_says_nothing(quota: float, labels: dict[str, str]) -> None:
     """KAI lends beyond the quota to gangs that it may evict again."""

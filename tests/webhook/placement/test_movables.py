@@ -134,10 +134,17 @@ def test_who_is_silent_is_moved_where_all_may_be_and_who_says_no_is_not():
     [
         ({"schedulerName": "kai-scheduler"}, {}, True),
         ({"schedulerName": "kai-scheduler", "priorityClassName": "inference"}, {}, False),
+        ({"schedulerName": "kai-scheduler", "priorityClassName": "nowhere"}, {}, False),
         ({"schedulerName": "kai-scheduler"}, {"kai.scheduler/preemptibility": "non-preemptible"}, False),
         ({"schedulerName": "default-scheduler"}, {"kai.scheduler/preemptibility": "preemptible"}, False),
     ],
-    ids=["KAI's train", "KAI's inference", "non-preemptible", "another scheduler"],
+    ids=[
+        "KAI's train",
+        "KAI's inference",
+        "an unknown class",
+        "non-preemptible",
+        "another scheduler",
+    ],
 )
 def test_what_kai_may_preempt_has_agreed(spec: Json, labels: Json, moves: bool):
     """KAI preempts below priority 100, and by its label."""

@@ -31,7 +31,7 @@ def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
     if declared.mutations and node.name == "JSONPatch":
         return _json_patch(node, fields, declared.object_schema)
     if declared.mutations and node.name.split(".")[0] == "Object":
-        return _object(node, fields, declared.object_schema)
+        return _object_code(node, fields, declared.object_schema)
     hint = "" if declared.mutations else "; Object{} and JSONPatch{} belong to mutations"
     raise CelError("undeclared", f"unknown type {node.name!r}{hint}", node.pos)
 
@@ -61,7 +61,7 @@ def _json_patch(node: Struct, fields: list[Field], schema: SchemaNode | None) ->
     return Code(run, Type("JSONPatch"))
 
 
-def _object(node: Struct, fields: list[Field], schema: SchemaNode | None) -> Code:
+def _object_code(node: Struct, fields: list[Field], schema: SchemaNode | None) -> Code:
     place = _place(schema, node.name.split(".")[1:]) if schema else ANY
     if place is None:
         raise CelError("type", f"unknown type {node.name}: no such field path", node.pos)

@@ -16,7 +16,7 @@ from planner.planning.defragmentation.free_domains import free_domains
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
 from planner.request.levels import resolve
-from webhook.cli.clusters.moving import Work, carry_out
+from webhook.cli.clusters.carry_out import Work, carry_out
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, count, duration, subcommand
 from webhook.cli.common.standing_words import add_installation, quiet

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     return look(args, partial(_show, args))
 
 
-def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> int:
+async def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> int:
     gangs = [gang for gang in seen.queue if args.namespace in ("", namespace_of(gang.name))]
     if args.output in ("json", "yaml"):
         return print_document(args.output, [gang.to_json() for gang in gangs])

@@ -17,7 +17,7 @@ from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME
 from webhook.cli.common import inputs
-from webhook.cli.common.parsers import Subparsers, share, subcommand
+from webhook.cli.common.parsers import Subparsers, positive_share, subcommand
 from webhook.cli.common.standing_words import add_options, look_at_snapshot
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, document
@@ -55,7 +55,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--at-least",
-        type=share,
+        type=positive_share,
         default=AT_LEAST,
         metavar="SHARE",
         help="the share of the model's bandwidth that suffices (default: %(default)s)",

@@ -41,11 +41,12 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is known. Raises `InputError` for a cluster that cannot be read, or for what is no name."""
-    return look(args, partial(_show, args), lambda lookout: lookout.ask_kueue(args.name))
+    return look(args, partial(_show, args))
 
 
-def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
-    by_kueue = {workload.gang for workload in lookout.kueue}
+async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
+    workloads = await lookout.kueue_workloads(args.name)
+    by_kueue = {workload.gang for workload in workloads}
     gangs = [
         gang
         for gang in seen.gangs
@@ -61,13 +62,13 @@ def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> 
             out.print(gang.name)
         return int(waits)
     if not gangs:
-        out.print(f"{args.name}: {lookout.absence(args.name)}")
+        out.print(f"{args.name}: {lookout.absence(args.name, workloads)}")
     for gang in gangs:
         _tell(out, gang, seen, wide=args.output == "wide")
         if gang.name in by_kueue:
             out.print(f"  Kueue has assigned its nodes, for {args.name}")
     holders = {gang.name for gang in gangs}
-    for workload in lookout.kueue if gangs else ():
+    for workload in workloads if gangs else ():
         if (
             workload.why and workload.gang not in holders
         ):  # a replica that waits beside those that have a place

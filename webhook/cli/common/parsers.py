@@ -83,20 +83,20 @@ def pause(text: str) -> float:
     return seconds
 
 
-def part(text: str) -> float:
-    """A share from 0 to 1, both among them. Raises `ArgumentTypeError`."""
-    share_or_none = _number(text)
-    if not 0 <= share_or_none <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 to 1")
-    return share_or_none
-
-
 def share(text: str) -> float:
+    """A share from 0 to 1, both among them. Raises `ArgumentTypeError`."""
+    number = _number(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 to 1")
+    return number
+
+
+def positive_share(text: str) -> float:
     """A share above 0 and at most 1. Raises `ArgumentTypeError`."""
-    part = _number(text)
-    if not 0 < part <= 1:
+    number = _number(text)
+    if not 0 < number <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no share: above 0, 1 at most")
-    return part
+    return number
 
 
 def _number(text: str) -> float:

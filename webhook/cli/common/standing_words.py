@@ -18,11 +18,8 @@ from webhook.report.documents import as_list, document
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
-Show = Callable[[ClusterStanding, Lookout], int]
-"""Prints what was seen, and gives the exit status."""
-
-Ask = Callable[[Lookout], Awaitable[None]]
-"""Reads what else is to be shown, before each look."""
+Show = Callable[[ClusterStanding, Lookout], Awaitable[int]]
+"""Prints what was seen, and gives the exit status; asks the cluster for what else it shows."""
 
 
 def add_options(parser: argparse.ArgumentParser, *, outputs: Sequence[str] = OUTPUTS) -> None:
@@ -52,7 +49,11 @@ def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) 
     """The same of a cluster in the files of `-c`, or else of the one that is running."""
     if args.cluster:
         return show(inputs.cluster(args.cluster))
-    return look(args, lambda seen, _: show(seen.snapshot))
+
+    async def show_snapshot(seen: ClusterStanding, _: Lookout) -> int:
+        return show(seen.snapshot)
+
+    return look(args, show_snapshot)
 
 
 def quiet() -> None:
@@ -60,22 +61,20 @@ def quiet() -> None:
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
 
 
-def look(args: argparse.Namespace, show: Show, ask: Ask | None = None) -> int:
+def look(args: argparse.Namespace, show: Show) -> int:
     """Read the cluster and show it, with `--watch` again after each change. Raises `InputError`."""
     quiet()
-    return asyncio.run(_look(args, show, ask))
+    return asyncio.run(_look(args, show))
 
 
-async def _look(args: argparse.Namespace, show: Show, ask: Ask | None) -> int:
+async def _look(args: argparse.Namespace, show: Show) -> int:
     async with standing_of(args.kubeconfig, args.installation) as lookout:
         inputs.note_unread(lookout.unread)
         while True:
             seen = await lookout.standing(time.time())
-            if ask is not None:
-                await ask(lookout)
             if args.watch and sys.stdout.isatty():
                 terminal.console().clear()
-            status = show(seen, lookout)
+            status = await show(seen, lookout)
             if not args.watch:
                 return status
             sys.stdout.flush()

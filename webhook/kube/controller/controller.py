@@ -26,8 +26,8 @@ from webhook.kube.controller.pace import Lasting, PositionPace
 from webhook.kube.controller.place_notes import assigned_words, holds_words, notes_of, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.recovery_metrics import recovery_histogram
-from webhook.kube.controller.scheduler_words import TOLD_SECONDS, scheduler_words
-from webhook.kube.controller.world import no_namespace, world_of
+from webhook.kube.controller.scheduler_words import scheduler_words
+from webhook.kube.controller.world import World, no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Ref, Unbound
@@ -49,6 +49,9 @@ IDLE_SECONDS = 5.0
 VANISHED_SECONDS = 8.0
 """How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
 back a moment before the watch tells of it."""
+
+ASKED_SECONDS = 60.0
+"""Between two times that the scheduler of a gang is asked why it binds no pods."""
 
 MOST_REST = 3.0
 """Seconds between two looks at most, while things change and each look takes long."""
@@ -88,7 +91,7 @@ class Controller:
         """How long gangs that lost a node waited for another place; for whoever shows metrics."""
         self._broken: dict[str, float] = {}
         """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
-        self._left: dict[str, frozenset[str]] = {}
+        self._moved_off: dict[str, frozenset[str]] = {}
         """By gang the nodes that it was moved off: its pods stand there until they are evicted. A node that
         was cordoned is none of them: who uncordons it wants it used by the pods that still stand there."""
         self._asked: dict[str, float] = {}
@@ -132,29 +135,8 @@ class Controller:
     async def _round(self) -> None:
         """One look and everything that follows from it; what fails is tried again at the next."""
         self._watch.news.clear()
-        began = time.monotonic()
         try:
-            now = self._clock()
-            await self._ledger.sweep(now)
-            world = await self._world(now)
-            actions = await asyncio.to_thread(rules.reconcile, world)
-            self._seen = (self._seen & {r.id for r in world.snapshot.reservations}) | rules.alive(world)
-            broken = {
-                action.gang.name for action in actions if isinstance(action, (steps.MoveTo, steps.Stuck))
-            }
-            self._broken = {name: self._broken.get(name, began) for name in broken}
-            for action in actions:
-                await self._do(action, world)
-            waiting = {
-                action.gang.name for action in actions if isinstance(action, (steps.WaitAction, steps.Beside))
-            }
-            self._pace.forget_all_but(waiting)
-            await self._tell_held(world)
-            await self._outcomes.write(world.snapshot)
-            if self._fence is not None:
-                book = await self._ledger.book(self._clock())
-                if not await self._fence.keep(world.snapshot.with_book(book)):
-                    self._watch.news.set()
+            await self._reconcile()
         except (Conflict, ApiError, LedgerUnavailable) as error:
             log.info("controller: %s; looking again", error)
             self._watch.news.set()
@@ -163,7 +145,35 @@ class Controller:
             log.error("controller: %s", type(error).__name__, exc_info=error)
             await asyncio.sleep(IDLE_SECONDS)
 
-    async def _world(self, now: float) -> rules.World:
+    async def _reconcile(self) -> None:
+        """What `reconcile` says of the cluster as it is now, done and told, one after the other."""
+        began, now = time.monotonic(), self._clock()
+        await self._ledger.sweep(now)
+        world = await self._world(now)
+        actions = await asyncio.to_thread(rules.reconcile, world)
+        self._remember(world, actions, began)
+        for action in actions:
+            await self._do(action, world)
+        await self._tell_held(world)
+        await self._outcomes.write(world.snapshot)
+        if self._fence is not None:
+            book = await self._ledger.book(self._clock())
+            if not await self._fence.keep(world.snapshot.with_book(book)):
+                self._watch.news.set()
+
+    def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
+        """Which gangs have been seen, have lost a node, or wait; the others are forgotten."""
+        held, broken, waiting = {r.id for r in world.snapshot.reservations}, set(), set()
+        for action in actions:
+            if isinstance(action, (steps.MoveTo, steps.Stuck)):
+                broken.add(action.gang.name)
+            elif isinstance(action, (steps.WaitAction, steps.Beside)):
+                waiting.add(action.gang.name)
+        self._seen = (self._seen & held) | rules.alive(world)
+        self._broken = {name: self._broken.get(name, began) for name in broken}
+        self._pace.forget_all_but(waiting)
+
+    async def _world(self, now: float) -> World:
         picture = self._watch.snapshot()
         assert picture is not None, "the watch is synced"
         book = await self._ledger.book(now)
@@ -173,17 +183,17 @@ class Controller:
         )
         gangs = {held.gang for held in book.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
-        self._left = {name: nodes for name, nodes in self._left.items() if name in gangs}
+        self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
         return replace(
             world,
             missing=self._missing.beyond(
                 dict.fromkeys(rules.bereft(world), now), now, lambda _: VANISHED_SECONDS
             ),
-            left=dict(self._left),
+            moved_off=dict(self._moved_off),
             idle=self._unused.beyond(rules.unused(world), now, partial(rules.patience, world)),
         )
 
-    async def _do(self, action: steps.Action, world: rules.World) -> None:
+    async def _do(self, action: steps.Action, world: World) -> None:
         match action:
             case steps.Release(reservation, why, gang):
                 if await self._given_back(reservation):
@@ -246,13 +256,13 @@ class Controller:
             raise Conflict(reservation.gang)
         return False
 
-    async def _move(self, action: steps.MoveTo, world: rules.World) -> None:
+    async def _move(self, action: steps.MoveTo, world: World) -> None:
         gang, move = action.gang, action.move
         wish = Wish(move.reservation, world.snapshot.revision, action.headroom)
         await self._ledger.reserve_all([wish], self._clock())
         nodes = world.snapshot.nodes
         gone = (name for name in move.gone if name not in nodes or not nodes[name].cordoned)
-        self._left[gang.name] = self._left.get(gang.name, frozenset()).union(gone)
+        self._moved_off[gang.name] = self._moved_off.get(gang.name, frozenset()).union(gone)
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
         await self._note(gang, move.reservation, world)
         text = (
@@ -264,7 +274,7 @@ class Controller:
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
         """Its scheduler is asked once in a while, not in every round."""
         now = self._clock()
-        if now - self._asked.get(gang.name, -TOLD_SECONDS) >= TOLD_SECONDS:
+        if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
             left = counted(len(pods), "pod is", "pods are")
             text = f"{left} on no node yet; {await self._words(gang, pods)}"
@@ -274,7 +284,7 @@ class Controller:
         owners = {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.owner for pod in pods)}
         return await scheduler_words(self._api, pods, owners - {""})
 
-    async def _follow(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+    async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """What its pods use is counted already: nothing has to be left free for it."""
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
@@ -284,14 +294,14 @@ class Controller:
         log.info("followed %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Followed", text)
 
-    async def _restore(self, action: steps.Restore, world: rules.World) -> None:
+    async def _restore(self, action: steps.Restore, world: World) -> None:
         gang, reservation = action.gang, action.reservation
         await self._hold(gang, Wish(reservation, world.snapshot.revision, action.headroom), world)
         text = f"its reservation was gone: {holds_words(gang)} {place_words(reservation)} again"
         log.info("restored %s: %s", gang.name, text)
         await self._recorder.tell(gang.ref, "Replanned", text)
 
-    async def _admit(self, action: steps.Admit, world: rules.World) -> None:
+    async def _admit(self, action: steps.Admit, world: World) -> None:
         """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
         gang = action.gang
         if action.reservation is not None:
@@ -299,7 +309,7 @@ class Controller:
         log.info("admitted %s", gang.name)
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
-    async def _hold(self, gang: Gang, wish: Wish, world: rules.World) -> None:
+    async def _hold(self, gang: Gang, wish: Wish, world: World) -> None:
         """Reserve, claim for the workload, and say so on it. Raises `Conflict`."""
         now = self._clock()
         hold = hold_of(wish.reservation, now)
@@ -309,7 +319,7 @@ class Controller:
         self._seen |= {hold.id}  # its Job may be deleted before the next look
         await self._note(gang, hold, world)
 
-    async def _adopt(self, action: steps.Adopt, world: rules.World) -> None:
+    async def _adopt(self, action: steps.Adopt, world: World) -> None:
         """Hold what Kueue has assigned. Where others have taken it meanwhile the next round tells so."""
         now, wanted = self._clock(), action.reservation
         held = wanted if wanted.state == "claimed" else hold_of(wanted, now)
@@ -353,7 +363,7 @@ class Controller:
             gang.ref, "Admitted", f"{counted(gang.group.size, 'pod has its', 'pods have their')} place{where}"
         )
 
-    async def _note(self, gang: Gang, reservation: Reservation, world: rules.World) -> None:
+    async def _note(self, gang: Gang, reservation: Reservation, world: World) -> None:
         """The own annotations of its workloads say where their gangs are now; templates are left as they are.
         Of a gang of several objects that is all of them that have seats there."""
         book = world.snapshot.with_reservation(reservation)
@@ -374,7 +384,7 @@ class Controller:
             if error.status != 404:
                 raise
 
-    async def _tell_held(self, world: rules.World) -> None:
+    async def _tell_held(self, world: World) -> None:
         """Each gang that holds a place is told so once, whoever reserved it."""
         gangs = gangs_of(world.works, world.pods)
         for reservation in world.snapshot.reservations:

@@ -15,7 +15,7 @@ from planner.model.labels import Requirement, Term
 from planner.model.topology import HOSTNAME
 from webhook.workloads.annotation_keys import QUEUED_GATE
 from webhook.workloads.node_affinity import REQUIRED
-from webhook.workloads.reader import KUEUE_PLACES
+from webhook.workloads.reader import KUEUE_TOPOLOGY_GATE
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ def let_in(
 
 def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
     """Whether Kueue is to write the pod's node: a place of ours might contradict it for ever."""
-    return any(gate.get("name") == KUEUE_PLACES for gate in spec.get("schedulingGates") or [])
+    return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in spec.get("schedulingGates") or [])
 
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:

@@ -12,7 +12,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,6 +30,10 @@ RENEW_WITHIN = 6.0
 
 PAUSE = 2.0
 """Seconds between two looks."""
+
+
+AGAIN_SECONDS = 60.0
+"""Seconds after which work beside the controller that has failed begins again."""
 
 
 LEASE = "bayplan-controller"
@@ -93,7 +97,10 @@ class Leader:
             self.problem = str(error) or "timed out"
         else:
             self._renewed = started
-        if holds and (self._task is None or self._task.done()):
+        if self._task is not None and self._task.done():
+            self._tell_end(self._task)
+            self._task = None
+        if holds and self._task is None:
             log.info("controller: this replica leads (%s)", self.me)
             self._task = asyncio.ensure_future(self.work())
         elif not holds and self._task is not None:
@@ -151,6 +158,12 @@ class Leader:
                 await self._task
             self._task = None
 
+    @staticmethod
+    def _tell_end(task: asyncio.Future[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("controller: ended by %s; it begins again", type(error).__name__, exc_info=error)
+
     @property
     def _folder(self) -> str:
         return _leases(self.namespace)
@@ -158,3 +171,29 @@ class Leader:
     @property
     def _path(self) -> str:
         return lease_path(self.namespace, self.name)
+
+
+async def with_companion(
+    work: Callable[[], Awaitable[None]], companion: Callable[[], Coroutine[None, None, None]] | None
+) -> None:
+    """The leader's work, and what it does beside it, if anything.
+
+    Where the companion fails, it is told and begins again later: gangs are let in all the same. Where the
+    work fails, both end: the controller is what moves the places of those for whom the companion makes room.
+    """
+    async with asyncio.TaskGroup() as tasks:
+        beside = tasks.create_task(_again_and_again(companion)) if companion is not None else None
+        try:
+            await work()
+        finally:
+            if beside is not None:
+                beside.cancel()
+
+
+async def _again_and_again(companion: Callable[[], Coroutine[None, None, None]]) -> None:
+    while True:
+        try:
+            return await companion()
+        except Exception as error:
+            log.error("beside the controller: %s; again later", type(error).__name__, exc_info=error)
+            await asyncio.sleep(AGAIN_SECONDS)

@@ -31,7 +31,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
-from webhook.kube.controller.kueue_rounds import KueuePlaces, kueue_round, no_longer_assigned
+from webhook.kube.controller.kueue_rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, with_seats
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
@@ -52,7 +52,7 @@ from webhook.kube.controller.steps import (
     Ungate,
     WaitAction,
 )
-from webhook.kube.state.gangs import Unbound, Work
+from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang, gangs_of, on_seats
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.gang_members import GangMember
@@ -78,89 +78,135 @@ MAX_PLANNED = 64
 position only."""
 
 
-@dataclass(frozen=True, slots=True)
-class World:
-    """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
-
-    `seen`: the ids of reservations whose gang was once seen.
-    `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
-    `observed`: the namespaces that are not enforced. `left`: by gang the nodes that it was moved off.
-    `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
-    `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
-    `limits`: what the gangs of a namespace may hold. `rules`: those of the queue's order.
-    `kueue`: the places that Kueue has assigned; None where that is not known.
-    """
-
-    snapshot: Snapshot
-    works: tuple[Work, ...]
-    pods: tuple[Unbound, ...]
-    kinds: frozenset[str]
-    seen: frozenset[str]
-    now: float
-    missing: frozenset[str] = frozenset()
-    observed: frozenset[str] = frozenset()
-    left: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    idle: frozenset[str] = frozenset()
-    patience: Mapping[str, float] = field(default_factory=dict)
-    limits: Limits = no_limits
-    rules: QueueRules = NO_RULES
-    kueue: KueuePlaces | None = None
-
-
 def reconcile(world: World) -> list[Action]:
     """Everything that is to be done now, in order."""
     gangs = gangs_of(world.works, world.pods)
-    actions: list[Action] = []
-    snapshot = world.snapshot
+    due = _Due(world.snapshot)
     for reservation in world.snapshot.reservations:
-        gang = gangs.get(reservation.gang)
+        due.end_or_claim(world, reservation, gangs.get(reservation.gang))
+    due.actions += _ungated(world, gangs)
+    due.actions += _sizes_to_tell(world)
+    enforced = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
+    by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed)
+    due.snapshot = by_kueue.snapshot
+    due.actions += by_kueue.actions
+    due.actions += _left_by_schedulers(world, (enforced[name] for name in enforced if name in by_kueue.gangs))
+    planned = {name: gang for name, gang in enforced.items() if name not in by_kueue.gangs}
+    for reservation in due.snapshot.reservations:
+        if (holder := planned.get(reservation.gang)) is not None:
+            due.keep_place(world, holder, reservation)
+            due.actions += _left_by_schedulers(world, [holder])
+    due.actions += _held_at_gates(world, planned.values())
+    for gang in planned.values():
+        if gang.name in world.missing and gang.name not in world.idle and _bereft(gang, due.snapshot):
+            due.restore(gang)
+    without = [
+        gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None
+    ]
+    due.actions += _let_in_without_place(without)
+    waiting = [_as_known(due.snapshot, _freed(due.snapshot, gang)) for gang in without if gang.waits]
+    return due.actions + queue(due.snapshot, waiting, world.limits, world.rules)
+
+
+@dataclass(slots=True)
+class _Due:
+    """What is due so far, and the cluster as it is once that is done, on which what follows is planned."""
+
+    snapshot: Snapshot
+    actions: list[Action] = field(default_factory=list)
+
+    def end_or_claim(self, world: World, reservation: Reservation, gang: Gang | None) -> None:
+        """Rule 1: a place that has no more use is released, a hold whose gang is there is claimed for it."""
         why = _over(world, reservation, gang)
         if why:
-            actions.append(Release(reservation, why, gang))
-            snapshot = snapshot.without(reservation.gang)
+            self._release(reservation, why, gang)
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
-            actions.append(ClaimFor(reservation, gang))
+            self.actions.append(ClaimFor(reservation, gang))
         elif gang is not None and gang.name in world.idle:
-            if pods := left_unbound(gang.pods, world.now):
-                actions.append(LeftUnbound(gang, pods))
-            actions.append(Release(reservation, _unused_for(world, gang), gang))
-            snapshot = snapshot.without(gang.name)
-    actions += _ungated(world, gangs)
-    actions += [
-        TellSize(work.ref, work.size_left)
-        for work in world.works
-        if work.size_left and not work.finished and work.ref.namespace not in world.observed
-    ]
-    gangs = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
-    by_kueue = kueue_round(snapshot, gangs, world.kueue, world.observed)
-    snapshot = by_kueue.snapshot
-    actions += by_kueue.actions
-    actions += _left_by_schedulers(world, (gang for name, gang in gangs.items() if name in by_kueue.gangs))
-    gangs = {name: gang for name, gang in gangs.items() if name not in by_kueue.gangs}
-    for reservation in snapshot.reservations:
-        gang = gangs.get(reservation.gang)
-        if gang is not None:
-            snapshot, actions_due = _kept(snapshot, gang, reservation, world)
-            actions += actions_due
-            actions += _left_by_schedulers(world, [gang])
-    actions += [
-        LeftUnbound(gang, pods)
-        for gang in gangs.values()
-        if gang.held_back and not gang.finished and (pods := held_at_a_gate(gang.pods, world.now))
-    ]
-    for gang in gangs.values():
-        if gang.name in world.missing and _bereft(gang, snapshot) and gang.name not in world.idle:
-            snapshot, action = _restored(snapshot, gang)
-            actions.append(action)
-    left = [gang for gang in gangs.values() if not gang.finished and snapshot.holding(gang.name) is None]
-    actions += [
-        LetIn(gang, None, gated)
-        for gang in left
-        if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated))
-    ]
-    waiting = [gang for gang in left if gang.waits]
-    ready = [_as_known(snapshot, _freed(snapshot, gang)) for gang in waiting]
-    return actions + queue(snapshot, ready, world.limits, world.rules)
+            self.actions += _left_by_schedulers(world, [gang])
+            self._release(reservation, _unused_for(world, gang), gang)
+
+    def keep_place(self, world: World, gang: Gang, reservation: Reservation) -> None:
+        """Rules 2 and 4: another place where it has lost a node or is bound elsewhere, its gated pods let in,
+        room for members that came later."""
+        all_refs = gang.refs
+        gang, late = with_seats(self.snapshot, gang, reservation)
+        reservation = self._moved(world, gang, reservation)
+        beside = {member.uid for member in late}
+        gated = tuple(pod for pod in gang.pods if pod.gated and pod.brought_by not in beside)
+        if gated:
+            self.actions.append(LetIn(gang, reservation, gated))
+        for member in late:
+            own = (ref for ref in all_refs if ref.uid == member.uid)
+            self._join(world, replace(gang, refs=(*gang.refs, *own)), member)
+
+    def restore(self, gang: Gang) -> None:
+        """Rule 3: the place that has vanished is held again."""
+        outcome = restored(self.snapshot, gang.group, _freed(self.snapshot, gang).group)
+        if isinstance(outcome, Reservation):
+            self.snapshot = self.snapshot.with_reservation(outcome)
+            self.actions.append(Restore(gang, outcome, headroom(self.snapshot, outcome)))
+        else:
+            self.actions.append(Stuck(gang, "its reservation", outcome))
+
+    def _release(self, reservation: Reservation, why: str, gang: Gang | None) -> None:
+        self.actions.append(Release(reservation, why, gang))
+        self.snapshot = self.snapshot.without(reservation.gang)
+
+    def _moved(self, world: World, gang: Gang, reservation: Reservation) -> Reservation:
+        """What the gang holds once it is planned again for lost nodes, or its place has followed its pods."""
+        lost = lost_nodes(self.snapshot, reservation)
+        if lost:
+            why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
+            outcome = replan(self.snapshot, _free(self.snapshot, gang, reservation), reservation, lost)
+            if not isinstance(outcome, Move):
+                self.actions.append(Stuck(gang, why, outcome))
+                return reservation
+            self.snapshot = self.snapshot.with_reservation(outcome.reservation)
+            self.actions.append(MoveTo(gang, outcome, why, headroom(self.snapshot, outcome.reservation)))
+            return outcome.reservation
+        moved_off = world.moved_off.get(gang.name, frozenset())
+        where = followed(self.snapshot, gang.group, reservation, moved_off)
+        if where is None:
+            return reservation
+        self.snapshot = self.snapshot.with_reservation(where)
+        self.actions.append(Follow(gang, where))
+        return where
+
+    def _join(self, world: World, gang: Gang, member: GangMember) -> None:
+        """Room for a member that waits beside what its gang holds: what has begun goes before the queue."""
+        held = self.snapshot.holding(gang.name)
+        assert held is not None, "it holds a place"
+        limits = world.limits(namespace_of(gang.name))
+        planned, seats = beside_held(self.snapshot, held, _freed(self.snapshot, gang).group, member, limits)
+        own = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
+        if planned.reservation is None:
+            self.actions.append(Beside(gang, member.workload.name, planned.answer))
+            return
+        self.snapshot = self.snapshot.with_reservation(planned.reservation)
+        joined = replace(gang, group=planned.group, pods=on_seats(own, {member.uid: seats}))
+        room = headroom(self.snapshot, planned.reservation)
+        self.actions.append(Admit(joined, planned.answer, planned.reservation, room))
+
+
+def _sizes_to_tell(world: World) -> Iterator[Action]:
+    """The second half of rule 4."""
+    for work in world.works:
+        if work.size_left and not work.finished and work.ref.namespace not in world.observed:
+            yield TellSize(work.ref, work.size_left)
+
+
+def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
+    for gang in gangs:
+        if gang.held_back and not gang.finished and (pods := held_at_a_gate(gang.pods, world.now)):
+            yield LeftUnbound(gang, pods)
+
+
+def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
+    """The gangs that are admitted whether or not they have a place."""
+    for gang in gangs:
+        if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated)):
+            yield LetIn(gang, None, gated)
 
 
 def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
@@ -194,14 +240,6 @@ def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
     return reservation_id(gang.name) in gang.ids
 
 
-def _restored(snapshot: Snapshot, gang: Gang) -> tuple[Snapshot, Action]:
-    outcome = restored(snapshot, gang.group, _freed(snapshot, gang).group)
-    if isinstance(outcome, Reservation):
-        snapshot = snapshot.with_reservation(outcome)
-        return snapshot, Restore(gang, outcome, headroom(snapshot, outcome))
-    return snapshot, Stuck(gang, "its reservation", outcome)
-
-
 def alive(world: World) -> frozenset[str]:
     """The ids of the reservations whose gang is there now: the controller remembers them as seen."""
     names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
@@ -216,12 +254,12 @@ def unused(world: World) -> dict[str, float]:
     gangs = gangs_of(world.works, world.pods)
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
     since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
-    left = (gang for gang in gangs.values() if _bereft(gang, world.snapshot))
-    since |= {gang.name: 0.0 for gang in left if not stands(world.snapshot, gang.group)}
+    bereft_gangs = (gang for gang in gangs.values() if _bereft(gang, world.snapshot))
+    since |= {gang.name: 0.0 for gang in bereft_gangs if not stands(world.snapshot, gang.group)}
     for name, held_since in since.items():
         pods = gangs[name].pods if name in gangs else ()
-        left_all = len(left_unbound(pods, world.now)) == len(pods) > 0
-        since[name] = max(held_since, *(pod.created for pod in pods)) if left_all else world.now
+        all_left = len(left_unbound(pods, world.now)) == len(pods) > 0
+        since[name] = max(held_since, *(pod.created for pod in pods)) if all_left else world.now
     return since
 
 
@@ -235,12 +273,12 @@ def queue(
     planned, behind = ordered[:MAX_PLANNED], ordered[MAX_PLANNED:]
     turns, _ = plan_queue(snapshot, (gang.group for gang, _ in planned), limits)
     admits: list[Action] = []
-    left: list[tuple[Gang, QueuePlace, Answer | None]] = []
+    still_waiting: list[tuple[Gang, QueuePlace, Answer | None]] = []
     short = short_of_place((gang.group, turn.answer) for (gang, _), turn in zip(planned, turns, strict=True))
     short |= {gang.group.joint for gang, _ in behind}
     for (gang, place), turn in zip(planned, turns, strict=True):
         if turn.answer.decision == "admitted" and gang.group.joint and gang.group.joint in short:
-            left.append((gang, place, None))
+            still_waiting.append((gang, place, None))
         elif turn.answer.decision == "admitted":
             taken = turn.reservation
             room = headroom(turn.after, taken) if taken is not None else NO_HEADROOM
@@ -248,11 +286,11 @@ def queue(
         elif turn.answer.grows and (gated := tuple(pod for pod in gang.pods if pod.gated)):
             admits.append(LetIn(gang, None, gated))  # no autoscaler adds a node for a gated pod
         else:
-            left.append((gang, place, turn.answer))
-    left += [(gang, place, None) for gang, place in behind]
+            still_waiting.append((gang, place, turn.answer))
+    still_waiting += [(gang, place, None) for gang, place in behind]
     waits = (
-        WaitAction(gang, position, len(left), answer, place)
-        for position, (gang, place, answer) in enumerate(left, 1)
+        WaitAction(gang, position, len(still_waiting), answer, place)
+        for position, (gang, place, answer) in enumerate(still_waiting, 1)
     )
     return [*admits, *waits]
 
@@ -284,65 +322,16 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
 
 def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
     """The pods that wait in namespaces that are not enforced, gang by gang, then those of no gang."""
-    left = {pod.ref: pod for pod in world.pods if pod.gated and pod.ref.namespace in world.observed}
+    gated = {pod.ref: pod for pod in world.pods if pod.gated and pod.ref.namespace in world.observed}
     for gang in gangs.values():
-        pods = tuple(left.pop(pod.ref) for pod in gang.pods if pod.ref in left)
+        pods = tuple(gated.pop(pod.ref) for pod in gang.pods if pod.ref in gated)
         if pods:
             yield Ungate(gang.ref, pods)
-    for pod in left.values():
+    for pod in gated.values():
         yield Ungate(pod.ref, (pod,))
 
 
-def _kept(
-    snapshot: Snapshot, gang: Gang, reservation: Reservation, world: World
-) -> tuple[Snapshot, list[Action]]:
-    """What a gang that holds a place needs: another place, its pods let in, room for a member that came
-    later, or nothing."""
-    actions: list[Action] = []
-    left = world.left.get(gang.name, frozenset())
-    refs = {member.uid: tuple(ref for ref in gang.refs if ref.uid == member.uid) for member in gang.members}
-    gang, late = with_seats(snapshot, gang, reservation)
-    lost = lost_nodes(snapshot, reservation)
-    if lost:
-        why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
-        outcome = replan(snapshot, free(snapshot, gang, reservation), reservation, lost)
-        if isinstance(outcome, Move):
-            snapshot = snapshot.with_reservation(outcome.reservation)
-            reservation = outcome.reservation
-            actions.append(MoveTo(gang, outcome, why, headroom(snapshot, reservation)))
-        else:
-            actions.append(Stuck(gang, why, outcome))
-    elif (where := followed(snapshot, gang.group, reservation, left)) is not None:
-        snapshot, reservation = snapshot.with_reservation(where), where
-        actions.append(Follow(gang, where))
-    beside = {member.uid for member in late}
-    gated = tuple(pod for pod in gang.pods if pod.gated and pod.brought_by not in beside)
-    if gated:
-        actions.append(LetIn(gang, reservation, gated))
-    for member in late:
-        joining = replace(gang, refs=(*gang.refs, *refs[member.uid]))
-        snapshot, action = _joins(snapshot, joining, member, world)
-        actions.append(action)
-    return snapshot, actions
-
-
-def _joins(snapshot: Snapshot, gang: Gang, member: GangMember, world: World) -> tuple[Snapshot, Action]:
-    """Room for a member that waits beside what its gang holds: what has begun goes before the queue."""
-    held = snapshot.holding(gang.name)
-    assert held is not None, "it holds a place"
-    limits = world.limits(namespace_of(gang.name))
-    planned, seats = beside_held(snapshot, held, _freed(snapshot, gang).group, member, limits)
-    own = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
-    if planned.reservation is None:
-        return snapshot, Beside(gang, member.workload.name, planned.answer)
-    snapshot = snapshot.with_reservation(planned.reservation)
-    joined = replace(gang, group=planned.group, pods=on_seats(own, {member.uid: seats}))
-    return snapshot, Admit(
-        joined, planned.answer, planned.reservation, headroom(snapshot, planned.reservation)
-    )
-
-
-def free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
+def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
     """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 

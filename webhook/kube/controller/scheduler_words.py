@@ -14,7 +14,7 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.controller.kueue_words import reasons_of
 from webhook.kube.state.gangs import Unbound
 
-TOLD_SECONDS = 60.0
+BINDING_SECONDS = 60.0
 """How old a pod is before people are told that nothing binds it: a scheduler is given some rounds."""
 
 
@@ -33,12 +33,12 @@ def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
     KAI says nothing of a gang that has fewer pods than it starts with; its PodGroup shows that KAI saw it.
     """
     looked_at = (pod for pod in pods if (pod.verdict or pod.pod_group) and not pod.gated)
-    return tuple(pod for pod in looked_at if now - pod.created >= TOLD_SECONDS)
+    return tuple(pod for pod in looked_at if now - pod.created >= BINDING_SECONDS)
 
 
 def held_at_a_gate(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
     """The pods that have waited for a while at a gate which others open. Pure; `now` in seconds."""
-    return tuple(pod for pod in pods if pod.held_back and now - pod.created >= TOLD_SECONDS)
+    return tuple(pod for pod in pods if pod.held_back and now - pod.created >= BINDING_SECONDS)
 
 
 async def scheduler_words(api: Api, pods: Sequence[Unbound], owners: Collection[str] = ()) -> str:

@@ -1,17 +1,48 @@
-"""The cluster at one moment, as `reconcile` decides on it, for the controller and for `standing`."""
+"""The cluster at one moment, as `reconcile` decides on it: for the controller, and for whoever looks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Book
 from webhook.admission.settings import queue_rules
 from webhook.kube.controller.kueue_rounds import KueuePlaces
-from webhook.kube.controller.reconcile import World
-from webhook.kube.state.gangs import WATCHED
+from webhook.kube.state.gangs import WATCHED, Unbound, Work
 from webhook.kube.state.workload_watch import QueueWatch
+from webhook.placement.fair_order import NO_RULES, QueueRules
+from webhook.placement.hold_limits import Limits, no_limits
 from webhook.workloads.annotation_keys import namespace_of
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
+
+    `seen`: the ids of reservations whose gang was once seen.
+    `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
+    `observed`: the namespaces that are not enforced. `moved_off`: by gang the nodes that it was moved off.
+    `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
+    `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
+    `limits`: what the gangs of a namespace may hold. `rules`: those of the queue's order.
+    `kueue`: the places that Kueue has assigned; None where that is not known.
+    """
+
+    snapshot: Snapshot
+    works: tuple[Work, ...]
+    pods: tuple[Unbound, ...]
+    kinds: frozenset[str]
+    seen: frozenset[str]
+    now: float
+    missing: frozenset[str] = frozenset()
+    observed: frozenset[str] = frozenset()
+    moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    idle: frozenset[str] = frozenset()
+    patience: Mapping[str, float] = field(default_factory=dict)
+    limits: Limits = no_limits
+    rules: QueueRules = NO_RULES
+    kueue: KueuePlaces | None = None
 
 
 def no_namespace(names: Iterable[str]) -> frozenset[str]:

@@ -259,10 +259,10 @@ async def _rights(patient: Patient) -> list[CheckFinding]:
     account = account_of(patient.namespace, patient.name)
     settings = await _settings(patient)
     spaces, _ = await patient.api.list("/api/v1/namespaces")
-    after = {space["metadata"]["name"]: settings(space["metadata"]["name"]).moves.after for space in spaces}
+    names = [str(space["metadata"]["name"]) for space in spaces]
     return [
         await rights_finding(patient.api, patient.namespace, account),
-        *await moves_findings(patient.api, account, [name for name, seconds in after.items() if seconds]),
+        *await moves_findings(patient.api, account, [name for name in names if settings(name).moves.after]),
     ]
 
 

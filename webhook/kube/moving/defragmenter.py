@@ -28,7 +28,7 @@ from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.pace import Lasting
-from webhook.kube.controller.world import world_of
+from webhook.kube.controller.world import World, world_of
 from webhook.kube.moving.metrics import MoveMetrics
 from webhook.kube.moving.mover import Mover, Stopped
 from webhook.kube.node_marks import LEADER
@@ -44,7 +44,7 @@ LOOK_SECONDS = 5.0
 AGAIN_SECONDS = 60.0
 """Between two searches for moves that found none."""
 
-TOLD_SECONDS = 600.0
+EVENT_SECONDS = 600.0
 """Between two events on a gang for which there are none: the figures in them change all the time."""
 
 BUDGETS = "/poddisruptionbudgets"
@@ -130,7 +130,7 @@ class Defragmenter:
         choice = await asyncio.to_thread(self._chosen, seen, order, max_lost, world)
         for name, why in choice.without.items():
             self.metrics.ended("none")
-            if self.clock() - self._last_event.get(name, -TOLD_SECONDS) >= TOLD_SECONDS:
+            if self.clock() - self._last_event.get(name, -EVENT_SECONDS) >= EVENT_SECONDS:
                 self._last_event[name] = self.clock()
                 text = f"waits for more than {overdue[name].after:g} s, and nobody is moved for it: {why}"
                 await recorder.tell(refs[name], "NotDefragmented", text)
@@ -144,7 +144,7 @@ class Defragmenter:
         seen: ClusterObjects,
         order: list[PodGroup],
         max_lost: Mapping[str, float],
-        world: rules.World,
+        world: World,
     ) -> QueueMoves:
         may_move = movables(seen.objects, seen.snapshot, seen.now, left_alone=seen.left_alone)
         return queue_moves(seen.snapshot, order, max_lost, may_move, world.limits)
@@ -209,7 +209,7 @@ class Defragmenter:
             by=LEADER,
         )
 
-    async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, rules.World]:
+    async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, World]:
         """The cluster as of now, as the controller sees it, with what made its pods.
 
         Raises `ApiError` where PodDisruptionBudgets may not be read: without them nothing is moved.

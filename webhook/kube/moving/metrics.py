@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from prometheus_client import Counter
 
@@ -29,7 +29,7 @@ class MoveMetrics:
             ["outcome"],
             registry=None,
         )
-        for outcome in ("done", "stopped", "none"):
+        for outcome in get_args(Outcome):
             sets.labels(outcome)
         return MoveMetrics(
             sets,

@@ -82,14 +82,14 @@ def run_mutating(
     return mutating.result()
 
 
-def able_policies(
+def runnable_policies(
     policies: Sequence[PolicyKind], inputs: PolicyInputs
 ) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
     """The policies whose variables the caller knows, and the others."""
     unknown = BAYPLAN_VARIABLES - inputs.variable_names
     lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
-    able = tuple(policy for policy in policies if not lacking[policy.name])
-    return able, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)
+    runnable = tuple(policy for policy in policies if not lacking[policy.name])
+    return runnable, tuple(Skipped(name, lacks) for name, lacks in lacking.items() if lacks)
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class MutatingPass:
     obj: Object
     effects: list[Effect] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    after: dict[str, Object] = field(default_factory=dict)
+    first_results: dict[str, Object] = field(default_factory=dict)
     """The object as each policy left it in its first run; tells who has to be invoked again."""
 
     @classmethod
@@ -113,8 +113,8 @@ class MutatingPass:
         cls, policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs
     ) -> MutatingPass:
         """A pass that has run nothing yet, with a fresh budget."""
-        able, skipped = able_policies(policies.mutating, inputs)
-        return cls(PolicyPass.begin(policies, request, inputs), able, skipped, obj)
+        runnable, skipped = runnable_policies(policies.mutating, inputs)
+        return cls(PolicyPass.begin(policies, request, inputs), runnable, skipped, obj)
 
     @property
     def uses_plan(self) -> bool:
@@ -126,12 +126,12 @@ class MutatingPass:
         for policy in self.policies:
             if policy.uses_plan == using_plan:
                 self._run(policy)
-                self.after[policy.name] = self.obj
+                self.first_results[policy.name] = self.obj
 
     def reinvoke(self) -> None:
         """Run those once more that ask for it, where the object has changed since their first run."""
         for policy in self.policies:
-            if policy.reinvoke and not equal(self.after[policy.name], self.obj):
+            if policy.reinvoke and not equal(self.first_results[policy.name], self.obj):
                 self._run(policy)
 
     def result(self) -> Mutated:
@@ -175,9 +175,9 @@ class MutatingPass:
                     else:
                         self._mutate_alike(run, policy, target.on(self.obj), before, outcomes)
             if self.obj is not before:
-                patch = tuple(patch_between(before, self.obj))
-                if patch:
-                    self.effects.append(Effect(policy.name, binding.name, patch))
+                operations = tuple(patch_between(before, self.obj))
+                if operations:
+                    self.effects.append(Effect(policy.name, binding.name, operations))
 
     def _mutate_alike(
         self,
@@ -215,21 +215,28 @@ class MutatingPass:
         for mutation in mutations:
             whole = before if target.path else self.obj
             activation = self.policy_pass.activation(run, target, whole, shown_object)
-            try:
-                after = _mutated(activation, mutation, shown_object)
-            except CelError as error:
-                self.failures.append(failure_of(run, mutation.expression, error))
-                continue
-            except ValueError as error:
-                label = mutation.expression.label
-                self.failures.append(failure(run.policy, run.binding, label, str(error)))
+            mutated = _mutated_or_failure(run, activation, mutation, shown_object)
+            if isinstance(mutated, Failure):
+                self.failures.append(mutated)
                 continue
             raw = target.obj or {}
-            changed = carry(raw, shown_object, after)
-            if changed is not raw:
-                self.obj = target.write_back(self.obj, changed)
+            carried = carry(raw, shown_object, mutated)
+            if carried is not raw:
+                self.obj = target.write_back(self.obj, carried)
                 target = target.on(self.obj)
                 shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
+
+
+def _mutated_or_failure(
+    run: PolicyRun, activation: Activation, mutation: Mutation, obj: dict[str, Any]
+) -> dict[str, Any] | Failure:
+    """The object after one mutation, or why the mutation cannot be made."""
+    try:
+        return _mutated(activation, mutation, obj)
+    except CelError as error:
+        return failure_of(run, mutation.expression, error)
+    except ValueError as error:
+        return failure(run.policy, run.binding, mutation.expression.label, str(error))
 
 
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:
@@ -239,18 +246,19 @@ def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) ->
     applied, ShapeError where what comes out does not fit the object's kind.
     """
     value = activation.evaluate(mutation.expression)
+    mutated: dict[str, Any]
     if mutation.patch_type == "JSONPatch":
         try:
-            after = patch.apply(obj, list(_operations(value)))
+            mutated = patch.apply(obj, list(_operations(value)))
         except patch.TestFailedError:
             return obj
     else:
         if not isinstance(value, ObjectValue):
             raise MergeError("the expression must give an Object{}")
         schema = schemas.lookup(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-        after = merge(schema, obj, to_json(value))
-    check_shape(obj, after)
-    return after  # type: ignore[no-any-return]
+        mutated = merge(schema, obj, to_json(value))
+    check_shape(obj, mutated)
+    return mutated
 
 
 def _operations(value: Any) -> Iterator[dict[str, Any]]:

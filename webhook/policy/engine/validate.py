@@ -18,7 +18,7 @@ from webhook.policy.engine.model import (
     ValidatingPolicy,
     Validation,
 )
-from webhook.policy.engine.mutate import Skipped, able_policies
+from webhook.policy.engine.mutate import Skipped, runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.targets import Target
@@ -114,9 +114,9 @@ def run_validating(
     Never raises for what a policy or an object does wrong: see `Findings.errors`.
     """
     policy_pass = PolicyPass.begin(policies, request, inputs or BareInputs())
-    able, skipped = able_policies(policies.validating, policy_pass.inputs)
+    runnable, skipped = runnable_policies(policies.validating, policy_pass.inputs)
     collected = _Collected()
-    for policy in able:
+    for policy in runnable:
         collected.run(policy_pass, policy, obj)
     audited = collected.acting("Audit")
     for finding in audited:

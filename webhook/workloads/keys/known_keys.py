@@ -67,7 +67,7 @@ from webhook.workloads.options import (
     RESERVE_MODES,
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
-from webhook.workloads.reader import KUEUE_ADMITS, KUEUE_PLACES, OLD_SCOPE
+from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE, OLD_SCOPE
 from webhook.workloads.topology_keys import (
     KEYS,
     OBJECT,
@@ -215,8 +215,8 @@ _OWN = (
     KnownKey(SCOPE_LABEL, "label", _NODES, "read", "the Topology Manager's scope"),
     KnownKey(GPUS_LABEL, "label", _NODES, "read", "GPUs in each NUMA node"),
     KnownKey(RESERVED_TAINT, "taint", _NODES, "read and written", "a gang holds the node's domain whole"),
-    KnownKey(KUEUE_ADMITS, "scheduling gate", _PODS, "read", "Kueue has not admitted the pods"),
-    KnownKey(KUEUE_PLACES, "scheduling gate", _PODS, "read", "Kueue places the pods: they are not planned"),
+    KnownKey(KUEUE_ADMISSION_GATE, "scheduling gate", _PODS, "read", "Kueue has not admitted the pods"),
+    KnownKey(KUEUE_TOPOLOGY_GATE, "scheduling gate", _PODS, "read", "Kueue places the pods: not planned"),
     KnownKey(QUEUED_GATE, "scheduling gate", _PODS, "read and written", "the gang waits for a place"),
 )  # fmt: skip
 

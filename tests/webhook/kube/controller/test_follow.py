@@ -44,7 +44,7 @@ def on(node: str, group: PodGroup) -> PodGroup:
 def moved(snapshot: Snapshot, *groups: PodGroup, left: frozenset[str] = frozenset()) -> Reservation | None:
     """What the controller makes the gang hold now; None where it leaves the reservation as it is."""
     works = tuple(work(group) for group in groups)
-    (*actions,) = reconcile(replace(world(snapshot, works=works), left={"default/Job/a": left}))
+    (*actions,) = reconcile(replace(world(snapshot, works=works), moved_off={"default/Job/a": left}))
     follows = [action for action in actions if isinstance(action, Follow)]
     assert len(follows) == len(actions) < 2
     return follows[0].reservation if follows else None

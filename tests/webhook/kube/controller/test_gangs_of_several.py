@@ -26,7 +26,7 @@ from tests.webhook.placement.test_gangs_across_objects import (
     seats_of_members,
 )
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.reconcile import World, bereft, reconcile
+from webhook.kube.controller.reconcile import bereft, reconcile
 from webhook.kube.controller.steps import (
     Action,
     Admit,
@@ -38,6 +38,7 @@ from webhook.kube.controller.steps import (
     Release,
     Restore,
 )
+from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
 from webhook.kube.state.gathering import Gang
 from webhook.workloads.annotation_keys import QUEUED_GATE

@@ -10,8 +10,9 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
-from webhook.kube.controller.reconcile import World, reconcile
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Action, Admit, Release, Ungate
+from webhook.kube.controller.world import World
 
 OBSERVED = frozenset({"default"})
 

@@ -15,8 +15,9 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
-from webhook.kube.controller.reconcile import World, alive, bereft, queue, reconcile, unused
+from webhook.kube.controller.reconcile import alive, bereft, queue, reconcile, unused
 from webhook.kube.controller.steps import Admit, ClaimFor, LetIn, MoveTo, Release, Restore, Stuck, WaitAction
+from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Work
 from webhook.placement.stamp import PlacementAnnotation
 

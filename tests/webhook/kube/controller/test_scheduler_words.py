@@ -16,7 +16,7 @@ from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.kueue_words import KueueSays, said_of
 from webhook.kube.controller.reconcile import patience, reconcile, unused
-from webhook.kube.controller.scheduler_words import SILENT, TOLD_SECONDS, left_unbound, scheduler_words
+from webhook.kube.controller.scheduler_words import BINDING_SECONDS, SILENT, left_unbound, scheduler_words
 from webhook.kube.controller.steps import LeftUnbound, Release, Restore
 from webhook.kube.state.gangs import unbound_from
 
@@ -69,11 +69,11 @@ def test_a_pod_says_what_its_scheduler_said_of_it() -> None:
 def test_a_gang_with_a_place_that_its_scheduler_leaves_for_a_minute_is_told() -> None:
     """Not before, not at the gate, and not where no scheduler has looked at it."""
     group = gang(2, name="default/Job/a", required="rack")
-    left = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - TOLD_SECONDS)
+    left = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - BINDING_SECONDS)
     (action,) = reconcile(world(booked(racks(2, 2), group), works=(work(group),), pods=(left,)))
     assert isinstance(action, LeftUnbound)
     assert action.pods == (left,)
-    young = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - TOLD_SECONDS + 1)
+    young = pod("a-0", "a", gated=False, verdict=UNABLE, created=NOW - BINDING_SECONDS + 1)
     gated = pod("a-0", "a", verdict=UNABLE)
     assert left_unbound((young, gated, pod("a-0", "a", gated=False)), NOW) == ()
 
@@ -126,7 +126,7 @@ async def test_what_was_said_of_few_pods_is_said_before_the_silence_about_most()
 
 async def test_pods_of_which_kai_says_nothing_are_left_too() -> None:
     """Seen of a JobSet with fewer pods alive than its gang starts with: grouped, and no condition at all."""
-    grouped = pod("a-0", "a", gated=False, created=NOW - TOLD_SECONDS, pod_group="pg-a")
+    grouped = pod("a-0", "a", gated=False, created=NOW - BINDING_SECONDS, pod_group="pg-a")
     assert left_unbound((grouped, replace(grouped, pod_group="")), NOW) == (grouped,)
     assert await scheduler_words(Groups({}), (grouped,)) == SILENT
 
@@ -202,7 +202,7 @@ async def test_kueue_says_what_it_has_evicted_a_gang_for() -> None:
     assert words == f"{UNABLE}: Kueue says: a node of it has failed"
 
 
-@pytest.mark.parametrize(("age", "is_told"), [(TOLD_SECONDS, True), (TOLD_SECONDS - 1, False)])
+@pytest.mark.parametrize(("age", "is_told"), [(BINDING_SECONDS, True), (BINDING_SECONDS - 1, False)])
 def test_a_gang_that_waits_for_a_minute_at_a_gate_of_others_is_told(age: float, is_told: bool) -> None:
     """It holds nothing, and stands in no queue of ours."""
     group = gang(1, name="default/Job/a")

@@ -21,6 +21,7 @@ from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
+from webhook.placement.kai_preemption import is_preemptible
 from webhook.placement.stamp import placement_annotation
 from webhook.wire.request import from_object
 
@@ -114,3 +115,22 @@ def test_others_wait_at_the_gate(priority: str, level: str, kai: bool) -> None:
     decision = ask(job(priority, level), full(kai=kai))
     assert decision.object is not None
     assert placement_annotation(decision.object["metadata"]["annotations"]).in_queue
+
+
+@pytest.mark.parametrize(
+    ("stated", "class_name", "preempted"),
+    [
+        ("", "", True),
+        ("", "train", True),
+        ("", "build", False),
+        ("", "nowhere", None),
+        ("preemptible", "build", True),
+        ("non-preemptible", "train", False),
+        ("preemptible", "nowhere", True),
+        ("some word", "build", False),
+    ],
+)
+def test_the_label_decides_and_else_the_class(stated: str, class_name: str, preempted: bool | None) -> None:
+    """Below 100 KAI preempts; nobody knows it of a class that is not there."""
+    classes = PriorityClasses({name: PriorityClass(name, value) for name, value in CLASSES.items()})
+    assert is_preemptible(stated, class_name, classes) is preempted

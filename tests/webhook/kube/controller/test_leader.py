@@ -1,0 +1,103 @@
+"""What becomes of the leader's work when something in it fails, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from tests.webhook.kube.ledger.api_server import ApiServer, VirtualTime
+from webhook.kube.controller.leader import AGAIN_SECONDS, PAUSE, Leader, lease_path, with_companion
+
+Work = Callable[[], Coroutine[None, None, None]]
+
+
+class Scene:
+    """A controller and its companion that write down what becomes of them, and fail when they are told to."""
+
+    def __init__(self) -> None:
+        self.course: list[str] = []
+        self.fails = {"controller": asyncio.Event(), "companion": asyncio.Event()}
+
+    def work(self, name: str) -> Work:
+        """The work of one of the two."""
+
+        async def work() -> None:
+            self.course.append(f"{name} begins")
+            try:
+                await self.fails[name].wait()
+                self.fails[name].clear()
+                raise ValueError(name)
+            except asyncio.CancelledError:
+                self.course.append(f"{name} is cancelled")
+                raise
+
+        return work
+
+    async def led(self) -> None:
+        """Both together, as the leader has them."""
+        await with_companion(self.work("controller"), self.work("companion"))
+
+
+def played(script: Callable[[Scene, ApiServer], Coroutine[None, None, None]]) -> list[str]:
+    """What becomes of the two in a script, under a leader that is asked to end at its end."""
+    server = ApiServer()
+
+    async def play() -> list[str]:
+        scene = Scene()
+        election = asyncio.create_task(Leader(server.client(), "bayplan-system", scene.led).run())
+        await asyncio.sleep(PAUSE / 2)
+        await script(scene, server)
+        course = list(scene.course)
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        assert server.objects[lease_path("bayplan-system")]["spec"]["holderIdentity"] == "", "given up"
+        return course
+
+    with asyncio.Runner(loop_factory=VirtualTime) as runner:
+        return runner.run(play())
+
+
+def test_a_companion_that_fails_is_told_and_begins_again_and_the_controller_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """After a pause: what it met may be there still."""
+
+    async def script(scene: Scene, server: ApiServer) -> None:
+        scene.fails["companion"].set()
+        await asyncio.sleep(AGAIN_SECONDS - PAUSE)
+        scene.course.append("a while later")
+        await asyncio.sleep(2 * PAUSE)
+
+    assert played(script) == ["controller begins", "companion begins", "a while later", "companion begins"]
+    assert "beside the controller: ValueError" in caplog.text
+
+
+def test_a_controller_that_fails_ends_its_companion_and_both_begin_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """At the leader's next look; the log says why."""
+
+    async def script(scene: Scene, server: ApiServer) -> None:
+        scene.fails["controller"].set()
+        await asyncio.sleep(2 * PAUSE)
+
+    first = ["controller begins", "companion begins", "companion is cancelled"]
+    assert played(script) == [*first, "controller begins", "companion begins"]
+    assert "controller: ended by" in caplog.text
+    assert "ValueError: controller" in caplog.text
+
+
+def test_both_end_when_another_replica_has_taken_the_lease() -> None:
+    """A leader that leads no more moves nobody."""
+
+    async def script(scene: Scene, server: ApiServer) -> None:
+        path = lease_path("bayplan-system")
+        spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+        server.call("PATCH", path, {"spec": spec})
+        await asyncio.sleep(2 * PAUSE)
+        server.call("PATCH", path, {"spec": {"holderIdentity": ""}})
+
+    ended = ["controller is cancelled", "companion is cancelled"]
+    assert sorted(played(script)[2:]) == sorted(ended)
