@@ -18,7 +18,8 @@ from planner.cluster.infrastructure import AS_TOLD, NO_TOPOLOGY, Infrastructure,
 from planner.cluster.node_usage import NodeUsage
 from planner.cluster.occupancy import Holds, Pods, carried
 from planner.cluster.plan_cache import DerivedValues
-from planner.cluster.tree import Subtree, TopologyTree
+from planner.cluster.subtree import Subtree
+from planner.cluster.tree import TopologyTree
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.natural_order import natural

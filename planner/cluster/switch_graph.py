@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from planner.cluster.census import gpus_of
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Subtree
+from planner.cluster.subtree import Subtree
 from planner.model.topology import HOSTNAME, Domain, Topology
 
 # networkx takes a fifth of a second to import, and few clusters have a leaf-spine fabric: where one is looked

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from planner.cluster.tree import Subtree
+from planner.cluster.subtree import Subtree
 from planner.model.pod_class import PodClass
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from planner.model.pod import BoundPod
 from planner.model.podgroup import ReserveMode
 from planner.model.resources import GPU
-from planner.planning.defragmentation.evacuation import Relocation
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.limits import MoveLimits
-from planner.planning.defragmentation.movable import Movable
+from planner.planning.defragmentation.movable import Movable, Relocation
 from planner.planning.defragmentation.result import NoMoves
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job

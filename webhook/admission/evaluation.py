@@ -27,10 +27,11 @@ from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.kai_queue import within_kai_queue
 from webhook.placement.kueue_admission import in_kueues_queue
 from webhook.placement.pod_affinity import without_former_placement
+from webhook.placement.pod_gang import is_gated
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
-from webhook.placement.workload_plan import WorkloadPlan, is_gated, with_claims
+from webhook.placement.workload_plan import WorkloadPlan, with_claims
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import cluster_variable
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs

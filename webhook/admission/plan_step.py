@@ -21,9 +21,10 @@ from webhook.placement.gang_seat import grows
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.kueue_admission import until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
+from webhook.placement.pod_gang import is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan, is_of_gang, replay_for_pod
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload, wants_plan
 
 Json = Mapping[str, Any]

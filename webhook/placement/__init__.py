@@ -1,6 +1,6 @@
 """The plan of a workload, and what it writes onto objects: annotations, affinity, taints. Pure.
 
-- `workload_plan`: every gang of a workload planned, or the plan that a pod's gang has already
+- `workload_plan`: every gang of a workload planned; `pod_gang`: the gang of a pod, and the plan that it has
 - `queue`: gangs that wait are planned before one that is only now applied, in the `fair_order` of priority,
   share of the namespace and age
 - `gang_seat`: a pod that arrives for a gang which has its place; `gang_members`: a gang of several stored

@@ -25,8 +25,8 @@ from planner.planning.defragmentation.movable import Movable
 from webhook.placement.disruption_budgets import Budget, protected, refused
 from webhook.placement.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
+from webhook.placement.pod_gang import held_for, replica_of
 from webhook.placement.stamp import placement_annotation
-from webhook.placement.workload_plan import held_for, replica_of
 from webhook.workloads import read
 from webhook.workloads.annotation_keys import RESTARTABLE, kind_of, namespace_of
 from webhook.workloads.kinds import row_of

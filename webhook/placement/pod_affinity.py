@@ -21,8 +21,8 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
+from webhook.placement.pod_gang import held_for
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
-from webhook.placement.workload_plan import held_for
 from webhook.workloads.node_affinity import REQUIRED
 
 Json = Mapping[str, Any]

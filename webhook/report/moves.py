@@ -10,8 +10,8 @@ from rich.text import Text
 from planner.cluster.census import Count, census
 from planner.model.topology import HOSTNAME, short
 from planner.model.words import counted, listed
-from planner.planning.defragmentation.evacuation import Relocation
 from planner.planning.defragmentation.limits import HOUR
+from planner.planning.defragmentation.movable import Relocation
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
 from webhook.report import terminal
 from webhook.report.fabric_map import fabric_map

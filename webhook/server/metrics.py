@@ -72,65 +72,38 @@ class Metrics:
 def metrics() -> Metrics:
     """Fresh metrics on a registry of their own."""
     registry = CollectorRegistry()
+
+    def counter(name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"bayplan_{name}", meaning, labels, registry=registry)
+
+    def gauge(name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(f"bayplan_{name}", meaning, labels, registry=registry)
+
+    answered = "Admission calls answered, by the mode of their namespace"
+    outcomes = (
+        "What enforce makes of objects (refused, queued, changed, unchanged), done in mode enforce alone"
+    )
+    policies = (
+        "What policies answered (changed, passed, refused, warned, failed, exempt, exemption-ended), done in "
+        "mode enforce alone"
+    )
+    tries = "Decisions made; more than answers where others took a place meanwhile"
+    ends = "When each PolicyException ends, in seconds since the epoch; less `time()` it is what is left"
+    failed = "1 while the newest policies, parameters or cluster files are bad"
+    took = "How long an answer took"
     return Metrics(
         registry,
-        Counter(
-            "bayplan_decisions",
-            "Admission calls answered, by the mode of their namespace",
-            ["phase", "allowed", "mode"],
-            registry=registry,
-        ),
-        Counter(
-            "bayplan_outcomes",
-            "What enforce makes of objects (refused, queued, changed, unchanged), done in mode enforce alone",
-            ["outcome", "mode"],
-            registry=registry,
-        ),
-        Counter(
-            "bayplan_policy_answers",
-            "What policies answered (changed, passed, refused, warned, failed, exempt, exemption-ended), done"
-            " in mode enforce alone",
-            ["policy", "answer", "mode"],
-            registry=registry,
-        ),
-        Histogram(
-            "bayplan_decision_seconds",
-            "How long an answer took",
-            ["phase"],
-            buckets=BUCKETS,
-            registry=registry,
-        ),
-        Counter(
-            "bayplan_plans",
-            "Gangs planned: admitted, queued, rejected",
-            ["phase", "decision", "mode"],
-            registry=registry,
-        ),
-        Counter(
-            "bayplan_decision_tries",
-            "Decisions made; more than answers where others took a place meanwhile",
-            ["phase"],
-            registry=registry,
-        ),
-        Counter("bayplan_bad_calls", "Calls answered with a 4xx or 5xx", ["status"], registry=registry),
-        Gauge("bayplan_policy_set_info", "The policies that answer", ["revision"], registry=registry),
-        Gauge(
-            "bayplan_policy_exception_end_seconds",
-            "When each PolicyException ends, in seconds since the epoch; less `time()` it is what is left",
-            ["exception"],
-            registry=registry,
-        ),
-        Gauge(
-            "bayplan_settings_info",
-            "The settings that answer",
-            ["revision", "mode", "reserve_default"],
-            registry=registry,
-        ),
-        Gauge(
-            "bayplan_reload_failed",
-            "1 while the newest policies, parameters or cluster files are bad",
-            registry=registry,
-        ),
+        counter("decisions", answered, "phase", "allowed", "mode"),
+        counter("outcomes", outcomes, "outcome", "mode"),
+        counter("policy_answers", policies, "policy", "answer", "mode"),
+        Histogram("bayplan_decision_seconds", took, ["phase"], buckets=BUCKETS, registry=registry),
+        counter("plans", "Gangs planned: admitted, queued, rejected", "phase", "decision", "mode"),
+        counter("decision_tries", tries, "phase"),
+        counter("bad_calls", "Calls answered with a 4xx or 5xx", "status"),
+        gauge("policy_set_info", "The policies that answer", "revision"),
+        gauge("policy_exception_end_seconds", ends, "exception"),
+        gauge("settings_info", "The settings that answer", "revision", "mode", "reserve_default"),
+        gauge("reload_failed", failed),
         topology_metrics(registry),
         standing_metrics(registry),
     )

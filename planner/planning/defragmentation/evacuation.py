@@ -11,25 +11,10 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.podgroup import Assignment
-from planner.model.reservation import Reservation
 from planner.planning.defragmentation.joint_plan import together
-from planner.planning.defragmentation.movable import Movable
+from planner.planning.defragmentation.movable import Movable, Relocation
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-
-
-@dataclass(frozen=True, slots=True)
-class Relocation:
-    """One movable and its new place. `reservation`: what it holds there."""
-
-    movable: Movable
-    reservation: Reservation
-
-    @property
-    def to(self) -> tuple[Assignment, ...]:
-        """How many of its pods go to which node."""
-        return self.reservation.assignments
 
 
 @dataclass(frozen=True, slots=True)

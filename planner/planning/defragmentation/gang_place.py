@@ -16,14 +16,15 @@ from math import inf
 
 from planner.cluster.census import gpus_of
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import Subtree, TopologyTree
+from planner.cluster.subtree import Subtree
+from planner.cluster.tree import TopologyTree
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
-from planner.planning.defragmentation.evacuation import Relocation, WithoutPlace, evacuate, left_behind, moved
-from planner.planning.defragmentation.movable import Cost, Movable, cost_of
+from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, left_behind, moved
+from planner.planning.defragmentation.movable import Cost, Movable, Relocation, cost_of
 from planner.planning.defragmentation.occupants import Occupants
 from planner.planning.defragmentation.result import ATTEMPTS, Defragmentation, NoMoves
 from planner.planning.plan import plan

@@ -1,4 +1,4 @@
-"""What moves as a whole, a gang or a pod by itself, and the cost of moving it."""
+"""What moves as a whole, a gang or a pod by itself, the cost of moving it, and its new place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from planner.model.pod import BoundPod
-from planner.model.podgroup import PodGroup
+from planner.model.podgroup import Assignment, PodGroup
+from planner.model.reservation import Reservation
 
 LOWEST_PRIORITY = -(2**31)
 
@@ -70,6 +71,19 @@ class Movable:
         """The cost of moving it."""
         raised = self.priority - LOWEST_PRIORITY
         return Cost(self.priority, len(self.pods) * raised, int(self.group.gpus * self.age))
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """One movable and its new place. `reservation`: what it holds there."""
+
+    movable: Movable
+    reservation: Reservation
+
+    @property
+    def to(self) -> tuple[Assignment, ...]:
+        """How many of its pods go to which node."""
+        return self.reservation.assignments
 
 
 def cost_of(movables: Iterable[Movable]) -> Cost:

@@ -9,8 +9,7 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.topology import Domain, Topology
-from planner.planning.defragmentation.evacuation import Relocation
-from planner.planning.defragmentation.movable import Cost, cost_of
+from planner.planning.defragmentation.movable import Cost, Relocation, cost_of
 
 ATTEMPTS = 300
 """Sets of movables that are planned anew before a search ends: each plan takes a few milliseconds."""

@@ -21,7 +21,8 @@ from weakref import WeakKeyDictionary
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityPool
 from planner.cluster.plan_cache import CacheSection
-from planner.cluster.tree import Subtree, TopologyTree
+from planner.cluster.subtree import Subtree
+from planner.cluster.tree import TopologyTree
 from planner.model.natural_order import natural
 from planner.model.topology import ROOT, Topology
 from planner.search.space import SearchSpace

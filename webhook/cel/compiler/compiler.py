@@ -5,31 +5,21 @@ A closure takes one list, the frame: the bindings, the meter, then a slot for ea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from webhook.cel.compiler import aggregates, mutations, operators, select
 from webhook.cel.compiler.code import FIRST_SLOT, Code, Scope, constant, fold
 from webhook.cel.compiler.comprehensions import comprehension
 from webhook.cel.compiler.declarations import Declarations
 from webhook.cel.compiler.functions import Dispatcher, Table, caller, host_caller, possible
+from webhook.cel.compiler.literals import bad_literal
 from webhook.cel.syntax import ast
 from webhook.cel.syntax.build import dotted
 from webhook.cel.syntax.hints import nearest
 from webhook.cel.values import types
-from webhook.cel.values.errors import CelError, FunctionError
-from webhook.cel.values.regex import pattern
-from webhook.cel.values.temporal import parse_duration, parse_timestamp
+from webhook.cel.values.errors import CelError
 from webhook.cel.values.types import DYN, Type
 from webhook.cel.values.values import CelType
-
-_LITERAL_CHECKS: Final[dict[str, Callable[[str], object]]] = {
-    "matches": pattern,
-    "find": pattern,
-    "findAll": pattern,
-    "timestamp": parse_timestamp,
-    "duration": parse_duration,
-}
 
 
 class Compiler:
@@ -231,7 +221,8 @@ class Compiler:
             type_names = ", ".join(code.type.name for code in codes)
             self._conflict(f"no overload of {name} for ({type_names})", pos)
         result = types.join([Type(entry.result) for entry in matching])
-        self._check_literals(name, codes, pos)
+        if problem := bad_literal(name, [code.constant for code in codes]):
+            self._conflict(problem, pos)
         dispatcher = Dispatcher(name, overloads)
         code = Code(caller(dispatcher, [c.run for c in codes], pos), result)
         if name in ("dyn", "sort", "reverse", "distinct", "slice") or (
@@ -239,16 +230,6 @@ class Compiler:
         ):
             code.type = DYN if name == "dyn" else codes[0].type.element if name == "value" else codes[0].type
         return code if name == "dyn" else fold(code, codes)
-
-    def _check_literals(self, name: str, codes: list[Code], pos: int) -> None:
-        """Constant patterns, times and durations are read now, as the API server's validators do."""
-        check = _LITERAL_CHECKS.get(name)
-        text = codes[-1].constant if name in ("timestamp", "duration") else codes[1:] and codes[1].constant
-        if check is not None and isinstance(text, str):
-            try:
-                check(text)
-            except FunctionError as bad:
-                self._conflict(str(bad), pos)
 
     def _failing(self, message: str, pos: int) -> Code:
         def fail(f: list[Any]) -> Any:

@@ -6,19 +6,16 @@ import argparse
 import asyncio
 import logging
 import signal
-import ssl
 import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import TypedDict
 
 import orjson
 
-from certs.authority import CertificateError, service_names
-from certs.reload import ReloadingContext
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
 from webhook.admission.environment import NAMESPACE
@@ -28,8 +25,8 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause, port, subcommand
 from webhook.cli.installation.cluster_reports import record, report_writer
 from webhook.cli.installation.journaling import keep_journal
+from webhook.cli.installation.serving_certificates import Tls, add_secret, from_files, in_secret
 from webhook.kube.api.client import ACCOUNT
-from webhook.kube.certificates import SecretCertificates
 from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.moving.defragmenter import Defragmenter
 from webhook.kube.runtime import ClusterRuntime
@@ -73,23 +70,6 @@ Policies, cluster files and certificates are taken up when they change; a bad se
 
 
 TakenUp = Callable[[PolicySet], None]
-
-
-class Tls(Protocol):
-    """Certificates that change while they are served."""
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """For the server."""
-        ...
-
-    def ends(self) -> float:
-        """When the one that is served ends, seconds since the epoch."""
-        ...
-
-    async def watch(self) -> None:
-        """Take up new ones, for ever."""
-        ...
 
 
 def _nobody(policies: PolicySet) -> None:
@@ -154,7 +134,7 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=port, default=8443, help="0 picks a free one (default: %(default)s)")
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
-    _add_secret(parser)
+    add_secret(parser)
     parser.add_argument(
         "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
     )
@@ -180,30 +160,6 @@ def _mebibytes(text: str) -> int:
     return int(text)
 
 
-def _add_secret(parser: argparse.ArgumentParser) -> None:
-    """Certificates that replicas share, in place of files."""
-    group = parser.add_argument_group("certificates in the cluster, with --in-cluster or --kubeconfig")
-    group.add_argument(
-        "--certificate-secret", metavar="NAME", help="make, renew and serve what lies in this Secret"
-    )
-    group.add_argument(
-        "--webhook-configurations",
-        nargs="+",
-        default=["bayplan"],
-        metavar="NAME",
-        help="put the CA into these, mutating and validating (default: bayplan)",
-    )
-    group.add_argument(
-        "--service",
-        default="bayplan",
-        metavar="NAME",
-        help="the Service that is called (default: %(default)s)",
-    )
-    group.add_argument(
-        "--certificate-names", nargs="+", default=[], metavar="NAME", help="further DNS names or addresses"
-    )
-
-
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError`, `LedgerUnavailable` at first."""
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
@@ -221,7 +177,7 @@ class ServiceTimes(TypedDict):
 
 async def _serve(args: argparse.Namespace) -> int:
     policies = inputs.policy_store(args.policies)
-    files = _tls(args)
+    files = from_files(args)
     settings = Settings(mode=args.mode)
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
@@ -244,7 +200,7 @@ async def _serve(args: argparse.Namespace) -> int:
     )
     try:
         if args.certificate_secret:
-            side.certificates = _in_secret(args, side)
+            side.certificates = in_secret(args, side)
         tls = side.certificates or files
         side.follow(policies.current)
         service = Service(
@@ -362,43 +318,3 @@ async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
 def _warn(policies: PolicySet) -> None:
     for warning in policies.warnings:
         log.warning("will fail when it is run: %s", warning)
-
-
-def _in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:
-    try:
-        names = service_names(args.service, args.namespace, extra=args.certificate_names)
-    except CertificateError as error:
-        raise InputError(str(error), Where("--service, --namespace, --certificate-names")) from None
-    place = (args.namespace, args.certificate_secret)
-    try:
-        return SecretCertificates(
-            side.api, *place, names, args.webhook_configurations, client_ca=args.client_ca
-        )
-    except OSError as error:
-        raise InputError(f"no usable CA: {error.strerror or error}", Where(f"{args.client_ca}")) from None
-
-
-def _tls(args: argparse.Namespace) -> ReloadingContext | None:
-    if args.client_names and not args.client_ca:
-        raise InputError("--client-names are names in certificates; add --client-ca")
-    if args.client_ca and args.insecure:
-        raise InputError("--client-ca needs TLS; leave out --insecure")
-    if args.certificate_secret:
-        if args.insecure or args.tls_cert or args.tls_key:
-            raise InputError("--certificate-secret is instead of --tls-cert, --tls-key, --insecure")
-        if not (args.kubeconfig or args.in_cluster):
-            raise InputError("--certificate-secret lies in a cluster; add --in-cluster or --kubeconfig")
-        return None
-    if args.insecure:
-        return None
-    if args.tls_cert is None or args.tls_key is None:
-        raise InputError(
-            "needs --tls-cert and --tls-key (`bayplan certs init` makes them), --certificate-secret, "
-            "or --insecure"
-        )
-    try:
-        return ReloadingContext(args.tls_cert, args.tls_key, client_ca=args.client_ca, report=log.info)
-    except OSError as error:
-        raise InputError(
-            f"no usable pair: {error.strerror or error}", Where(f"{args.tls_cert}, {args.tls_key}")
-        ) from None

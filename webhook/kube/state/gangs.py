@@ -12,9 +12,9 @@ from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.gang_members import GangMember
 from webhook.placement.gang_seat import stamped_seats
+from webhook.placement.pod_gang import is_of_gang, replica_of
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.placement.stated_amounts import as_noted
-from webhook.placement.workload_plan import is_of_gang, replica_of
 from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
 from webhook.workloads.fields import Field

@@ -16,8 +16,9 @@ from webhook.placement.pod_affinity import (
     without_former_placement,
     without_placement_affinity,
 )
+from webhook.placement.pod_gang import held_for, replay_for_pod, replica_of
 from webhook.placement.stamp import annotate
-from webhook.placement.workload_plan import held_for, plan_workload, replay_for_pod, replica_of
+from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import read
 from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
 

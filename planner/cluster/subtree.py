@@ -1,0 +1,210 @@
+"""A domain of a topology tree with the domains in it, and the same with a host more or less. Immutable."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+from operator import attrgetter
+
+from planner.model.natural_order import natural
+from planner.model.topology import Domain
+
+Place = tuple[str, ...]
+"""A node's path with each absent value replaced by a mark ("\\0", its level, the next finer value), so that
+the nodes under one finer label share an unnamed branch."""
+
+
+SortKey = tuple[int, int, object]
+"""The order among siblings: named before unnamed, and values in natural order."""
+
+
+_MAX_VALUES = 2**16
+"""Label values whose sort keys are remembered, some 20 MB at the most. A cluster of 60,000 nodes has about
+that many values; beyond it the nodes that come and go still pass through few."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Subtree:
+    """A domain. `level` -1 is the root; `key` its sort key among siblings; `size` its number of nodes.
+
+    `path`: the label values from the coarsest level down. `has_name`: False where its own level's label is
+    missing. A host has no children and has the `node`'s name.
+    """
+
+    level: int
+    path: Domain
+    key: SortKey
+    has_name: bool
+    size: int
+    children: tuple[Subtree, ...] = ()
+    node: str = ""
+    _starts: tuple[int, ...] = ()
+    """The memo of `starts`, filled in at the first look: a wide root has thousands, and of the trees between
+    two plans, a tree for each changed node, only the last is looked at."""
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The index, among the branch's nodes, of each child's first node."""
+        if len(self._starts) != len(self.children):
+            starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
+            object.__setattr__(
+                self, "_starts", starts
+            )  # the only write to a frozen record: a memo of a value that follows from its fields
+        return self._starts
+
+    def leaf(self, index: int) -> Subtree:
+        """The host with this index among the branch's nodes."""
+        branch = self
+        while branch.children:
+            starts = branch._starts or branch.starts
+            child_index = bisect_right(starts, index) - 1
+            branch, index = branch.children[child_index], index - starts[child_index]
+        return branch
+
+    def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
+        """The hosts with these indexes. Searched from the root only where the parent changes."""
+        parent, start = self, self.size
+        for index in indexes:
+            if not 0 <= index - start < parent.size:
+                parent, start = self.above(index)
+            yield parent.children[index - start]
+
+    def above(self, index: int) -> tuple[Subtree, int]:
+        """The domain directly above the host with this index, and the index of that domain's first host."""
+        branch, start = self, 0
+        while branch.children[0].children:
+            child_index = branch.child_of(index - start)
+            branch, start = branch.children[child_index], start + branch.starts[child_index]
+        return branch, start
+
+    def around(self, first: int, last: int) -> Subtree:
+        """The finest named domain in here that holds the hosts with both of these indexes."""
+        branch, domain = self, self
+        while branch.children:
+            child_index = branch.child_of(first)
+            start, child = branch.starts[child_index], branch.children[child_index]
+            if last >= start + child.size:
+                break
+            branch, first, last = child, first - start, last - start
+            domain = branch if branch.has_name else domain
+        return domain
+
+    def domain_at(self, index: int, level: int) -> tuple[Subtree, int]:
+        """The domain of the level that holds the host with this index, or the host itself where it is in none
+        with a name; and the index after its last host."""
+        branch, start = self, 0
+        while branch.children and not (branch.level == level and branch.has_name):
+            child_index = branch.child_of(index - start)
+            branch, start = branch.children[child_index], start + branch.starts[child_index]
+        return branch, start + branch.size
+
+    def leaves(self) -> Iterator[Subtree]:
+        """The hosts, in order."""
+        if self.node:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    def child_of(self, index: int) -> int:
+        """The index of the child that holds the host with this index."""
+        return bisect_right(self.starts, index) - 1
+
+    def find(self, key: SortKey) -> tuple[int, bool]:
+        """The index among the children where this key is or would be inserted; whether it is present."""
+        index = bisect_left(self.children, key, key=_key_of)
+        return index, index < len(self.children) and self.children[index].key == key
+
+    def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
+        """The same domain with other children; `size` where it is known."""
+        whole = sum([child.size for child in children]) if size is None else size
+        return Subtree(self.level, self.path, self.key, self.has_name, whole, children)
+
+    def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
+        """The same domain with this child at the index, `instead` of the former one there; None for none."""
+        former = self.children[index].size if instead else 0
+        new = (child,) if child else ()
+        children = (*self.children[:index], *new, *self.children[index + instead :])
+        return self.with_children(children, self.size - former + (child.size if child else 0))
+
+
+_key_of: Callable[[Subtree], SortKey] = attrgetter("key")
+
+
+def key_at(place: Place, branch: Subtree) -> SortKey:
+    """The sort key of the child that the path to a place goes through."""
+    return sort_key(place[branch.level + 1])
+
+
+def named_branch(branch: Subtree, domain: Domain) -> Subtree | None:
+    """The named branch of a domain below this one, None where there is none."""
+    depth = branch.level + 1
+    if depth == len(domain):
+        return branch if branch.has_name else None
+    if value := domain[depth]:
+        index, is_there = branch.find(sort_key(value))
+        return named_branch(branch.children[index], domain) if is_there else None
+    unnamed = (child for child in branch.children if not child.has_name)
+    return next((inside for child in unnamed if (inside := named_branch(child, domain))), None)
+
+
+def pruned(branch: Subtree, place: Place) -> Subtree | None:
+    """The branch without the host at this place; None where it is then empty."""
+    if branch.node:
+        return None
+    index, _ = branch.find(key_at(place, branch))
+    rest = pruned(branch.children[index], place)
+    return branch.with_child(index, rest, instead=True) if rest or len(branch.children) > 1 else None
+
+
+def renewed(branch: Subtree, place: Place) -> Subtree:
+    """The branch with new objects on the way to the host at this place."""
+    if branch.node:
+        return replace(branch)
+    index, _ = branch.find(key_at(place, branch))
+    return branch.with_child(index, renewed(branch.children[index], place), instead=True)
+
+
+def grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
+    """The branch with a host added at this place; None where there is a host already."""
+    if branch.node:
+        return None
+    depth = branch.level + 1
+    index, is_there = branch.find(sort_key(place[depth]))
+    child = branch.children[index] if is_there else _chain(path, place, depth, name)
+    if is_there:
+        grown = grafted(child, path, place, name)
+        if grown is None:
+            return None
+        child = grown
+    return branch.with_child(index, child, instead=is_there)
+
+
+def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
+    """A branch of this level that holds one host only."""
+    host = len(path) - 1
+    branch = Subtree(host, path, sort_key(place[host]), True, 1, node=name)
+    for level in range(host - 1, depth - 1, -1):
+        bare = Subtree(level, path[: level + 1], sort_key(place[level]), bool(path[level]), 0)
+        branch = bare.with_children((branch,), 1)
+    return branch
+
+
+def place_at(path: Domain, host: int) -> Place:
+    """The place of a node with these label values; `host`: the index of the hostname level."""
+    place = list(path)
+    for level in range(host - 1, -1, -1):
+        if not place[level]:
+            place[level] = f"\0{level + 1}{place[level + 1]}"
+    return tuple(place)
+
+
+@lru_cache(maxsize=_MAX_VALUES)
+def sort_key(value: str) -> SortKey:
+    """The order of a label value, or of the mark of an absent one, among siblings."""
+    return (1 if value[:1] == "\0" else 0, 0, natural(value))

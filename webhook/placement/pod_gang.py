@@ -1,0 +1,170 @@
+"""The gang of a pod that is made for a workload: told by its template, its labels and its controller; and the
+plan that this gang has already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.reservation import Reservation, reservation_id
+from planner.planning.replay import answer_of
+from webhook.placement.workload_plan import GangPlan, WorkloadPlan
+from webhook.workloads import KINDS
+from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
+from webhook.workloads.stored import reservation_ids
+
+GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
+"""Kinds that are planned as a whole, of Jobs those that say so; a pod that one of them owns is not planned
+again by itself."""
+
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+"""The annotation (and label) that pods of an Indexed Job have from the start."""
+
+
+REPLICAS = (
+    ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
+    ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
+)
+"""Kinds whose replicas may be gangs of their own, with the labels that tell a pod its object and replica."""
+
+
+def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
+    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
+    Deployment or StatefulSet that is a gang; "" for others.
+
+    A LeaderWorkerSet's own webhook may label its leaders after us; their names end in the index as well.
+    """
+    metadata = _metadata(pod)
+    labels = metadata.get("labels") or {}
+    for kind, name_label, index_label in REPLICAS:
+        name = str(labels.get(name_label, ""))
+        index = str(labels.get(index_label, ""))
+        if name and not index and kind == "LeaderWorkerSet":
+            stem, _, index = str(metadata.get("name", "")).rpartition("-")
+            index = index if stem == name else ""
+        if name and index.isdecimal():
+            return f"{namespace}/{kind}/{name}/{index}"
+    stamped = str((metadata.get("annotations") or {}).get(GANG_OF, ""))
+    return stamped if stamped.startswith(f"{namespace}/") else ""
+
+
+def held_for(
+    snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
+) -> tuple[tuple[Reservation, ...], bool]:
+    """The reservations of a pod's gang, and whether its gang was planned at all.
+
+    They are those whose ids its template gave it, or that of its own replica alone. An id is a claim that
+    anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
+    object was planned, and that holds nothing, waits for its place. A template that was left alone, because
+    its object has a controller, gives no id: then the objects above the pod tell the gang.
+    """
+    annotations = _metadata(pod).get("annotations") or {}
+    ids = reservation_ids(annotations)
+    replica = replica_of(pod, namespace)
+    if replica and reservation_id(replica.rpartition("/")[0]) not in ids:
+        held = tuple(reservation for reservation in snapshot.reservations if reservation.gang == replica)
+        if held or ids or GANG_OF in annotations:
+            return held, True
+    elif ids:
+        held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
+        return held, bool(held)
+    above = (snapshot.holding(gang) for gang in gangs_above(pod, namespace))
+    held = tuple(reservation for reservation in above if reservation is not None)[:1]
+    return held, bool(held)
+
+
+def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
+    """The gangs that a pod may be of by its labels and its controller, the nearest first.
+
+    A Deployment's pod is made by a ReplicaSet, whose name ends in the hash that the pod has as a label.
+    """
+    metadata = _metadata(pod)
+    replica = replica_of(pod, namespace)
+    names = [replica, replica.rpartition("/")[0]] if replica else []
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
+            names.append(f"{namespace}/{kind}/{name}")
+            ending = f"-{(metadata.get('labels') or {}).get('pod-template-hash', '')}"
+            if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
+                names.append(f"{namespace}/Deployment/{name.removesuffix(ending)}")
+    return tuple(names)
+
+
+def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
+    """Whether a pod starts with others of its `owner`, NAMESPACE/KIND/NAME ("" for none), whatever is known
+    of that one now. Pods of a Job do where they have an index, or belong to a replica of a wider object."""
+    if kind_of(owner) == "Job":
+        metadata = _metadata(pod)
+        indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
+        return indexed or bool(replica_of(pod, owner.split("/")[0]))
+    return kind_of(owner) in GANG_KINDS
+
+
+def replay_for_pod(
+    snapshot: Snapshot,
+    pod: Mapping[str, Any],
+    namespace: str,
+    own: PodGroup,
+    waiting: Callable[[], Iterable[str]] = tuple,
+    *,
+    queued: bool = False,
+) -> WorkloadPlan | None:
+    """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
+
+    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate;
+    and so does a pod whose template says that its gang was `queued`, or that is of a gang among those
+    `waiting`. These are only asked for where nobody else knows: to tell who waits, all workloads are looked
+    at.
+    """
+    held, is_held = held_for(snapshot, pod, namespace)
+    if held:
+        pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
+        return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
+    if is_held:
+        return _waiting(snapshot, replica_of(pod, namespace), own)
+    above = () if is_gated(pod) else gangs_above(pod, namespace)
+    if queued and above:
+        return _waiting(snapshot, above[0], own)
+    names = frozenset(waiting()) if above else frozenset()
+    gang = next((name for name in above if name in names), "")
+    return _waiting(snapshot, gang, own) if gang else None
+
+
+def is_gated(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod waits at our gate."""
+    spec = pod.get("spec")
+    gates = (spec.get("schedulingGates") if isinstance(spec, Mapping) else None) or []
+    return any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)
+
+
+def _metadata(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = pod.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}
+
+
+def _waiting(snapshot: Snapshot, gang: str, own: PodGroup) -> WorkloadPlan:
+    message = f"pod of {gang}, which has no place yet"
+    answer = Answer(gang=gang, decision="queued", reason="ReplicaWaits", message=message)
+    return WorkloadPlan((GangPlan(replace(own, name=gang, on_unavailable="queue"), answer),), snapshot)
+
+
+def _replayed(held: Reservation, pod_set: str, own: PodGroup) -> GangPlan:
+    names = [pod_set] if pod_set else sorted({a.pod_set for a in held.assignments})
+    shape = own.pod_sets[0].shape
+    group = replace(
+        own,
+        name=held.gang,
+        reserve=held.mode,
+        pod_sets=tuple(
+            PodSet(name, sum(a.count for a in held.assignments if a.pod_set == name), shape) for name in names
+        ),
+    )
+    message = f"pod of {held.gang}, which holds {'/'.join(held.domain) or 'its nodes'}"
+    return GangPlan(group, answer_of(held, message=message), held)
