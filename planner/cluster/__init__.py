@@ -8,7 +8,7 @@
   `persistent_map`: an immutable mapping with cheap changes
 - `capacity`, `capacity_cache`: what a domain holds, as a value: equal domains are computed once
 - `plan_cache`: results that later plans can reuse, and when each entry becomes stale
-- `census`: domains counted for people; `namespace_gpus`: who has which GPUs, by node and by namespace
+- `census`: domains counted for people; who has which GPUs, by node and by namespace
 
 Used by others: `Snapshot`, `snapshot`, `Infrastructure`, `with_hardware`, `TopologyTree`, `Subtree`,
 `DomainCapacity`, `PlanCache`, `CacheSection`, `DerivedSection`, `census`, `leaf_spine`.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.subtree import Subtree

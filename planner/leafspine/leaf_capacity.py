@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.capacity import DomainCapacity
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.switch_graph import Leaf
 from planner.model.pod_class import PodClass

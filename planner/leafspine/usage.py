@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import leaf_level
 from planner.model.topology import HOSTNAME, Domain

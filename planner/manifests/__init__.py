@@ -5,8 +5,7 @@
 - `pod`, `pod_affinity`, `host_ports`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels
-- `schedulers`: which scheduling systems are there, with their queues and topologies; `kueue_queues`: the
-  topologies that a queue of Kueue's leads to, `kai_queues`: how much one of KAI's may use
+- `schedulers`: which scheduling systems are there, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
 - `reservation`: a Reservation, read and written; `nccl_job`: a job that measures the fabric of some nodes
 - `node_checks`: what is wrong with nodes: labels, GPU feature discovery, the kubelet's settings

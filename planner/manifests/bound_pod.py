@@ -12,7 +12,7 @@ from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
 from planner.manifests.pod import effective_request
 from planner.manifests.pod_affinity import terms_of
-from planner.manifests.schedulers import schedulers_of
+from planner.manifests.schedulers.systems import schedulers_of
 from planner.model.errors import Where
 from planner.model.host_ports import port_labels
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod, PodTerm

@@ -30,7 +30,7 @@ from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.node import node_from
 from planner.manifests.numa import numa_from
 from planner.manifests.reservation import reservation_from
-from planner.manifests.schedulers import SchedulerSigns, is_sign, witnesses
+from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, witnesses
 from planner.manifests.settings import (
     SCHEDULER_CONFIGS,
     bounds_from,

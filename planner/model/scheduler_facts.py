@@ -2,8 +2,8 @@
 
 Whoever queues is one: where a system queues, Bayplan does not gate what it could start. Where it places,
 Bayplan does not pin against it. How a system's presence is known: its row of `SYSTEMS` in
-planner/manifests/schedulers.py. Each key is written down with the file in which it is read, at the version of
-the row, so that a key that a policy writes can be held against it.
+planner/manifests/schedulers/systems.py. Each key is written down with the file in which it is read, at the
+version of the row, so that a key that a policy writes can be held against it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
 
-from planner.cluster.namespace_gpus import contested_gpus, gpus_by_node, gpus_of_node
+from planner.cluster.census.namespaces import contested_gpus, gpus_by_node, gpus_of_node
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.model.natural_order import natural

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.schedulers import watched
+from planner.manifests.schedulers.systems import watched
 from planner.model.schedulers import KAI, KUEUE
 from tests.builders import cluster
 from tests.policies.helpers import mutate

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from planner.manifests.schedulers import SYSTEMS
+from planner.manifests.schedulers.systems import SYSTEMS
 from planner.model.scheduler_facts import FACTS, FACTS_OF
 from planner.model.schedulers import KAI, KUEUE
 from tests.policies.helpers import FOLDERS, POLICIES

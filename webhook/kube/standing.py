@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.errors import InputError, Where

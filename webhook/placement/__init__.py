@@ -14,8 +14,7 @@
 - `hold`: a place held for a gang until it claims it
 - `hold_limits`: how much the gangs of a namespace may hold
 - `taints`: domains that a gang holds whole, kept free of other pods
-- `movables`: which gangs and pods may be moved elsewhere; `disruption_budgets`: what the eviction API allows
-- `queue_moves`: for which gang of the queue others move, and who
+- `moving`: which gangs and pods may be moved elsewhere, and for whom they are
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `bandwidth_words`: what a place is worth, in a sentence
 

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from planner.cluster.namespace_gpus import Kinds, contested_gpus, gpus_of_namespaces
+from planner.cluster.census.namespaces import Kinds, contested_gpus, gpus_of_namespaces
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of

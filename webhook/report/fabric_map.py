@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from planner.cluster.census import Count, census
+from planner.cluster.census.domains import Count, census
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.subtree import Subtree
 from planner.model.topology import Topology

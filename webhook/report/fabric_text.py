@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from planner.cluster.census import Count
+from planner.cluster.census.domains import Count
 from planner.model.words import counted, shortened
 from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, NodeState
 from webhook.report.printable import printable

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from planner.cluster.census import Count, census
+from planner.cluster.census.domains import Count, census
 from planner.model.topology import HOSTNAME, short
 from planner.model.words import counted, listed
 from planner.planning.defragmentation.limits import HOUR

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.subtree import Subtree
 from planner.cluster.tree import TopologyTree

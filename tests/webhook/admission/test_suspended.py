@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.schedulers import DEFINITION, SchedulerSigns
+from planner.manifests.schedulers.systems import DEFINITION, SchedulerSigns
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
 from tests.webhook.workloads import objects as o

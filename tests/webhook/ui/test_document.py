@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cluster.census import census
+from planner.cluster.census.domains import census
 from tests.builders import racks
 from tests.webhook.ui.pictures import job, picture, two_tenants
 from webhook.report.fabric_map import fabric_maps

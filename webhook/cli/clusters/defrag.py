@@ -23,7 +23,7 @@ from webhook.cli.common.standing_words import add_installation, quiet
 from webhook.files.reader import objects
 from webhook.kube.cluster_objects import MAKES_PODS, ClusterObjects, ObjectsLookout, cluster_objects
 from webhook.kube.moving.mover import WAIT_SECONDS, Mover
-from webhook.placement.movables import movables
+from webhook.placement.moving.movables import movables
 from webhook.report import terminal
 from webhook.report.documents import document
 from webhook.report.moves import aim, figures_json, lines, refusal

@@ -8,7 +8,7 @@ from functools import partial
 
 from rich.text import Text
 
-from planner.cluster.census import Count, census
+from planner.cluster.census.domains import Count, census
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from planner.model.topology import Topology

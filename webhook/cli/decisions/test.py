@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from planner.cluster.hardware_update import with_hardware
-from planner.manifests.schedulers import watched, witnesses
+from planner.manifests.schedulers.systems import watched, witnesses
 from planner.model.errors import InputError, Where
 from planner.model.words import counted
 from webhook.admission.decision import decide

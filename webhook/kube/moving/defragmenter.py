@@ -34,8 +34,8 @@ from webhook.kube.moving.mover import Mover, Stopped
 from webhook.kube.node_marks import LEADER
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import Ref
-from webhook.placement.movables import movables
-from webhook.placement.queue_moves import QueueMoves, queue_moves
+from webhook.placement.moving.movables import movables
+from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
 from webhook.workloads.annotation_keys import namespace_of
 
 LOOK_SECONDS = 5.0

@@ -29,7 +29,7 @@ from planner.planning.defragmentation.steps import (
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.cluster_objects import ClusterObjects
 from webhook.kube.node_marks import CordonError, CordonMark, NodeMarks
-from webhook.placement.movables import movables
+from webhook.placement.moving.movables import movables
 
 WAIT_SECONDS = 600.0
 """How long reservations and pods may take to be where they are to be: images are pulled meanwhile."""

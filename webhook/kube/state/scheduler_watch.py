@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.manifests.schedulers import DEFINITION, SYSTEM_OF
+from planner.manifests.schedulers.systems import DEFINITION, SYSTEM_OF
 from webhook.kube.api.client import Json
 
 

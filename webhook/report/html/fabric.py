@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from html import escape
 
-from planner.cluster.census import Count
+from planner.cluster.census.domains import Count
 from planner.model.words import counted, listed
 from webhook.report.fabric_map import FabricMap, MapRow, NodeCell, NodeState
 from webhook.report.fabric_text import letters_of

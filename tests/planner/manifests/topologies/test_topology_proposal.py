@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.census import census
+from planner.cluster.census.domains import census
 from planner.manifests.cluster import read
 from planner.manifests.topologies.label_presets import PRESETS
 from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest

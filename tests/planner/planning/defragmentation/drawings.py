@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from random import Random
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.planning.defragmentation.movable import Movable

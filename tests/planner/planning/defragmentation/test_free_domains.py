@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.planning.defragmentation.free_domains import free_domains

@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.census import gpus_of
+from planner.cluster.census.domains import gpus_of
 from planner.planning.defragmentation.evacuation import left_behind
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.movable import Cost, Movable, cost_of

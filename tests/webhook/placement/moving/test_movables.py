@@ -11,7 +11,7 @@ from planner.manifests.cluster import read
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from webhook.placement.movables import movables
+from webhook.placement.moving.movables import movables
 from webhook.workloads import read as read_workload
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.manifests.cluster import read
-from planner.manifests.schedulers import SYSTEMS, watched
+from planner.manifests.schedulers.systems import SYSTEMS, watched
 from planner.model.schedulers import KAI, KUEUE, SchedulersSeen
 
 Json = dict[str, Any]

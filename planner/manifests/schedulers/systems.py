@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from planner.manifests.fields import maps, text
-from planner.manifests.kai_queues import KaiQueues
-from planner.manifests.kueue_queues import KueueQueues
+from planner.manifests.schedulers.kai_queues import KaiQueues
+from planner.manifests.schedulers.kueue_queues import KueueQueues
 from planner.model.errors import Where
 from planner.model.pod import DEFAULT_SCHEDULER, BoundPod
 from planner.model.schedulers import BAYPLAN, KAI, KUEUE, RUNAI, SchedulersSeen

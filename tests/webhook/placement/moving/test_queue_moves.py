@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.planning.defragmentation.movable import Movable
 from tests.builders import gang
 from tests.planner.planning.defragmentation.drawings import lone, occupied
-from webhook.placement.queue_moves import QueueMoves, queue_moves
+from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
 
 RACKS = """
     r1: a b

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cluster.namespace_gpus import contested_gpus, gpus_by_node, gpus_of_namespaces
+from planner.cluster.census.namespaces import contested_gpus, gpus_by_node, gpus_of_namespaces
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.planning.plan import plan
