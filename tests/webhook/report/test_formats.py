@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
+from tests.webhook.report.results import RESULTS, TEXT
 from webhook.report.fabric_map import fabric_maps
 from webhook.report.formats import FORMATS
 from webhook.report.model import MUTATION, OUTCOMES, TOGETHER, Report, Result
@@ -431,27 +432,9 @@ def test_the_page_shows_markup_as_text():
     assert "<script>alert(1)</script>" in page.text
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-
-
 @settings(max_examples=60)
 @given(
-    st.lists(
-        st.builds(
-            Result,
-            object=st.builds("{}/{}/{}".format, TEXT, TEXT, TEXT),
-            result=st.sampled_from(OUTCOMES),
-            source=st.sampled_from(["policy", "plan"]),
-            policy=TEXT,
-            rule=TEXT,
-            message=TEXT,
-            file=TEXT,
-            line=st.integers(0, 9),
-            field=TEXT,
-            properties=st.dictionaries(TEXT, TEXT, max_size=2),
-        ),
-        max_size=4,
-    ),
+    st.lists(RESULTS, max_size=4),
     TEXT,
 )
 def test_no_text_breaks_a_format(results, revision):

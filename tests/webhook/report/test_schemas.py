@@ -17,13 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES, example
+from tests.webhook.report.results import RESULTS, TEXT
 from webhook.admission.decision import decide
 from webhook.cli.common.inputs import policies, shipped
 from webhook.cli.main import main
 from webhook.files.junit import JunitCase, JunitSuite, to_junit
 from webhook.report.formats import FORMATS
 from webhook.report.in_cluster import decision_news, merged
-from webhook.report.model import OUTCOMES, Report, Result
+from webhook.report.model import Report, Result
 from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
@@ -84,22 +85,6 @@ def written(form: str, report: Report) -> str:
 
 
 WITH_SCHEMA = ("junit", "sarif", "yaml")
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-RESULTS = st.builds(
-    Result,
-    object=st.builds("{}/{}/{}".format, TEXT, TEXT, TEXT),
-    result=st.sampled_from(OUTCOMES),
-    source=st.sampled_from(["policy", "plan"]),
-    policy=TEXT,
-    rule=TEXT,
-    message=TEXT,
-    file=TEXT,
-    line=st.integers(0, 9),
-    field=TEXT,
-    severity=st.sampled_from(["critical", "high", "medium", "low", "info", ""]),
-    api_version=TEXT,
-    properties=st.dictionaries(TEXT, TEXT, max_size=2),
-)
 MOMENT = datetime(2026, 3, 1, 12, 0, 0, 5000, UTC)
 
 
