@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.e2e.api import Api, Json
 from tests.e2e.configured import configure, unconfigure, wait_for_calls
+from tests.e2e.controlplane import START_SECONDS
 from tests.e2e.hook import BAYPLAN, make_certificates
 from tests.e2e.processes import Process, free_port, start
 
@@ -128,7 +129,7 @@ class Replicas:
         self.ports = [free_port() for _ in range(self.count)]
         self.processes = [self._start(number) for number in range(self.count)]
         for process, port in zip(self.processes, self.ports, strict=True):
-            process.wait_until(lambda port=port: self.is_ready(port), 90)
+            process.wait_until(lambda port=port: self.is_ready(port), START_SECONDS)
         self.balancer = Balancer(self.ports)
 
     def restart(self, number: int) -> None:
