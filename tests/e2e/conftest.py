@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,12 +19,14 @@ from tests.e2e.fleet import Fleet, namespace, objects_of
 from tests.e2e.hook import Hook
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
+from tests.e2e.real_kinds import SHARED, define, fetched
 from tests.e2e.stage import NAMESPACES, Cluster, Site
 from tests.manifests.examples import EXAMPLES
 
 if not os.environ.get("BAYPLAN_E2E"):
     collect_ignore_glob = ["test_*.py"]
 
+Needed = TypeVar("Needed")
 SUPERPOD = ("superpod-32.yaml",)
 
 
@@ -38,27 +41,31 @@ def _site(item: pytest.Item) -> str:
     return str(spec.params.get("site", "")) if spec is not None else ""
 
 
+def or_exit(get: Callable[[], Needed]) -> Needed:
+    """What all tests need; where it cannot be had, none is run."""
+    try:
+        return get()
+    except Missing as error:
+        pytest.exit(str(error), returncode=1)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane that is up, with the examples' kinds and namespaces."""
     kubeconfig = named_cluster()
+    or_exit(fetched)
     folder = tmp_path_factory.mktemp("controlplane")
     if kubeconfig:
         plane: ControlPlane | ExistingCluster = ExistingCluster(kubeconfig)
         program = shutil.which("kubectl") or "kubectl"
     else:
-        try:
-            programs = find()
-        except Missing as error:
-            pytest.exit(str(error), returncode=1)
+        programs = or_exit(find)
         plane = ControlPlane(programs, folder)
         program = programs["kubectl"]
     plane.start()
     try:
         kubectl = Kubectl(program, plane.kubeconfig)
-        output = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-        assert output.status == 0, output.err
-        kubectl.wait_for_kinds()
+        define(kubectl, *SHARED)
         for name in NAMESPACES:
             namespace(plane.api, name)
         with Kubelet(plane.api) as kubelet:

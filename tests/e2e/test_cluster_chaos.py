@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import storm
-from tests.e2e.binaries import ROOT, find
+from tests.e2e.binaries import find
 from tests.e2e.conftest import policy_set
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.fleet import Fleet, namespace
@@ -21,6 +21,7 @@ from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
+from tests.e2e.real_kinds import SHARED, define
 from tests.e2e.replicas import Balancer, Replicas, nodes
 
 SEED = 7
@@ -35,8 +36,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     plane.start()
     try:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
-        applied = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-        assert applied.status == 0, applied.err
+        define(kubectl, *SHARED)
         install(kubectl)
         namespace(plane.api, "research")
         with Kubelet(plane.api):

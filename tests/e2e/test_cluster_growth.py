@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.api import ApiError, Json
 from tests.e2e.fleet import Fleet
 from tests.e2e.processes import wait_until
+from tests.e2e.real_kinds import define
 from tests.e2e.replicas import Replicas, job, nodes, reservations
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
@@ -20,52 +21,31 @@ JOBS = "/apis/batch/v1/namespaces/research/jobs"
 PODS = "/api/v1/namespaces/research/pods"
 POOLS = "/apis/karpenter.sh/v1/nodepools"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-NODE_POOLS: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "nodepools.karpenter.sh"},
-    "spec": {
-        "group": "karpenter.sh",
-        "scope": "Cluster",
-        "names": {"plural": "nodepools", "singular": "nodepool", "kind": "NodePool"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
-    },
-}
 POOL: Json = {
     "apiVersion": "karpenter.sh/v1",
     "kind": "NodePool",
     "metadata": {"name": "gpu"},
-    "spec": {"template": {"spec": {"requirements": []}}, "limits": {"nvidia.com/gpu": "16"}},
+    "spec": {
+        "template": {
+            "spec": {
+                "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"},
+                "requirements": [],
+            }
+        },
+        "limits": {"nvidia.com/gpu": "16"},
+    },
 }
 
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of one node, and a replica that the API server calls."""
-    definition = cluster.api.create(DEFINITIONS, NODE_POOLS)
-    wait_until(lambda: _served(cluster), "the API server to serve NodePools")
+    define(cluster.kubectl, "nodepools.karpenter.sh")
     try:
         with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 1, 1, count=1) as replicas:
             yield replicas
     finally:
-        cluster.api.delete(f"{DEFINITIONS}/{definition['metadata']['name']}")
-
-
-def _served(cluster: Cluster) -> bool:
-    try:
-        cluster.api.items(POOLS)
-    except ApiError:  # not yet
-        return False
-    return True
+        cluster.api.delete(f"{DEFINITIONS}/nodepools.karpenter.sh")
 
 
 def gang(name: str, pods: int) -> Json:

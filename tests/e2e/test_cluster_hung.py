@@ -126,7 +126,7 @@ def test_a_pod_without_gpus_and_its_kai_pod_group_never_wait_for_a_hung_bayplan(
     for name in ("pg-cpu-only", "pg-wishes"):
         api.delete(f"{GROUPS}/{name}")
     assert hung.calls == before
-    api.delete(f"{GROUPS}/by-hand")  # of a user's own group the end is asked about: it may have held a place
+    api.delete(f"{GROUPS}/by-hand")  # of a user's own group the end is told: it may have held a place
 
 
 def test_what_asks_for_gpus_does_wait(cluster: Cluster, hung: Silent) -> None:

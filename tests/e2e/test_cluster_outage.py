@@ -17,6 +17,7 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install, rack, until
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process
+from tests.e2e.real_kinds import define
 from webhook.kube.api.client import connect
 from webhook.kube.controller.leader import Leader
 from webhook.kube.ledger.ledger import KubeLedger
@@ -99,9 +100,7 @@ async def test_a_kind_that_is_installed_later_is_noticed(plane: tuple[ControlPla
         await until(lambda: not watch.waiting())
         assert [topology.name for topology in watch.snapshot().topologies] == [""]  # type: ignore[union-attr]
         kubectl = Kubectl(control_plane.programs["kubectl"], control_plane.kubeconfig)
-        crds = Path(__file__).parent / "crds"
-        assert (await asyncio.to_thread(kubectl, "apply", "-f", str(crds))).status == 0
-        await asyncio.to_thread(kubectl.wait_for_kinds)
+        await asyncio.to_thread(define, kubectl, "topologies.kai.scheduler")
         body = {
             "apiVersion": "kai.scheduler/v1alpha1",
             "kind": "Topology",

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.e2e.api import Json
-from tests.e2e.binaries import ROOT, find
+from tests.e2e.binaries import find
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.fleet import Fleet, namespace
 from tests.e2e.hook import bayplan
@@ -21,50 +20,12 @@ from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl, Output
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
+from tests.e2e.real_kinds import define
 from tests.e2e.replicas import GPU, RACK, Replicas, nodes, racks_of
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
 TOPOLOGY, *NODES = nodes(2, 2)
-QUEUES = """
-# With the fields of KAI-Scheduler d5bc503a: what it does not know is refused or dropped here too.
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: queues.scheduling.run.ai}
-spec:
-  group: scheduling.run.ai
-  scope: Cluster
-  names: {kind: Queue, listKind: QueueList, plural: queues, singular: queue}
-  versions:
-    - name: v2
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec:
-              type: object
-              properties:
-                displayName: {type: string}
-                parentQueue: {type: string}
-                preemptMinRuntime: {type: string}
-                priority: {type: integer}
-                reclaimMinRuntime: {type: string}
-                resources:
-                  type: object
-                  properties:
-                    cpu: &amount
-                      type: object
-                      properties:
-                        quota: {type: number}
-                        limit: {type: number}
-                        overQuotaWeight: {type: number}
-                    gpu: *amount
-                    memory: *amount
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
 
 
 def job(name: str) -> Json:
@@ -161,8 +122,7 @@ def test_without_kai_a_gpu_job_runs_on_the_default_scheduler(bare: Cluster) -> N
 def test_once_kai_is_there_the_next_job_is_kais(bare: Cluster) -> None:
     """Its kinds are served, it has a Topology and a queue; Bayplan is not restarted."""
     assert scheduler(previewed(bare)) == "default-scheduler"
-    crds = Path(ROOT / "tests" / "e2e" / "crds" / "topologies.kai.scheduler.yaml").read_text()
-    apply(bare, yaml.safe_load(crds), yaml.safe_load(QUEUES))
+    define(bare.kubectl, "topologies.kai.scheduler", "queues.scheduling.run.ai")
     wait_until(lambda: scheduler(previewed(bare)) == "kai-scheduler", "KAI's kinds are noticed", 60)
     assert "kai.scheduler/queue" not in previewed(bare)["metadata"].get("labels", {})
     assert "kai.scheduler/topology" not in previewed(bare)["metadata"]["annotations"]

@@ -21,6 +21,7 @@ from tests.e2e.binaries import find
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
+from tests.e2e.real_kinds import SHARED, define
 from tests.e2e.replicas import GPU, Replicas, job, nodes
 from tests.webhook.calls import review
 
@@ -40,9 +41,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
         plane.start_apiserver()
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
-        output = kubectl("apply", "-f", str(Path(__file__).parent / "crds"))
-        assert output.status == 0, output.err
-        kubectl.wait_for_kinds()
+        define(kubectl, *SHARED)
         fill(plane.api)
         yield plane
     finally:
