@@ -68,6 +68,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 GROUPS = ("scheduling.run.ai", "scheduling.k8s.io")
 """API groups whose PodGroups some policy looks at."""
+TOLD = 2
+"""Seconds for a call that tells and does not ask: that an object is deleted. Whoever deletes waits no longer
+for a hung Bayplan; the leader releases what the object held all the same."""
 WISHES = ("topologyPolicy", "schedulingConstraints")
 """Fields of their specs that tell of topology."""
 KAI_WISHES = ("topology", "requiredTopologyLevel", "preferredTopologyLevel")
@@ -193,7 +196,14 @@ def enforced_and_observed(name: str, path: str, rows: list[Json], condition: str
 
 
 def webhook(
-    name: str, path: str, failure: str, rows: list[Json], condition: str, *, enforced: Enforced = None
+    name: str,
+    path: str,
+    failure: str,
+    rows: list[Json],
+    condition: str,
+    *,
+    enforced: Enforced = None,
+    timeout: int = 5,
 ) -> Json:
     """One webhook entry, without what only mutating ones have."""
     about = {"namespaces": "no-mode", "topologies": "levels-go"}.get(name, "gpu-workloads")
@@ -212,7 +222,7 @@ def webhook(
         "rules": rows,
         "matchConditions": conditions,
         "sideEffects": "NoneOnDryRun",
-        "timeoutSeconds": 5,
+        "timeoutSeconds": timeout,
     }
 
 
@@ -253,11 +263,12 @@ def validating() -> Json:
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
-    hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held))
+    hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held, timeout=TOLD))
     # Pods without a workload hold the place in the name of their PodGroup, which carries no mark of it;
     # a PodGroup with an owner was made for a workload, and the place is that workload's.
     ends = [_rule([row], ["DELETE"]) for row in pod_groups()]
-    hooks.append(webhook("groups", "/validate", "Ignore", ends, "!has(oldObject.metadata.ownerReferences)"))
+    unowned = "!has(oldObject.metadata.ownerReferences)"
+    hooks.append(webhook("groups", "/validate", "Ignore", ends, unowned, timeout=TOLD))
     return _configuration("ValidatingWebhookConfiguration", hooks)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.schedulers import KUEUE
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import served_path
 from webhook.kube.state.findings import CheckFinding
@@ -26,8 +27,15 @@ async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]
         jobs,
         str(config.get("controller_manager_config.yaml") or ""),
         await _all(api, "scheduling.run.ai", "queues"),
+        *(await _beside_kueue(api) if KUEUE in snapshot.base.schedulers.shown else ()),
     )
     return scheduling_findings(snapshot.base.schedulers, objects)
+
+
+async def _beside_kueue(api: Api) -> tuple[list[Json], list[Json]]:
+    """Nodes and reservations."""
+    nodes, _ = await api.list("/api/v1/nodes")
+    return nodes, await _all(api, "bayplan.dev", "reservations")
 
 
 async def _all(api: Api, group: str, resource: str) -> list[Json]:

@@ -50,8 +50,9 @@ NEWS_SECONDS = 1.0
 class GangStanding:
     """One gang. `created`: seconds since the epoch, 0 where only its reservation is known.
 
-    `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes;
-    `gated`: those that wait at Bayplan's gate. `reservation`: what it holds, or is about to where it is
+    `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes,
+    at most its size; `surplus`: those beyond it, as a pod that ends while its successor has started; `gated`:
+    those that wait at Bayplan's gate. `reservation`: what it holds, or is about to where it is
     `admitted`. `answer`: why it waits, None where it was not planned. `place`: why it stands where it does in
     the queue.
     """
@@ -63,6 +64,7 @@ class GangStanding:
     created: float = 0.0
     position: int = 0
     bound: int = 0
+    surplus: int = 0
     gated: int = 0
     reservation: Reservation | None = None
     answer: Answer | None = None
@@ -102,7 +104,12 @@ class GangStanding:
             "name": self.name,
             "state": self.state,
             "position": self.position or None,
-            "pods": {"wanted": self.pods, "bound": self.bound, "gated": self.gated},
+            "pods": {
+                "wanted": self.pods,
+                "bound": self.bound,
+                "gated": self.gated,
+                **({"surplus": self.surplus} if self.surplus else {}),
+            },
             "gpus": self.gpus,
             "priority": self.priority,
             "created": created,
@@ -269,13 +276,15 @@ def _holding(
 ) -> GangStanding:
     unbound = len(gang.pods) if gang is not None else 0
     state: State = "stuck" if held.gang in stuck else "running" if bound and not unbound else "starting"
+    size = gang.group.size if gang is not None else sum(part.count for part in held.assignments)
     return GangStanding(
         held.gang,
         state,
         gang.group if gang is not None else None,
         priority_of(snapshot.base.priorities, gang.group) if gang is not None else 0,
         gang.created if gang is not None else 0.0,
-        bound=bound,
+        bound=min(bound, size),
+        surplus=max(bound - size, 0),
         gated=sum(pod.gated for pod in gang.pods) if gang is not None else 0,
         reservation=held,
         answer=stuck.get(held.gang),

@@ -21,7 +21,7 @@ HAND_MADE = "labels"
 
 API_VERSIONS: Mapping[str, str] = {
     "kai": "kai.scheduler/v1alpha1",
-    "kueue": "kueue.x-k8s.io/v1beta1",
+    "kueue": "kueue.x-k8s.io/v1beta2",
     "bayplan": "bayplan.dev/v1alpha1",
 }
 

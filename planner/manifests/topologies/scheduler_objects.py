@@ -7,7 +7,7 @@ several hosts a ComputeDomain. Each object comes with notes for whoever applies 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.manifests.topologies.label_presets import NODE_POOL
 from planner.manifests.topologies.proposal import API_VERSIONS, Proposal, topology_manifest
@@ -19,6 +19,11 @@ from planner.model.topology import HOSTNAME
 from planner.model.words import counted
 
 Json = dict[str, object]
+
+KUEUE = "kueue.x-k8s.io"
+KUEUE_VERSIONS = ("v1beta2", "v1beta1")
+"""In which Kueue serves what is written here, with the same fields: v1beta2 since its release 0.15, v1beta1
+(deprecated since) from 0.14 on."""
 
 
 PARENT = "default-parent-queue"
@@ -78,10 +83,14 @@ def _queue(name: str, gpus: float | None, parent: str = "") -> Json:
 
 
 def kueue_objects(
-    proposals: Sequence[Proposal], queue: str, namespaces: Sequence[str], nodes: Sequence[Node]
+    proposals: Sequence[Proposal],
+    queue: str,
+    namespaces: Sequence[str],
+    nodes: Sequence[Node],
+    version: str = KUEUE_VERSIONS[0],
 ) -> list[Proposed]:
     """A Topology and a ResourceFlavor for each group of nodes, one ClusterQueue with what they have as its
-    quota, and a LocalQueue in each namespace."""
+    quota, and a LocalQueue in each namespace; in one of `KUEUE_VERSIONS`."""
     objects: list[Proposed] = []
     flavors: dict[str, Mapping[str, int]] = {}
     for proposal in proposals:
@@ -91,7 +100,7 @@ def kueue_objects(
     for namespace in namespaces:
         head = {"name": queue, "namespace": namespace}
         objects.append(Proposed(_kueue("LocalQueue", head, {"clusterQueue": queue})))
-    return objects
+    return [replace(row, manifest={**row.manifest, "apiVersion": f"{KUEUE}/{version}"}) for row in objects]
 
 
 def _kueue(kind: str, metadata: Mapping[str, str], spec: Json) -> Json:

@@ -110,6 +110,16 @@ def test_kueue_s_quota_is_what_the_nodes_give_and_its_objects_name_each_other(
     assert local == [("research", "ml"), ("serving", "ml")]
 
 
+def test_a_kueue_that_serves_no_v1beta2_gets_its_objects_in_v1beta1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All of them; otherwise they are those of the default."""
+    options = ("kueue", "-c", str(CLUSTERS / "superpod-32.yaml"))
+    today, before = generated(capsys, *options), generated(capsys, *options, "--api-version", "v1beta1")
+    assert {obj["apiVersion"] for obj in today} == {"kueue.x-k8s.io/v1beta2"}
+    assert before == [obj | {"apiVersion": "kueue.x-k8s.io/v1beta1"} for obj in today]
+
+
 @pytest.mark.parametrize("system", ["kai", "kueue"])
 def test_bayplan_reads_what_it_wrote(system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The topology with its levels, and the queues by name."""

@@ -126,6 +126,17 @@ def test_what_kueues_queues_lack_is_told(change: Any, words: str) -> None:
     assert words in messages(**change)[1][0]
 
 
+def test_racks_that_kueue_may_use_beside_their_holders_are_told() -> None:
+    """Where it places by topology, a gang holds a rack whole, and no node carries the taint of a fence."""
+    held = named("bp-1", gang="research/Job/train", mode="domain")
+    (text,) = found(reservations=(held,), nodes=(named("r1-n1"),))[1]
+    assert "of ResourceFlavor h100 by topology, and may use nodes that 1 gang holds unused" in text
+    fenced = named("r1-n1", taints=[{"key": "bayplan.dev/reserved", "value": "x", "effect": "NoSchedule"}])
+    assert found(reservations=(held,), nodes=(fenced,))[1] == []
+    assert found(reservations=(named("bp-1", gang="research/Job/train", mode="nodes"),))[1] == []
+    assert found(reservations=(held,), flavors=(named("h100"),))[1] == []
+
+
 def test_two_that_would_queue_the_same_workload_are_told() -> None:
     """Kueue takes every Job, or a Job in its queue is for KAI's scheduler; never where Kueue is alone."""
     config = "apiVersion: config.kueue.x-k8s.io/v1beta1\nmanageJobsWithoutQueueName: true\n"

@@ -39,6 +39,19 @@ def test_a_gang_whose_pods_are_on_nodes_runs() -> None:
     assert (running.state, running.bound, running.pods, running.gpus) == ("running", 2, 2, 16)
 
 
+def test_a_pod_that_ends_beside_its_successor_is_one_too_many_and_no_third_of_two() -> None:
+    """It uses its node until it is gone; the gang's pods are counted up to its size, and the rest apart."""
+    snapshot = booked(racks(2, 2), job("a"))
+    name, (first, second) = reservation_id("default/Job/a"), snapshot.reservations[0].assignments
+    nodes = {"a-0": first.node, "a-1": second.node, "a-1-again": second.node}
+    pods = tuple(
+        BoundPod(f"default/{pod}", node, amounts(gpu=4), reservation=name) for pod, node in nodes.items()
+    )
+    (gang_now,) = standings(world(replace(snapshot, pods=pods), works=(work(job("a")),)))
+    assert (gang_now.state, gang_now.bound, gang_now.surplus, gang_now.pods) == ("running", 2, 1, 2)
+    assert gang_now.to_json()["pods"] == {"wanted": 2, "bound": 2, "gated": 0, "surplus": 1}
+
+
 def test_a_gang_with_a_place_whose_pods_are_still_to_be_bound_starts() -> None:
     """Those at the gate are counted."""
     snapshot = booked(racks(2, 2), job("a"))

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from planner.manifests.topologies.proposal import Proposal, propose
 from planner.manifests.topologies.scheduler_objects import (
+    KUEUE_VERSIONS,
     Proposed,
     compute_domain,
     kai_objects,
@@ -60,6 +61,12 @@ def add_parser(subparsers: Subparsers) -> None:
     kueue.add_argument(
         "-n", "--namespace", action="append", type=_name, help="with a LocalQueue here (default: default)"
     )
+    kueue.add_argument(
+        "--api-version",
+        choices=KUEUE_VERSIONS,
+        default=KUEUE_VERSIONS[0],
+        help="of Kueue's objects; v1beta1 for a Kueue before 0.15 (default: %(default)s)",
+    )
     kueue.set_defaults(run=run_kueue)
     domain = verb(actions, "compute-domain", "a ComputeDomain for a gang in one NVLink domain", EPILOG)
     domain.add_argument("name", metavar="NAME", type=_name)
@@ -81,7 +88,8 @@ def run_kueue(args: argparse.Namespace) -> int:
     """Print them. Raises `InputError` for bad input."""
     nodes, proposals = _looked_at(args)
     namespaces = list(dict.fromkeys(args.namespace or ["default"]))
-    return _print(proposals, kueue_objects(proposals, args.queue, namespaces, nodes) if proposals else ())
+    objects = kueue_objects(proposals, args.queue, namespaces, nodes, args.api_version) if proposals else ()
+    return _print(proposals, objects)
 
 
 def run_domain(args: argparse.Namespace) -> int:

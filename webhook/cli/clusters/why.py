@@ -94,8 +94,9 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
             out.print(f"{gang.name} holds {holding(gang.reservation)}{since} ({asked})")
             nodes = held_nodes(gang.reservation)
             out.print(f"  for its pods: {listed(nodes, len(nodes) if wide else 4)}")
+            surplus = f", {gang.surplus} more than it has" if gang.surplus else ""
             gated = f", {gang.gated} at the gate" if gang.gated else ""
-            out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{gated}")
+            out.print(f"  {gang.bound} of {gang.pods} pods are on nodes{surplus}{gated}")
     if gang.answer is not None and gang.state != "admitted":
         _reasons(out, gang)
     if gang.place is not None:

@@ -16,7 +16,9 @@ from planner.model.errors import Where
 from planner.model.labels import RESERVED_TAINT
 from planner.model.scheduler_facts import FACTS_OF
 from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
+from planner.model.words import counted
 from webhook.kube.state.findings import CheckFinding
+from webhook.placement.taints import reserved_taint_value
 from webhook.policy.engine.packs import AUTO, SYSTEM_OF, fitting
 
 Json = Mapping[str, Any]
@@ -39,7 +41,7 @@ OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
 @dataclass(frozen=True, slots=True)
 class SchedulingObjects:
     """Objects as the API server lists them. `kueue_config`: the text of Kueue's configuration, "" where it is
-    not known. `queued_jobs`: Jobs with a queue of Kueue's."""
+    not known. `queued_jobs`: Jobs with a queue of Kueue's. `nodes` and `reservations`: beside Kueue."""
 
     pods: Sequence[Json] = ()
     kueue_topologies: Sequence[Json] = ()
@@ -49,6 +51,8 @@ class SchedulingObjects:
     queued_jobs: Sequence[Json] = ()
     kueue_config: str = ""
     kai_queues: Sequence[Json] = ()
+    nodes: Sequence[Json] = ()
+    reservations: Sequence[Json] = ()
 
 
 def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> list[CheckFinding]:
@@ -60,7 +64,7 @@ def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> lis
         findings += _kai(seen, running.get(KAI, ("", ""))[1])
         findings += [_warn(*row) for row in _queues_of_kai(objects.kai_queues)]
     if KUEUE in seen.shown:
-        findings += [_warn(*row) for row in _kueue(objects)]
+        findings += [_warn(*row) for row in (*_kueue(objects), *_not_kept_out(objects))]
     findings += [_warn(*row) for row in _queued_twice(seen, objects)]
     return findings
 
@@ -172,6 +176,26 @@ def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
         if any(_tolerates_reserved(item) for item in _spec(flavor).get("tolerations") or []):
             text = f"Kueue's ResourceFlavor {_name(flavor)} tolerates {RESERVED_TAINT}, and so others' racks"
             yield text, "take that toleration away"
+
+
+def _not_kept_out(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
+    """Of a rack that a gang holds, Kueue's Topology-Aware Scheduling sees bound pods and taints: neither
+    reservations nor what a webhook could write to the queued template, which is older than the hold
+    (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go)."""
+    placing = [_name(flavor) for flavor in objects.flavors if _spec(flavor).get("topologyName")]
+    held = [
+        str(_spec(item).get("gang")) for item in objects.reservations if _spec(item).get("mode") == "domain"
+    ]
+    if placing and held and not any(map(_is_fenced, objects.nodes)):
+        text = (
+            f"Kueue places the pods of ResourceFlavor {placing[0]} by topology, and may use nodes that "
+            f"{counted(len(held), 'gang holds', 'gangs hold')} unused, as {held[0]} does: no node is fenced"
+        )
+        yield text, "serve with --fence taint, or give flavors with a Topology node pools of their own"
+
+
+def _is_fenced(node: Json) -> bool:
+    return bool(reserved_taint_value(_spec(node).get("taints") or []))
 
 
 def _tolerates_reserved(toleration: Json) -> bool:
