@@ -65,9 +65,12 @@ class Kubectl:
     def wait_for_kinds(self) -> None:
         """Until every kind that was defined is served. Raises `TimeoutError`.
 
-        It is asked again: for a definition that has no status yet, kubectl does not wait but fails.
+        They are listed at once: `kubectl wait` would watch one after the other, and fails without a status.
         """
-        wait_until(lambda: self._established().status == 0, "the custom kinds to be served", 60)
+        wait_until(self._established, "the custom kinds to be served", 120)
 
-    def _established(self) -> Output:
-        return self("wait", "--for=condition=Established", "crd", "--all", "--timeout=10s")
+    def _established(self) -> bool:
+        condition = '.status.conditions[?(@.type=="Established")].status'
+        rows = f'{{range .items[*]}}{{.metadata.name}} {{{condition}}}{{"\\n"}}{{end}}'
+        told = self("get", "crd", "-o", f"jsonpath={rows}").out.splitlines()
+        return bool(told) and all(row.endswith(" True") for row in told)

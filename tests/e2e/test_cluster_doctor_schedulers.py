@@ -21,6 +21,7 @@ from tests.e2e.hook import bayplan
 from tests.e2e.kube_ledgers import install, rack
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
+from tests.e2e.processes import wait_until
 from tests.e2e.real_kinds import NAMES, define
 from tests.e2e.replicas import nodes
 from tests.e2e.stage import Cluster
@@ -54,11 +55,17 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def told(cluster: Cluster) -> str:
     """The lines about schedulers that call for something to be done."""
-    found = json.loads(
-        bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", statuses=(0, 1))
-    )
+    options = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json")
+    lines: list[Json] = []
+
+    def has_read() -> bool:
+        """On a machine that has much to do, the doctor gives up reading, and says so."""
+        lines[:] = json.loads(bayplan("doctor", *options, statuses=(0, 1)))
+        return not any("not read within" in line["message"] for line in lines)
+
+    wait_until(has_read, "the doctor to have read the cluster", 240)
     return "\n".join(
-        one["message"] for one in found if one["subject"] == "scheduling" and one["grade"] != "ok"
+        line["message"] for line in lines if line["subject"] == "scheduling" and line["grade"] != "ok"
     )
 
 
