@@ -118,8 +118,8 @@ def define(kubectl: Kubectl, *names: str) -> None:
     for name in names:
         path = written.get(name, home / f"{name}.json")
         # By the server: the last applied configuration of a client would be larger than an annotation may be.
-        made = kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
-        assert made.status == 0, made.err
+        output = kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
+        assert output.status == 0, output.err
     kubectl.wait_for_kinds()
 
 
