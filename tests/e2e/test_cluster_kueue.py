@@ -179,8 +179,13 @@ def test_what_another_gang_holds_stays_its_and_is_told_on_the_job(serving: Repli
     says(serving, {"admission": admission("r1-n2", "r2-n1")})
     until(serving, {"research/Job/ours": ["r1-n1", "r1-n2"], PLACED: ["r2-n1"]})
     why = "1 pod on r1-n2, which research/Job/ours holds. That is not held for it"
-    job_events = events(serving.api, "Job", "trains")
-    assert any(reason == "NotAdopted" and text.endswith(why) for reason, text in job_events)
+
+    def is_told() -> bool:
+        """Events are written after the hold."""
+        job_events = events(serving.api, "Job", "trains")
+        return any(reason == "NotAdopted" and text.endswith(why) for reason, text in job_events)
+
+    wait_until(is_told, "the event", 60)
 
 
 @pytest.mark.usefixtures("gone")
