@@ -72,5 +72,5 @@ class Kubectl:
     def _established(self) -> bool:
         condition = '.status.conditions[?(@.type=="Established")].status'
         rows = f'{{range .items[*]}}{{.metadata.name}} {{{condition}}}{{"\\n"}}{{end}}'
-        told = self("get", "crd", "-o", f"jsonpath={rows}").out.splitlines()
-        return bool(told) and all(row.endswith(" True") for row in told)
+        lines = self("get", "crd", "-o", f"jsonpath={rows}").out.splitlines()
+        return bool(lines) and all(line.endswith(" True") for line in lines)

@@ -53,7 +53,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         plane.stop()
 
 
-def told(cluster: Cluster) -> str:
+def warnings_of(cluster: Cluster) -> str:
     """The lines about schedulers that call for something to be done."""
     options = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json")
     lines: list[Json] = []
@@ -81,8 +81,8 @@ def generated(cluster: Cluster, folder: Path, system: str) -> list[Json]:
 
 def apply(cluster: Cluster, *bodies: Json) -> None:
     """As a person does it; the API server takes all and warns of nothing."""
-    said = cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(bodies))
-    assert (said.status, said.err) == (0, "")
+    output = cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(bodies))
+    assert (output.status, output.err) == (0, "")
 
 
 def runs(cluster: Cluster, name: str) -> None:
@@ -95,7 +95,7 @@ def runs(cluster: Cluster, name: str) -> None:
 
 def test_what_is_missing_is_told_until_it_is_there(bare: Cluster, tmp_path: Path) -> None:
     """Nothing but kinds; then the objects that are generated, which both systems' schemas take; then pods."""
-    before = told(bare)
+    before = warnings_of(bare)
     for words in (
         "kai-scheduler is there by CustomResourceDefinition",
         "kueue is there by CustomResourceDefinition",
@@ -109,10 +109,12 @@ def test_what_is_missing_is_told_until_it_is_there(bare: Cluster, tmp_path: Path
     apply(bare, *objects)
     runs(bare, "kai")
     runs(bare, "kueue")
-    assert told(bare) == "KAI v0.12.4 does not read kai.scheduler/batch-min-member: its Jobs are no gangs"
+    assert (
+        warnings_of(bare) == "KAI v0.12.4 does not read kai.scheduler/batch-min-member: its Jobs are no gangs"
+    )
 
 
-def test_what_is_named_and_not_there_is_told(bare: Cluster, tmp_path: Path) -> None:
+def test_what_is_named_and_not_there_is_warnings_of(bare: Cluster, tmp_path: Path) -> None:
     """A flavor's Topology, a cluster queue's flavor, a queue's parent, a Job in two queues, a held rack."""
     version = "kueue.x-k8s.io/v1beta2"
     flavor = {"nodeLabels": {"pool": "x"}, "topologyName": "gone"}
@@ -147,7 +149,7 @@ def test_what_is_named_and_not_there_is_told(bare: Cluster, tmp_path: Path) -> N
         },
     )
     bare.api.create(documents.RESERVATIONS, documents.proposed(rack("r1", "research/Job/holds")))
-    after = told(bare)
+    after = warnings_of(bare)
     for words in (
         "ResourceFlavor odd names the Topology gone, which is not there",
         "ClusterQueue odd has the flavor lost, which is not there",

@@ -68,7 +68,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
 
 GROUPS = ("scheduling.run.ai", "scheduling.k8s.io")
 """API groups whose PodGroups some policy looks at."""
-TOLD = 2
+NOTICE_SECONDS = 2
 """Seconds for a call that tells and does not ask: that an object is deleted. Whoever deletes waits no longer
 for a hung Bayplan; the leader releases what the object held all the same."""
 WISHES = ("topologyPolicy", "schedulingConstraints")
@@ -263,12 +263,14 @@ def validating() -> Json:
     held = (
         "has(oldObject.metadata.annotations) && 'bayplan.dev/reservation' in oldObject.metadata.annotations"
     )
-    hooks.append(webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held, timeout=TOLD))
+    hooks.append(
+        webhook("release", "/validate", "Ignore", rules(every, ["DELETE"]), held, timeout=NOTICE_SECONDS)
+    )
     # Pods without a workload hold the place in the name of their PodGroup, which carries no mark of it;
     # a PodGroup with an owner was made for a workload, and the place is that workload's.
     ends = [_rule([row], ["DELETE"]) for row in pod_groups()]
     unowned = "!has(oldObject.metadata.ownerReferences)"
-    hooks.append(webhook("groups", "/validate", "Ignore", ends, unowned, timeout=TOLD))
+    hooks.append(webhook("groups", "/validate", "Ignore", ends, unowned, timeout=NOTICE_SECONDS))
     return _configuration("ValidatingWebhookConfiguration", hooks)
 
 

@@ -128,13 +128,13 @@ def test_what_kueues_queues_lack_is_told(change: Any, words: str) -> None:
 
 def test_racks_that_kueue_may_use_beside_their_holders_are_told() -> None:
     """Where it places by topology, a gang holds a rack whole, and no node carries the taint of a fence."""
-    held = named("bp-1", gang="research/Job/train", mode="domain")
-    (text,) = found(reservations=(held,), nodes=(named("r1-n1"),))[1]
+    held = document("bp-1", gang="research/Job/train", mode="domain")
+    (text,) = messages(reservations=(held,), nodes=(document("r1-n1"),))[1]
     assert "of ResourceFlavor h100 by topology, and may use nodes that 1 gang holds unused" in text
-    fenced = named("r1-n1", taints=[{"key": "bayplan.dev/reserved", "value": "x", "effect": "NoSchedule"}])
-    assert found(reservations=(held,), nodes=(fenced,))[1] == []
-    assert found(reservations=(named("bp-1", gang="research/Job/train", mode="nodes"),))[1] == []
-    assert found(reservations=(held,), flavors=(named("h100"),))[1] == []
+    fenced = document("r1-n1", taints=[{"key": "bayplan.dev/reserved", "value": "x", "effect": "NoSchedule"}])
+    assert messages(reservations=(held,), nodes=(fenced,))[1] == []
+    assert messages(reservations=(document("bp-1", gang="research/Job/train", mode="nodes"),))[1] == []
+    assert messages(reservations=(held,), flavors=(document("h100"),))[1] == []
 
 
 def test_two_that_would_queue_the_same_workload_are_told() -> None:
