@@ -104,12 +104,18 @@ class Webhook:
             started = time.perf_counter()
             self._check_caller(call)
             self._check_begun()
-            async with asyncio.timeout(self.deadline) as timeout, self.bodies.holding(_announced(call)):
-                body = await _body(call)
-                with self.connections.answering(call.protocol):
-                    request = decode(body)
-                    read = time.perf_counter()
-                    decision = await self.service.answer(request, phase, timeout.when() or math.inf)
+            request: AdmissionRequest | None = None
+            try:
+                async with asyncio.timeout(self.deadline) as timeout, self.bodies.holding(_announced(call)):
+                    body = await _body(call)
+                    with self.connections.answering(call.protocol):
+                        request = decode(body)
+                        read = time.perf_counter()
+                        decision = await self.service.answer(request, phase, timeout.when() or math.inf)
+            except TimeoutError:
+                if request is None:
+                    raise
+                decision = self.service.out_of_time(request, self.deadline)
             seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))

@@ -181,6 +181,11 @@ class Service:
         _, environment = self.surroundings()
         return in_mode(environment.mode(request), refused)
 
+    def out_of_time(self, request: AdmissionRequest, deadline: float) -> Decision:
+        """The answer to a call whose decision, or whose ledger, had no end in so many seconds."""
+        message = f"no decision within {deadline:g} s: the webhook or the API server has too much to do"
+        return self._refused(request, 429, "TooManyRequests", f"{message}; apply again in a moment")
+
     def _too_busy(self, request: AdmissionRequest, call: CallTime, had: float) -> Decision:
         worked = f"{1000 * call.worked:.0f} ms of the {had:.1f} s that it may take were worked on it"
         message = f"the webhook has too much to do: {worked}; apply again in a moment"
