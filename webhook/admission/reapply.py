@@ -72,7 +72,7 @@ def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
     if not fields:  # a pod
         return obj
     before, after = _digest(original, fields), _digest(obj, fields)
-    noted = _annotations(original).get(APPLIED, "")
+    noted = str(_annotations(original).get(APPLIED, ""))  # as anybody may have written it
     if noted and noted.partition("/")[2] == before == after:
         return obj  # it comes again as it was left, in the reinvocation of one request
     annotations = {key: value for key, value in _annotations(obj).items() if key != APPLIED}

@@ -90,3 +90,14 @@ def test_without_digests_the_same_plan_again_is_the_same_object() -> None:
     del old["metadata"]["annotations"][APPLIED]
     update = copy.deepcopy(JOB_SET)
     assert with_former_templates(update, old, read(update), lambda: old)["spec"] == old["spec"]
+
+
+@pytest.mark.parametrize("digests", [[], ["a/b"], 1, None, {"a": "b"}], ids=str)
+def test_digests_of_any_type_are_written_anew(digests: object) -> None:
+    """A user's annotation may be anything until the API server has validated it."""
+    manifest = copy.deepcopy(JOB_SET)
+    manifest["metadata"].setdefault("annotations", {})[APPLIED] = digests
+    gated = copy.deepcopy(manifest)
+    gated["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["schedulingGates"] = GATE
+    after = with_applied(gated, manifest, read(JOB_SET))
+    assert after["metadata"]["annotations"][APPLIED].count("/") == 1
