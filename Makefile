@@ -9,7 +9,7 @@ IMAGE ?= bayplan:0.1.0
 E2E ?= tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser monitoring image base lock sbom docs release clean
+.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser monitoring image try-image base lock sbom docs release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ image: ## the container image, with docker, podman or buildah, whichever works h
 	@for tool in docker podman buildah none; do $$tool info >/dev/null 2>&1 && break; done; \
 	  [ $$tool != none ] || { echo "no image can be built: none of docker, podman, buildah works here"; exit 1; }; \
 	  $$tool build --tag $(IMAGE) $(IMAGE_FLAGS) .
+
+try-image: .venv/.ready ## the image's recipe on a Debian base, built by chroot and started (as root; buildah by apt once)
+	@BAYPLAN_IMAGE=$${BAYPLAN_IMAGE:-$$(.ci/build-image)} || exit 1; export BAYPLAN_IMAGE; $(BIN)/python -m pytest tests/image
 
 base: ## pin the image's base anew, by the digest that its tag has now
 	@.ci/renew-base Dockerfile

@@ -69,7 +69,7 @@ def test_a_quota_of_eight_gpus_holds_eight(cluster: Cluster, serving: Replicas) 
     assert held_gpus(serving) == 8
     once_more = json.dumps(job("hoard-6", 1, required=""))
     applied = cluster.kubectl("apply", "--dry-run=server", "-f", "-", text=once_more)
-    warning = " ".join(applied.err.replace("Warning:", "").split())  # kubectl breaks long lines
+    warning = " ".join(applied.warnings)
     assert "may hold 8 nvidia.com/gpu by ResourceQuota compute, holds 8, and would hold 8 more" in warning
 
 

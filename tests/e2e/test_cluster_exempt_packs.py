@@ -16,6 +16,7 @@ from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import job, nodes
 from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.serving import bayplan as standing
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -73,6 +74,22 @@ def test_a_job_that_is_exempt_is_left_as_it_is_and_its_user_warned(
     assert f"exempt until {UNTIL} by PolicyException old-trainer" in " ".join(applied.err.split())
     rollout.api.create(JOBS, job("other", 1))
     assert set(limits(rollout, "exempt-1").get("requests", {})) < set(limits(rollout, "other")["requests"])
+
+
+def test_why_tells_the_exemptions_of_a_workload(rollout: Rollout, cluster: Cluster) -> None:
+    """As the Report of its namespace has them; of a workload that has none it tells none."""
+    words = f"exempt until {UNTIL} by PolicyException old-trainer (sets its own limits (TICKET-7))"
+    rollout.api.create(JOBS, job("exempt-2", 1))
+    rollout.api.create(JOBS, job("plain", 1))
+
+    def why(name: str) -> str:
+        return " ".join(standing(cluster, "why", f"research/Job/{name}")[1].split())
+
+    wait_until(lambda: words in why("exempt-2"), "the Report", 60, pause=2)
+    (gang,) = json.loads(standing(cluster, "why", "research/Job/exempt-2", "-o", "json")[1])["items"]
+    (row,) = gang["exemptions"]
+    assert (row["policy"], row["exception"], row["until"]) == ("guaranteed-qos", "old-trainer", UNTIL)
+    assert "PolicyException" not in why("plain")
 
 
 @pytest.mark.parametrize(

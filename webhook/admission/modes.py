@@ -29,7 +29,7 @@ Outcome = Literal["refused", "queued", "changed", "unchanged"]
 
 
 MAX_TEXT = 600
-"""Characters of one warning: five lines of kubectl, enough for a refusal with its numbers."""
+"""Characters of one warning, some lines of kubectl: enough for a refusal with its numbers."""
 
 
 MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4

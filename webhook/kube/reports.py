@@ -98,7 +98,10 @@ class ReportWriter(Generic[AnyNews]):
     exists: Callable[[str], bool]
     dropped: Counter = field(default_factory=unreported_decisions)
     path: str = ""
-    """Where Reports are listed, "" while their kind is not installed."""
+    """Where Reports are listed, "" while that is not known."""
+    absent: bool = False
+    """Whether the last look found that their kind is not installed. Until a look has ended it may be: what is
+    decided right after the start is told too."""
     _task: asyncio.Task[None] | None = None
     _queue: deque[AnyNews] = field(default_factory=deque)
     _objects: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -170,7 +173,7 @@ class ReportWriter(Generic[AnyNews]):
             query = {"fieldSelector": f"metadata.name={self.form.name}"}
             for namespace, objects in (await self.api.list(path, self._listed, **query))[0]:
                 self._objects[namespace] = objects
-        self.path = path
+        self.path, self.absent = path, not path
         return bool(path)
 
     def _listed(self, item: Json) -> tuple[str, dict[str, float]]:
@@ -225,7 +228,7 @@ class ReportWriter(Generic[AnyNews]):
 
     async def _write(self, namespace: str, news: Sequence[AnyNews]) -> None:
         """One namespace's Report. Raises `ApiError`, 409 where others were faster each time."""
-        folder = f"{self.path.removesuffix(RESOURCE)}namespaces/{namespace}/{RESOURCE}"
+        folder = _folder(self.path, namespace)
         path = f"{folder}/{self.form.name}"
         for attempt in range(TRIES):
             try:
@@ -242,6 +245,17 @@ class ReportWriter(Generic[AnyNews]):
             except ApiError as error:
                 if error.status != 409 or attempt + 1 == TRIES:
                     raise
+
+
+async def report_of(api: Api, name: str, namespace: str) -> Json | None:
+    """The Report of a namespace, None where it has none. Raises `ApiError`."""
+    path = await served_path(api, GROUP, RESOURCE)
+    return await api.find(f"{_folder(path, namespace)}/{name}") if path else None
+
+
+def _folder(path: str, namespace: str) -> str:
+    """Where the Reports of a namespace are; `path`: those of all."""
+    return f"{path.removesuffix(RESOURCE)}namespaces/{namespace}/{RESOURCE}"
 
 
 def _say(problem: str, last_problem: str) -> str:

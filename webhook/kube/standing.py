@@ -29,11 +29,13 @@ from webhook.kube.controller import steps
 from webhook.kube.controller.kueue_words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
+from webhook.kube.reports import report_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.placement.fair_order import QueuePlace
 from webhook.policy.engine.model import PolicySet
+from webhook.report.in_cluster import NAME, exemptions_in
 from webhook.workloads.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
@@ -167,6 +169,14 @@ class Lookout:
         if len(name.split("/")) != 3 or not all(name.split("/")):
             return ()
         return tuple(await said_of(self.runtime.api, name))
+
+    async def exemptions(self, name: str) -> tuple[dict[str, str], ...]:
+        """What the Report of its namespace tells of exemptions of the workload NAMESPACE/KIND/NAME: nothing
+        where Reports are not kept, or may not be read."""
+        with suppress(ApiError):
+            report = await report_of(self.runtime.api, NAME, name.split("/")[0])
+            return exemptions_in(report or {}, name)
+        return ()
 
     async def standing(self, now: float) -> ClusterStanding:
         """As of now."""

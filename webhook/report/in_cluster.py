@@ -152,6 +152,21 @@ def objects_in(document: Json) -> dict[str, float]:
     return expiry
 
 
+def exemptions_in(document: Mapping[str, Any], name: str) -> tuple[dict[str, str], ...]:
+    """What a Report tells of exemptions of the object NAMESPACE/KIND/NAME, a row for each policy: the policy
+    and its PolicyException, until when, and what that left out, or that it has ended."""
+    entries = [entry for entry in document.get("results") or () if isinstance(entry, Mapping)]
+    return tuple(
+        {
+            "policy": str(entry.get("policy", "")),
+            **{key: str((entry.get("properties") or {}).get(key, "")) for key in ("exception", "until")},
+            "message": str(entry.get("message", "")),
+        }
+        for entry in entries
+        if entry.get("rule") == EXEMPTION and _object_name(entry) == name
+    )
+
+
 def _object_name(entry: Mapping[str, Any]) -> str:
     """NAMESPACE/KIND/NAME."""
     resource: Mapping[str, Any] = next(iter(entry.get("resources") or ()), {})

@@ -7,7 +7,7 @@ Two error roads. A bad call (no JSON, no review, too deep) raises `BadCall`, whi
 from __future__ import annotations
 
 import base64
-import textwrap
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +23,11 @@ BODY_LIMIT = 3 * 1024 * 1024
 
 
 WARNING_WIDTH = 120
-"""Characters of one warning that kubectl shows whole (Kubernetes, admission webhook response)."""
+"""Characters up to which Kubernetes wants a warning to be short: sentences share a line within it."""
+
+
+WARNING_LIMIT = 256
+"""Characters of one warning that the API server never cuts, however many there are."""
 
 
 WARNINGS_TOTAL = 4096
@@ -37,6 +41,16 @@ _JSON = {list: "array", str: "string", int: "number", float: "number", bool: "bo
 
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9`'\"(])")
+
+
+_ABOUT = re.compile(
+    r"(?:would (?:be \w+|warn)(?=: ))?"
+    r"(?:(?:: )?(?:policy '[^']+'|[^\s/:]+/[^\s/:]+/[^\s:]+))?"
+)
+"""What the sentences of a warning are about: an object or a policy, and what mode `warn` would have done."""
 
 
 class BadCall(Exception):  # noqa: N818 - the name is the road it takes
@@ -107,18 +121,43 @@ def encode(uid: str, response: Response) -> bytes:
 
 
 def fit_warnings(warnings: Iterable[str]) -> list[str]:
-    """Warnings as kubectl shows them whole: lines of at most 120 characters, 4,096 in all, each said once."""
+    """Warnings as kubectl shows them whole: each a line of its own, 4,096 characters in all, none twice."""
     lines: list[str] = []
     room = WARNINGS_TOTAL
     for warning in dict.fromkeys(warnings):
-        text = " ".join(warning.split())
-        # Label keys have hyphens, and are copied: they are broken where nothing else helps.
-        for line in textwrap.wrap(text, WARNING_WIDTH, subsequent_indent="  ", break_on_hyphens=False):
+        for line in _lines(" ".join(warning.split())):
             if len(line) > room:
                 return lines
             lines.append(line)
             room -= len(line)
     return lines
+
+
+def _lines(text: str) -> list[str]:
+    """A warning that is longer than the width, a sentence a line, each with what it is about: kubectl leaves
+    out a line that it has printed before, also for another object of the same `apply`."""
+    if len(text) <= WARNING_WIDTH:
+        return [text]
+    about = _ABOUT.match(text)
+    prefix = f"{about[0]}: " if about and about[0] and len(about[0]) <= WARNING_WIDTH else ""
+    lines: list[str] = []
+    for sentence in _SENTENCE_END.split(text):
+        if lines and len(lines[-1]) + 1 + len(sentence) <= WARNING_WIDTH:
+            lines[-1] += f" {sentence}"
+            continue
+        line = f"{prefix}{sentence}" if lines else sentence
+        while len(line) > WARNING_LIMIT:
+            end = _clause_end(line, len(prefix))
+            lines.append(line[:end].rstrip())
+            line = f"{prefix}{line[end:].lstrip()}"
+        lines.append(line)
+    return lines
+
+
+def _clause_end(line: str, start: int) -> int:
+    """Where a line that is too long is broken: after a clause, or else a word, or else anywhere."""
+    ends = (line.rfind(mark, start, WARNING_LIMIT) + 1 for mark in ("; ", ": ", ", ", " "))
+    return next((end for end in ends if end > start + WARNING_WIDTH // 2), WARNING_LIMIT)
 
 
 def _request(request: Mapping[str, Any]) -> AdmissionRequest:

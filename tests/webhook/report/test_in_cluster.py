@@ -21,9 +21,12 @@ from webhook.report.in_cluster import (
     SETTLED_SECONDS,
     DecisionNews,
     decision_news,
+    exemptions_in,
     merged,
     objects_in,
 )
+from webhook.report.model import EXEMPTION, Result
+from webhook.report.openreports import result_entry
 from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
@@ -194,6 +197,17 @@ def test_a_long_message_is_cut() -> None:
     answer = replace(plan.placed[0].answer, message="too large " * 1000)
     long = replace(REFUSED, plan=replace(plan, placed=(replace(plan.placed[0], answer=answer),)))
     assert all(len(entry["message"]) <= 500 for entry in decision_news(JOB, "batch/v1", long, 1.0).entries)
+
+
+def test_exemptions_are_told_of_the_object_that_has_them() -> None:
+    """Not of another object, and no other result of its own; what is no result is passed over."""
+    result = Result(JOB, "skip", "policy", "guaranteed-qos", EXEMPTION, "exempt until 2099-12-31")
+    exempt = result_entry(replace(result, properties={"exception": "old", "until": "2099-12-31"}), None)
+    document = {"results": [entry(), exempt, "no result", {"rule": EXEMPTION}]}
+    row = {"policy": "guaranteed-qos", "exception": "old", "until": "2099-12-31"}
+    assert exemptions_in(document, JOB) == ({**row, "message": "exempt until 2099-12-31"},)
+    assert exemptions_in(document, "research/Job/other") == ()
+    assert exemptions_in({}, JOB) == ()
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.booleans()), max_size=12))

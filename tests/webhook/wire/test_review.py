@@ -142,19 +142,49 @@ def test_a_refusal_carries_status_code_reason_and_message_and_never_a_patch() ->
     assert "patch" not in answer
 
 
-def test_long_warnings_are_broken_into_lines_that_kubectl_shows_whole() -> None:
-    """No line passes 120 characters and no word is lost."""
-    words = [f"word{i}" for i in range(100)]
-    lines = fit_warnings([" ".join(words)])
-    assert max(map(len, lines)) <= 120
-    assert " ".join(" ".join(lines).split()) == " ".join(words)
+QUEUED = (
+    "research/JobSet/pretrain is queued: 8 pods (64 GPUs) required in one rack fit the empty cluster but not "
+    "now: the best rack, su-1/rack-1, has room for 4 of 8 pods (32 GPUs) now. Of 32 nodes, 14 have at most 7 "
+    "of 8 nvidia.com/gpu free. Would work now: 4 pods, or required at cloud.provider.com/topology-block."
+)
 
 
-def test_a_label_key_in_a_warning_is_not_broken_at_its_hyphens() -> None:
-    """People copy it."""
-    key = "cloud.provider.com/topology-block"
-    for length in range(80, 120):
-        assert any(key in line for line in fit_warnings(["x" * length + f" required at {key} now"]))
+def test_each_sentence_of_a_long_warning_is_a_line_that_says_what_it_is_about() -> None:
+    """kubectl prints each line once, also where another object of the same `apply` has the same to say."""
+    about = "research/JobSet/pretrain: "
+    sentences = QUEUED.split(". ")
+    assert fit_warnings([QUEUED]) == [
+        f"{sentences[0]}.",
+        f"{about}{sentences[1]}.",
+        f"{about}{sentences[2]}",
+    ]
+    other = QUEUED.replace("pretrain", "other")
+    assert len(set(fit_warnings([QUEUED, other]))) == 6
+
+
+def test_short_sentences_of_a_warning_share_a_line() -> None:
+    """As long as they are within the width."""
+    assert fit_warnings(["It fits. Nothing is held."]) == ["It fits. Nothing is held."]
+    long = "x" * 118 + "."
+    assert fit_warnings([f"{long} It fits. Nothing is held."]) == [long, "It fits. Nothing is held."]
+
+
+@pytest.mark.parametrize("before", ["would be refused", "would be queued: a/Job/b", "policy 'nccl'"])
+def test_what_a_warning_is_about_stands_before_each_sentence(before: str) -> None:
+    """An object, a policy, and what would have been done."""
+    first, second = (f"{letter * 100}." for letter in "XY")
+    assert fit_warnings([f"{before}: {first} {second}"]) == [f"{before}: {first}", f"{before}: {second}"]
+
+
+def test_a_long_sentence_is_broken_after_a_clause_and_no_word_is_lost() -> None:
+    """Within the length that the API server never cuts; a key is broken only where nothing else helps."""
+    causes = ", ".join(f"{count} carry the taint example.com/burn-in-{count}" for count in range(30))
+    lines = fit_warnings([f"a/Job/b: {causes}"])
+    assert max(map(len, lines)) <= 256
+    assert all(line.startswith("a/Job/b: ") for line in lines)
+    assert all(line.endswith(",") for line in lines[:-1])
+    assert " ".join(line.removeprefix("a/Job/b: ") for line in lines) == causes
+    assert [len(line) for line in fit_warnings(["x" * 600])] == [256, 256, 88]
 
 
 def test_warnings_stop_at_4096_characters_and_are_said_once() -> None:

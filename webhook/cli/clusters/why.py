@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
     workloads = await lookout.kueue_workloads(args.name)
+    exemptions = await lookout.exemptions(args.name)
     by_kueue = {workload.gang for workload in workloads}
     gangs = [
         gang
@@ -54,7 +55,8 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
     ]
     waits = not gangs or any(gang.state in ("waiting", "stuck") for gang in gangs)
     if args.output in ("json", "yaml"):
-        print_document(args.output, [gang.to_json() for gang in gangs])
+        exempt = {"exemptions": list(exemptions)} if exemptions else {}
+        print_document(args.output, [{**gang.to_json(), **exempt} for gang in gangs])
         return int(waits)
     out = terminal.console()
     if args.output == "name":
@@ -67,6 +69,8 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
         _tell(out, gang, seen, wide=args.output == "wide")
         if gang.name in by_kueue:
             out.print(f"  Kueue has assigned its nodes, for {args.name}")
+    for row in exemptions:
+        out.print(row["message"])
     holders = {gang.name for gang in gangs}
     for workload in workloads if gangs else ():
         if (

@@ -59,11 +59,17 @@ def _say(console: Console, label: str, colour: str, text: str) -> None:
 
 
 def _unbroken(warnings: Iterable[str]) -> list[str]:
-    """Warnings as they were before they were cut into lines for kubectl."""
+    """Warnings as they were before they were cut into lines for kubectl: of those about one object one."""
     whole: list[str] = []
     for line in warnings:
-        if line.startswith("  ") and whole:
-            whole[-1] += line[1:]
+        about, _, sentence = line.partition(": ")
+        if (
+            whole
+            and about.count("/") > 1
+            and " " not in about
+            and whole[-1].startswith((about + ":", about + " "))
+        ):
+            whole[-1] += f" {sentence}"
         else:
             whole.append(line)
     return whole

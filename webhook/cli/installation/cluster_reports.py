@@ -39,7 +39,7 @@ def record(
     change it.
     """
     obj = request.object
-    if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or not writer.path:
+    if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or writer.absent:
         return
     owner = controller_of(request)
     metadata = obj.get("metadata")
