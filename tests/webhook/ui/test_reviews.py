@@ -33,7 +33,7 @@ class Server(Api):
         question = attributes["resource"], attributes.get("namespace", "")
         self.asked.append((token, *question))
         self.at_once += 1
-        self.peak = max(self.most, self.at_once)
+        self.peak = max(self.peak, self.at_once)
         await asyncio.sleep(0)
         self.at_once -= 1
         if self.trouble is not None:
