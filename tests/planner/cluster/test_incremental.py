@@ -207,11 +207,13 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
         for group in ASKED:
             plan(moment.with_pod(BoundPod("y/p", "a1", amounts(cpu=1, pods=1))), group)
         cache = moment.base.plan_cache
-        values = [entry.value for entry in cache._entries.values()]
+        values = [entry.value for lane in cache._lanes.values() for entry in lane.entries.values()]
         remembered = [ref(value) for value in values if hasattr(value, "__weakref__")]
         del values
         assert {type(reference()) for reference in remembered} >= {DomainRanking, CapacityClasses}
-        cache._entries.clear()
+        for lane in cache._lanes.values():
+            lane.entries.clear()
+        del lane
         assert not any(reference() for reference in remembered)
         whole = ref(moment.base)
         del moment, cache

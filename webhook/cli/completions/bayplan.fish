@@ -51,7 +51,7 @@ function _shtab_bayplan_using
 end
 
 set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' generate 'generate kai' 'generate kueue' 'generate compute-domain' queue why top nodes 'nodes check' 'nodes mig' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' 'policies new' 'policies schema' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor unpack completion
-set -g _shtab_bayplan_opts_with_value --account --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --in --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --move-after --move-every --move-gpu-hours --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --queue --reserve --restartable --seed --service --strategy --timeout --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_opts_with_value --account --api-version --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --in --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --move-after --move-every --move-gpu-hours --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --queue --reserve --restartable --seed --service --strategy --timeout --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -108,6 +108,7 @@ complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s h -l help -d 'sh
 complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s c -l cluster -xka "(__fish_complete_path (commandline -ct))" -d 'files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints'
 complete -c bayplan -n '_shtab_bayplan_using generate kueue' -l queue -x -d 'default: main'
 complete -c bayplan -n '_shtab_bayplan_using generate kueue' -s n -l namespace -x -d 'with a LocalQueue here (default: default)'
+complete -c bayplan -n '_shtab_bayplan_using generate kueue' -l api-version -xka "v1beta2 v1beta1" -d 'of Kueue'"'"'s objects; v1beta1 for a Kueue before 0.15 (default: v1beta2)'
 complete -c bayplan -n '_shtab_bayplan_using generate; and test $_shtab_bayplan_npos -eq 0' -a compute-domain -d 'A ComputeDomain for a gang in one NVLink domain.'
 complete -c bayplan -n '_shtab_bayplan_using generate compute-domain' -s h -l help -d 'show this help message and exit'
 complete -c bayplan -n '_shtab_bayplan_using generate compute-domain' -s n -l namespace -x -d 'default: default'

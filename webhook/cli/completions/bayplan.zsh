@@ -224,6 +224,7 @@ _shtab_bayplan_generate_kueue_options=(
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
   "--queue[default\: main]:NAME:"
   "*"{-n,--namespace}"[with a LocalQueue here (default\: default)]:namespace:"
+  "--api-version[of Kueue\'s objects\; v1beta1 for a Kueue before 0.15 (default\: v1beta2)]:api_version:(v1beta2 v1beta1)"
 )
 
 # guard to ensure default positional specs are added only once per session
