@@ -31,7 +31,7 @@ import orjson
 from tests.attack.faults import LANES, ClockedReplicas, Clocks, Disk, World, run_lane
 from tests.e2e import storm
 from tests.e2e.api import Api, ApiError
-from tests.e2e.binaries import ROOT, find
+from tests.e2e.binaries import find
 from tests.e2e.conftest import policy_set
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.fleet import Fleet, namespace
@@ -39,6 +39,7 @@ from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
+from tests.e2e.real_kinds import SHARED, define
 from tests.e2e.replicas import RESERVATIONS, Balancer, nodes, reservations
 
 Json = dict[str, Any]
@@ -105,9 +106,7 @@ def world(folder: Path) -> Iterator[World]:
 
 def _furnish(plane: ControlPlane) -> None:
     kubectl = Kubectl(plane.programs["kubectl"], plane.kubeconfig)
-    applied = kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-    if applied.status:
-        raise RuntimeError(applied.err)
+    define(kubectl, *SHARED)
     install(kubectl)
     namespace(plane.api, "research")
     Fleet(plane.api).make(nodes(RACKS, storm.HOSTS))

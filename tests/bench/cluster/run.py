@@ -33,6 +33,7 @@ from tests.e2e.controlplane import ControlPlane
 from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process, free_port, start, wait_until
+from tests.e2e.real_kinds import SHARED, define
 from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, nodes, reservations
 
 ROOT = Path(__file__).parents[3]
@@ -92,8 +93,7 @@ def control_plane(folder: Path) -> Iterator[tuple[ControlPlane, Kubectl]]:
         plane.start_apiserver()
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
-        kubectl("apply", "-f", str(ROOT / "tests" / "e2e" / "crds"))
-        kubectl.wait_for_kinds()
+        define(kubectl, *SHARED)
         fill(plane.api)
         yield plane, kubectl
     finally:
