@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup, ReserveMode
-from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
 from planner.model.topology import HOSTNAME
 from planner.request.device_claims import has_claims, in_one_clique, with_devices
 from planner.request.level_policy import by_policy
@@ -119,14 +119,15 @@ class PlacementProblem:
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def with_requests(self, requests: Mapping[str, Mapping[str, int]]) -> PlacementProblem:
-        """The problem with other amounts of resources in the pods of these PodSets."""
+        """The problem with other amounts of resources in the pods of these PodSets; 0 is as good as not asked
+        for."""
+
+        def changed(shape: ResolvedShape, amounts: Mapping[str, int]) -> ResolvedShape:
+            together = {**shape.requests, **amounts}
+            return replace(shape, requests={name: amount for name, amount in together.items() if amount})
+
         sets = tuple(
-            replace(
-                pod_set,
-                shape=replace(
-                    pod_set.shape, requests={**pod_set.shape.requests, **requests.get(pod_set.name, {})}
-                ),
-            )
+            replace(pod_set, shape=changed(pod_set.shape, requests.get(pod_set.name, {})))
             for pod_set in self.asked.pod_sets
         )
         return self._claimed_anew(replace(self.asked, pod_sets=sets))

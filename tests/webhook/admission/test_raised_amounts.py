@@ -12,7 +12,12 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.labels import Taint
 from planner.model.node import Node
 from planner.planning.plan import plan
+from tests.builders import racks
 from tests.policies.helpers import mutate
+from tests.webhook.admission.test_bounds import job
+from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES
+from webhook.admission.decision import decide
+from webhook.wire.request import from_object
 from webhook.workloads import read
 
 Json = dict[str, Any]
@@ -94,3 +99,14 @@ def test_a_pod_that_fits_as_it_was_written_is_never_rejected_for_what_policies_a
     assert decision.plan is not None
     assert decision.plan.decision in ("admitted", "queued"), decision.response.message
     assert decision.response.allowed, decision.response.message
+
+
+def test_what_policies_added_is_left_out_by_leaf_spine_rules_too() -> None:
+    """A pod larger than any node, whose author asked for no core, is told what would work."""
+    obj = job(2)
+    obj["metadata"].setdefault("annotations", {})["topology.scheduler/placement-strategy"] = "balanced"
+    (container,) = obj["spec"]["template"]["spec"]["containers"]
+    container["resources"] = {"limits": {"nvidia.com/gpu": 64}}
+    response = decide(from_object(obj), POLICIES, racks(2, 4), "mutate", ENVIRONMENT).response
+    assert not response.allowed
+    assert "at most 8 nvidia.com/gpu a pod" in response.message
