@@ -108,10 +108,14 @@ def like(printed: str, shown: str) -> bool:
 
 
 def on_path(folder: Path, *programs: Path) -> dict[str, str]:
-    """An environment in which `bayplan` is that of this checkout, and the folders of programs are found."""
+    """An environment in which `bayplan` is that of this checkout, and the folders of programs are found.
+
+    What it prints is buffered as for anybody: a reader's Python is not told otherwise.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "bayplan"
     script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m webhook.cli.main "$@"\n')
     script.chmod(0o755)
     path = ":".join(map(str, (folder, *programs, os.environ["PATH"])))
-    return {**os.environ, "PATH": path, "COLUMNS": "120", "HOME": str(folder)}
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return {**inherited, "PATH": path, "COLUMNS": "120", "HOME": str(folder)}

@@ -15,19 +15,19 @@ from tests.e2e.conftest import policy_set
 from tests.e2e.replicas import Release, Replicas
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.manifests.releases import BESIDE
+from tests.manifests.releases import BEFORE, BESIDE
 from tests.wheels import install_wheel, program
 
 RACKS, GANGS = 10, 30
 
 
-@pytest.fixture(scope="module")
-def former(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """The release before, from a wheel of its commit, with the policies that its image holds."""
+@pytest.fixture(scope="module", params=(BESIDE, BEFORE), ids=("the-oldest", "the-one-before"))
+def former(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Another release, from a wheel of its commit, with the policies that its image holds."""
     folder = tmp_path_factory.mktemp("former")
-    done = subprocess.run(["git", "archive", BESIDE], cwd=ROOT, capture_output=True, check=False)
+    done = subprocess.run(["git", "archive", request.param], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
-        pytest.skip(f"this checkout's history does not reach back to {BESIDE}")
+        pytest.skip(f"this checkout's history does not reach back to {request.param}")
     source = folder / "source"
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(source, filter="data")

@@ -99,7 +99,8 @@ def _with_first(message: str, first: FirstPlace) -> str:
     gang_words = [f"{name} ({gpus} GPUs)" for name, gpus in first.ends[:MOST_NAMED]]
     rest = len(first.ends) - len(gang_words)
     rest_words = f" and {rest} more" if rest else ""
-    return f"{message} It gets {where} first, once {', '.join(gang_words)}{rest_words} end there."
+    verb = "ends" if len(first.ends) == 1 else "end"
+    return f"{message} It gets {where} first, once {', '.join(gang_words)}{rest_words} {verb} there."
 
 
 def plan_in_turn(

@@ -171,7 +171,7 @@ def test_a_gang_for_which_a_place_is_kept_is_told_what_must_end_there() -> None:
     """The first that has none."""
     snapshot = hall(x="abc", y="efgh")
     turns, _ = plan_queue(snapshot, [waits("research/train", 2, required="rack").group])
-    assert turns[0].answer.message.endswith("It gets r1 first, once x/on-a (8 GPUs) end there.")
+    assert turns[0].answer.message.endswith("It gets r1 first, once x/on-a (8 GPUs) ends there.")
 
 
 @given(

@@ -177,6 +177,8 @@ def note_unread(paths: Iterable[str]) -> None:
 
 
 def note(text: str) -> None:
-    """A line for a person, on standard error; signs that could steer a terminal become question marks."""
+    """A line for a person, on standard error, after all that was printed; signs that could steer a terminal
+    become question marks."""
     shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
+    sys.stdout.flush()
     sys.stderr.write(shown + "\n")

@@ -49,7 +49,8 @@ def mode_findings(
         modes[force.mode] += 1
         wrong += [force.warning] if force.warning else []
         if way := _difference(force.mode, _pod_in(space), every, closed):
-            names_by_way[way].append(name)
+            labelled = (space["metadata"].get("labels") or {}).get(MODE) == "enforce"
+            names_by_way["open, labelled" if labelled and way == "open" else way].append(name)
     return [*_findings(names_by_way, wrong)] or [
         CheckFinding("modes", "ok", f"{_counted(modes)}; each as the webhooks have it")
     ]
@@ -94,6 +95,10 @@ _WORDS = {
     "open": (
         "enforced, and yet GPU workloads pass there unplanned while no replica answers",
         f"label them {MODE}=enforce, or kubectl apply -k overlays/enforce; with Helm: helm upgrade",
+    ),
+    "open, labelled": (
+        "labelled enforce, and yet GPU workloads pass there unplanned while no replica answers",
+        "close the webhooks: helm upgrade with --reset-then-reuse-values, or kubectl apply -k manifests/",
     ),
     "closed": (
         "not enforced, and yet GPU workloads are refused there while no replica answers",

@@ -59,8 +59,10 @@ def test_webhooks_that_were_installed_open_are_told_with_the_upgrade_that_closes
     """As Helm installs them: a namespace is enforced by its label, and would not be without a replica."""
     webhooks = [{**webhook, "failurePolicy": "Ignore"} for webhook in hooks("manifests")["webhooks"]]
     (line,) = mode_findings([space("b", "enforce")], {"webhooks": webhooks}, lambda _: Settings(mode="audit"))
-    assert line.message == "b: enforced, and yet GPU workloads pass there unplanned while no replica answers"
-    assert line.mend.endswith("with Helm: helm upgrade")
+    assert line.message.startswith("b: labelled enforce, and yet GPU workloads pass there unplanned")
+    assert "helm upgrade with --reset-then-reuse-values" in line.mend
+    (line,) = mode_findings([space("a")], {"webhooks": webhooks}, lambda _: Settings(mode="enforce"))
+    assert line.mend.startswith("label them bayplan.dev/mode=enforce")
 
 
 def test_audited_by_the_config_map_alone_is_told() -> None:
