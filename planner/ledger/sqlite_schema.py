@@ -1,8 +1,8 @@
 """The book of reservations as SQLite tables: the schema, rows to reservations and back, and range queries.
 
-The tables themselves keep invariant 1: no two rows can hold one domain (`held_domain`'s key), nor one node
-whole (`held_node_whole`). `planner.ledger.conflicts` decides all further conflicts. Everything here runs
-inside a transaction that `planner.ledger.sqlite` has begun.
+The tables themselves keep two gangs from holding one place whole: no two rows can have one domain
+(`held_domain`'s key) or one node (`held_node_whole`). `planner.ledger.conflicts` decides all further
+conflicts. Everything here runs inside a transaction that `planner.ledger.sqlite` has begun.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ IMAGE = "nvcr.io/nvidia/pytorch:25.06-py3"
 LABEL = "bayplan.dev/nccl-test"
 """The label by which the job's workers keep apart: each has a node of its own."""
 
-SKIP = "bayplan.dev/skip"
+SKIP_KEY = "bayplan.dev/skip"
 
 _TEST = ["all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2"]
 
@@ -65,12 +65,12 @@ def nccl_job(
 
 
 def _metadata(name: str, namespace: str) -> dict[str, object]:
-    return {"name": name, "namespace": namespace, "annotations": {SKIP: "true"}}
+    return {"name": name, "namespace": namespace, "annotations": {SKIP_KEY: "true"}}
 
 
 def _template(name: str, spec: Mapping[str, object]) -> dict[str, object]:
     labels = {"labels": {LABEL: name}} if name else {}
-    return {"metadata": {"annotations": {SKIP: "true"}, **labels}, "spec": spec}
+    return {"metadata": {"annotations": {SKIP_KEY: "true"}, **labels}, "spec": spec}
 
 
 def _pod(name: str, container: Mapping[str, object], hosts: list[str]) -> dict[str, object]:

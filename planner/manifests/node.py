@@ -10,9 +10,7 @@ from planner.model import quantity
 from planner.model.errors import Where
 from planner.model.labels import RESERVED_TAINT, Taint
 from planner.model.node import Node
-from planner.model.resources import MIG_PREFIX
-
-MIG_STATE = "nvidia.com/mig.config.state"
+from planner.model.resources import MIG_PREFIX, MIG_STATE_LABEL
 
 DEFAULT_PODS = 110
 """The kubelet's default of `maxPods`, for a node that does not say how many pods it takes."""
@@ -31,7 +29,7 @@ def node_from(item: Mapping[str, object], where: Where) -> Node:
     offers = "allocatable" if status.get("allocatable") is not None else "capacity"
     amounts = quantity.amounts(status.get(offers), where.at_path(f"status.{offers}"), up=False)
     amounts.setdefault("pods", DEFAULT_PODS)
-    settled = labels.get(MIG_STATE, "success") == "success"
+    settled = labels.get(MIG_STATE_LABEL, "success") == "success"
     pending = {} if settled else {k: v for k, v in amounts.items() if k.startswith(MIG_PREFIX)}
     return Node(
         name=text(metadata.get("name"), where.at_path("metadata.name")),

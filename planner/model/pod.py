@@ -213,6 +213,7 @@ class PodShape:
 
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""Every Namespace carries its own name under this label; the API server sees to it."""
 
 
 Spaces = Mapping[str, Mapping[str, str]]

@@ -49,6 +49,8 @@ CLAIMED_MIG = "mig.nvidia.com"
 PART_PREFIXES = (SHARED_GPU, MIG_PREFIX, SHARE_PREFIX, CLAIMED_MIG)
 """How the names of resources begin that are parts of GPUs."""
 
+PRESENT_LABEL = "nvidia.com/gpu.present"
+
 PRODUCT_LABEL = "nvidia.com/gpu.product"
 
 FAMILY_LABEL = "nvidia.com/gpu.family"
@@ -61,6 +63,9 @@ MIG_STRATEGY_LABEL = "nvidia.com/mig.strategy"
 
 MIG_CONFIG_LABEL = "nvidia.com/mig.config"
 
+MIG_STATE_LABEL = "nvidia.com/mig.config.state"
+"""Whether the MIG manager has made that split: `success`, `pending`."""
+
 NVSWITCH_LABEL = "nvidia.com/nvswitch.present"
 
 MEMORY_LABEL = "nvidia.com/gpu.memory"
@@ -70,11 +75,10 @@ CLIQUE_LABEL = "nvidia.com/gpu.clique"
 """The multi-node NVLink partition that a node is in."""
 
 INTERCONNECT_LABEL = "gpu.topology/interconnect"
-
+"""How a node's GPUs are linked (`NVLink`, `PCIe`), where a person or a tool writes it."""
 
 NVLINK_VERSION_LABEL = "nvidia.com/nvlink.version"
 """The generation of NVLink as its number: "4"."""
-"""How a node's GPUs are linked (`NVLink`, `PCIe`), where a person or a tool writes it."""
 
 
 Resources = Mapping[str, int]

@@ -14,7 +14,9 @@ from planner.model.resources import CLIQUE_LABEL
 HOSTNAME = "kubernetes.io/hostname"
 
 
-FAILURE_DOMAINS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+
+FAILURE_DOMAINS = (ZONE, REGION)
 """Levels as wide as a site: next to the host only where nobody knows the racks."""
 
 

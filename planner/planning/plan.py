@@ -1,8 +1,8 @@
 """`plan`: the placement of a whole gang, or why it has none. The entry point of the planner.
 
-The same snapshot and gang give the same answer, in whatever order the nodes were read (invariant 8). A gang
-that holds a reservation gets its own plan again (invariant 4). Nothing is reserved here: the caller turns an
-admitted answer into a `Reservation` with `reservation_for` and puts it into the ledger.
+The same snapshot and gang give the same answer, in whatever order the nodes were read. A gang that holds a
+reservation gets its own plan again. Nothing is reserved here: the caller turns an admitted answer into a
+`Reservation` with `reservation_for` and puts it into the ledger.
 """
 
 from __future__ import annotations

@@ -23,13 +23,11 @@ from planner.model.node import Node
 from planner.model.pod import VolumeClaim, VolumeUse, selected
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet
-from planner.model.topology import HOSTNAME, short
+from planner.model.topology import HOSTNAME, REGION, ZONE, short
 from planner.model.volumes import PersistentVolume, Volumes
 from planner.model.words import listed, pods
 from planner.node.eligibility import term_matches
 from planner.request.validation import Refusal
-
-REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 _GENERAL = {
     "failure-domain.beta.kubernetes.io/region": REGION,

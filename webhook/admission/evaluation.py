@@ -34,10 +34,11 @@ from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
 from webhook.policy.engine.inputs import Params, poll_policies
 from webhook.variables.cluster import cluster_variable
-from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable, pod_specs
+from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable
 from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.merge import whole
 from webhook.workloads.read_templates import ReadTemplates
+from webhook.workloads.templates import pod_specs
 
 Json = Mapping[str, Any]
 
@@ -240,7 +241,7 @@ class Evaluation:
     def _other_members(self, obj: Json, workload: Workload) -> list[GroupMember]:
         """Pods of the object's own PodGroups that other objects make, or that are bound already."""
         namespace = self._context.request.namespace or "default"
-        own = list(members(obj, namespace, pod_specs(workload, obj)))
+        own = list(members(obj, namespace, pod_specs(obj, workload)))
         bound = self._snapshot.pods if self._snapshot is not None else ()
         return other_members(own, self._context.environment.members, bound)
 

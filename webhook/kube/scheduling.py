@@ -7,7 +7,8 @@ from planner.model.schedulers import KUEUE
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import served_path
 from webhook.kube.state.findings import CheckFinding
-from webhook.kube.state.scheduling_findings import QUEUE_LABEL, SchedulingObjects, scheduling_findings
+from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling_findings
+from webhook.workloads.reader import KUEUE_QUEUE
 
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 """Where Kueue's manifests put its configuration."""
@@ -16,7 +17,7 @@ KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
 async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]:
     """Each scheduling system that `snapshot` shows, and what keeps its workloads waiting."""
     pods, _ = await api.list("/api/v1/pods")
-    jobs, _ = await api.list("/apis/batch/v1/jobs", labelSelector=QUEUE_LABEL)
+    jobs, _ = await api.list("/apis/batch/v1/jobs", labelSelector=KUEUE_QUEUE)
     config = (await api.find(KUEUE_CONFIG) or {}).get("data") or {}
     objects = SchedulingObjects(
         pods,

@@ -23,10 +23,10 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
-from webhook.kube.api.client import ACCOUNT, ApiError
+from webhook.kube.api.client import ACCOUNT, ApiError, Json
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
-from webhook.kube.controller.kueue_words import KueueSays, said_of
+from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
 from webhook.kube.reports import report_of
@@ -35,7 +35,6 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.placement.fair_order import QueuePlace
 from webhook.policy.engine.model import PolicySet
-from webhook.report.in_cluster import NAME, exemptions_in
 from webhook.workloads.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
@@ -170,13 +169,11 @@ class Lookout:
             return ()
         return tuple(await said_of(self.runtime.api, name))
 
-    async def exemptions(self, name: str) -> tuple[dict[str, str], ...]:
-        """What the Report of its namespace tells of exemptions of the workload NAMESPACE/KIND/NAME: nothing
-        where Reports are not kept, or may not be read."""
+    async def report(self, name: str, namespace: str) -> Json | None:
+        """The Report of this name in a namespace; None where Reports are not kept, or may not be read."""
         with suppress(ApiError):
-            report = await report_of(self.runtime.api, NAME, name.split("/")[0])
-            return exemptions_in(report or {}, name)
-        return ()
+            return await report_of(self.runtime.api, name, namespace)
+        return None
 
     async def standing(self, now: float) -> ClusterStanding:
         """As of now."""

@@ -10,10 +10,11 @@ from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from webhook.placement.group_members import GroupMember
+from webhook.placement.rank_order import ranks
 from webhook.placement.service_roles import beside, role_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.variables.rank_order import ranks
 from webhook.workloads import Template, Workload
+from webhook.workloads.templates import pod_specs
 
 NO_CLUSTER: Mapping[str, Any] = {
     "known": False,
@@ -145,7 +146,7 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
     """The schedulers that pod templates name, in order, each once."""
-    names = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(workload, obj))
+    names = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(obj, workload))
     return [name for name in names if name not in ("", DEFAULT_SCHEDULER)]
 
 
@@ -156,17 +157,6 @@ def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
         for step in path:
             node = node.get(step) if isinstance(node, Mapping) else None if node is None else node[step]
         yield node
-
-
-def pod_specs(workload: Workload, obj: Any) -> list[Any]:
-    """The PodSpecs of an object's templates, where they stand."""
-    specs = []
-    for template in (*workload.templates, *workload.inlined):
-        spec = obj
-        for step in template.spec_path:
-            spec = spec[step]
-        specs.append(spec)
-    return specs
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:

@@ -11,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from planner.model.pod import NAMESPACE_NAME_LABEL
+
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
-
-
-NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-"""Every Namespace carries its own name under this label; the API server sees to it."""
 
 
 @dataclass(frozen=True, slots=True)

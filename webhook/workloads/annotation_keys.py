@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-RESERVATION = "bayplan.dev/reservation"
+from planner.manifests.bound_pod import RESERVATION_KEY
+from planner.manifests.nccl_job import SKIP_KEY
+
+RESERVATION = RESERVATION_KEY
 """Annotation: the gang's reservation id (comma-separated, in replica order, where there are several)."""
 
 
@@ -31,7 +34,7 @@ QUEUED_GATE = "bayplan.dev/queued"
 """Scheduling gate: the gang waits for a place; its pods are not scheduled one by one meanwhile."""
 
 
-SKIP = "bayplan.dev/skip"
+SKIP = SKIP_KEY
 """Annotation, "true": no plan and no mutation; validating policies still speak."""
 
 

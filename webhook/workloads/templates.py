@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.jsontools.path import Path, replaced
-from webhook.workloads.workload import Template
+from webhook.workloads.workload import Template, Workload
 
 Json = dict[str, Any]
 
@@ -51,6 +51,11 @@ def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]
     before = value_at(written, template.metadata_path)
     stated = metadata if metadata or before is not None else None
     return replaced(written, template.path, {**holder, "metadata": stated})  # type: ignore[no-any-return]
+
+
+def pod_specs(obj: Mapping[str, Any], workload: Workload) -> list[Any]:
+    """The PodSpecs of an object's templates, and of pods written in another way, as they stand in it."""
+    return [value_at(obj, template.spec_path) for template in (*workload.templates, *workload.inlined)]
 
 
 def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:

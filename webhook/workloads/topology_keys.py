@@ -17,6 +17,7 @@ from planner.model.podgroup import Constraint, FabricStrategy, FabricWish
 from planner.model.topology import HOSTNAME
 from planner.node.gpu_sharing import DEVICES, FRACTION, MEMORY
 from webhook.workloads.fields import Field
+from webhook.workloads.layouts import EXCLUSIVE_JOBSET
 
 Meaning = Literal[
     "topology", "required", "preferred", "unconstrained", "slice", "slice-preferred", "slice-size",
@@ -107,7 +108,7 @@ KEYS: tuple[Key, ...] = (
     Key("kueue.x-k8s.io/podset-slice-required-topology", "slice", TEMPLATE),
     Key("kueue.x-k8s.io/podset-slice-size", "slice-size", TEMPLATE),
     Key("kueue.x-k8s.io/podset-group-name", "together", TEMPLATE),
-    Key("alpha.jobset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
+    Key(EXCLUSIVE_JOBSET, "required", OBJECT),
     Key("leaderworkerset.sigs.k8s.io/exclusive-topology", "required", OBJECT),
     Key(FRACTION, "part", TEMPLATE),
     Key(MEMORY, "part", TEMPLATE),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from planner.model.node import Node
 from planner.model.resources import CLIQUE_LABEL
-from planner.model.topology import HOSTNAME, Topology
+from planner.model.topology import HOSTNAME, REGION, ZONE, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ PRESETS = (
 )  # fmt: skip
 
 
-GENERIC = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+GENERIC = (REGION, ZONE)
 
 
 _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.manifests.topologies.label_presets import NODE_POOL, PRESETS, infer
+from planner.manifests.topologies.objects import SELECTOR_KEY
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.topology import Topology
@@ -125,5 +126,5 @@ def topology_manifest(topology: Topology, kind: str) -> dict[str, object]:
         spec["nodeSelector"] = dict(topology.node_selector)
     elif topology.node_selector:
         pairs = ",".join(f"{key}={value}" for key, value in topology.node_selector.items())
-        metadata["annotations"] = {"bayplan.dev/node-selector": pairs}
+        metadata["annotations"] = {SELECTOR_KEY: pairs}
     return {"apiVersion": API_VERSIONS[kind], "kind": "Topology", "metadata": metadata, "spec": spec}

@@ -14,7 +14,7 @@ from planner.manifests.topologies.proposal import API_VERSIONS, Proposal, topolo
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.quantity import show
-from planner.model.resources import CLIQUE_LABEL, GPU, PRODUCT_LABEL
+from planner.model.resources import CLIQUE_LABEL, GPU, PRESENT_LABEL, PRODUCT_LABEL
 from planner.model.topology import HOSTNAME
 from planner.model.words import counted
 
@@ -34,7 +34,7 @@ UNLIMITED = -1
 """As KAI writes a quota or a limit that there is none of."""
 
 
-FLAVOR_LABELS = (NODE_POOL, PRODUCT_LABEL, "nvidia.com/gpu.present")
+FLAVOR_LABELS = (NODE_POOL, PRODUCT_LABEL, PRESENT_LABEL)
 """Labels that best say which nodes a flavor is of, before any other that they share."""
 
 

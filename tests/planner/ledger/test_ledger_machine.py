@@ -1,4 +1,4 @@
-"""The ledger against a simple model, by random walks: invariants 1, 3, 4 and 7 hold after every step."""
+"""The ledger against a simple model, by random walks: after every step it holds what the model holds."""
 
 import asyncio
 import tempfile
@@ -159,7 +159,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_book_is_the_model(self):
-        """Nothing is lost, nothing leaks past its time, and a gang is there wholly (invariants 3, 4, 7)."""
+        """Nothing is lost, nothing leaks past its time, and a gang is there wholly."""
         book = self.do(self.ledger.book(self.now))
         assert {r.id: r for r in book.reservations} == {key: r for key, (r, _) in self.live().items()}
         assert book.revision >= self.seen[-1]
@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_held_domain_has_one_holder(self):
-        """No two reservations hold one node whole, or one whole that the other uses (invariant 1)."""
+        """No two reservations hold one node whole, or one whole that the other uses."""
         reservations = self.do(self.ledger.book(self.now)).reservations
         for reservation in reservations:
             for other in reservations:

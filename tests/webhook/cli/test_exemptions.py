@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from tests.policies.helpers import CLUSTERS, cluster, policies
 from tests.webhook.policy.helpers import Json, check, exemption, loaded, pod, validating
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
+from webhook.cli.clusters import why
 from webhook.cli.main import main
-from webhook.report.in_cluster import decision_news
+from webhook.kube.standing import ClusterStanding, GangStanding
+from webhook.report.in_cluster import decision_news, merged
 from webhook.server.decision_log import answers
 from webhook.wire.request import from_object
 
@@ -107,6 +110,41 @@ def test_a_cluster_s_report_audit_log_and_metrics_tell_of_it() -> None:
     assert list(answers(decision)) == [("validate", "exempt")]
     news = decision_news("team-a/Pod/one", "v1", decision, now)
     assert [(row["result"], row["rule"]) for row in news.entries] == [("skip", "exemption")]
+
+
+def test_why_shows_what_the_report_of_its_namespace_tells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of this workload's exemptions, none of another's."""
+    request = from_object(pod(), namespace="team-a")
+    now = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    decision = decide(request, loaded(REFUSES, exemption("validate")), None, "mutate", Environment(now=now))
+    news = [decision_news(f"team-a/Pod/{name}", "v1", decision, now) for name in ("one", "other")]
+    lookout = PlayedLookout(merged(None, "team-a", news, "r1"))
+    seen = ClusterStanding(cluster("nvl72-8racks"), (GangStanding("team-a/Pod/one", "waiting"),), "", (), now)
+    monkeypatch.setattr(why, "look", lambda args, show: asyncio.run(show(seen, lookout)))
+    main(["why", "team-a/Pod/one", "-o", "json"])
+    (gang,) = json.loads(capsys.readouterr().out)["items"]
+    (row,) = gang["exemptions"]
+    assert (row["policy"], row["exception"]) == ("validate", "while-it-moves")
+    assert lookout.asked == [("bayplan", "team-a")]
+
+
+@dataclass
+class PlayedLookout:
+    """A cluster in which every namespace has this Report, and Kueue knows nothing."""
+
+    stored: Json | None
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    async def kueue_workloads(self, name: str) -> tuple[()]:
+        """None."""
+        return ()
+
+    async def report(self, name: str, namespace: str) -> Json | None:
+        """The one that is stored."""
+        self.asked.append((name, namespace))
+        return self.stored
 
 
 def test_nobody_is_exempt_from_what_the_planner_refuses() -> None:

@@ -13,6 +13,7 @@ from webhook.cli.common.standing_words import add_options, age, look, print_docu
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
 from webhook.placement.fair_order import why_before
 from webhook.report import terminal
+from webhook.report.in_cluster import NAME, exemptions_in
 
 EPILOG = """examples:
   bayplan why research/Job/train
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
 
 async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
     workloads = await lookout.kueue_workloads(args.name)
-    exemptions = await lookout.exemptions(args.name)
+    report = await lookout.report(NAME, args.name.split("/")[0])
+    exemptions = exemptions_in(report or {}, args.name)
     by_kueue = {workload.gang for workload in workloads}
     gangs = [
         gang

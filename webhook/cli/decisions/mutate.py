@@ -22,9 +22,9 @@ from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutate import skipped_notice
 from webhook.report.documents import as_list, as_yaml, indented
 from webhook.report.printable import printable_name
-from webhook.variables.gang_and_plan import pod_specs
 from webhook.wire.request import from_object
 from webhook.workloads import Workload, read
+from webhook.workloads.templates import pod_specs
 
 EPILOG = """examples:
   bayplan mutate -f job.yaml                          policies that need no cluster
@@ -119,7 +119,7 @@ def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
 def _members(value: dict[str, Any]) -> list[GroupMember]:
     """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
     try:
-        return list(members(value, "default", pod_specs(read(value), value)))
+        return list(members(value, "default", pod_specs(value, read(value))))
     except InputError:
         return []
 

@@ -17,9 +17,9 @@ from planner.model.topology import Domain
 from planner.model.words import counted, listed
 from planner.planning.details import Details, details
 from webhook.placement.bandwidth_words import milliseconds, ratio
+from webhook.placement.rank_order import ranks, runs
 from webhook.report.printable import printable_name
 from webhook.report.terminal import console, table
-from webhook.variables.rank_order import ranks, runs
 
 _COLOURS = {"admitted": "green", "queued": "yellow", "rejected": "red"}
 

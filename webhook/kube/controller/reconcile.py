@@ -31,7 +31,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
-from webhook.kube.controller.kueue_rounds import kueue_round, no_longer_assigned
+from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, with_seats
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored

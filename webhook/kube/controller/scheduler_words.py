@@ -2,7 +2,7 @@
 
 Kubernetes' scheduler says it in the pod's condition PodScheduled. KAI says "Unable to schedule pod" there,
 and why in the conditions of its PodGroup (KAI-Scheduler d5bc503a, pkg/scheduler/cache/status_updater). Kueue
-keeps pods at a gate until it has quota (`kueue_words`).
+keeps pods at a gate until it has quota (`kueue.words`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.controller.kueue_words import reasons_of
+from webhook.kube.controller.kueue.words import reasons_of
 from webhook.kube.state.gangs import Unbound
 
 BINDING_SECONDS = 60.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Book
 from webhook.admission.settings import queue_rules
-from webhook.kube.controller.kueue_rounds import KueuePlaces
+from webhook.kube.controller.kueue.rounds import KueuePlaces
 from webhook.kube.state.gangs import WATCHED, Unbound, Work
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import NO_RULES, QueueRules

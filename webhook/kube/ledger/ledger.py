@@ -1,6 +1,8 @@
 """The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
-Invariants 1, 3, 4 and 7 rest on the order in which etcd stores objects, see docs/decisions/0103:
+No domain that is held whole has two holders; a gang's place is held wholly or not at all; who asks again gets
+the same place; a crash loses no place, and keeps none for ever. All of it rests on the order in which etcd
+stores objects, see docs/decisions/0103:
 - A place is one write of the gang's own object. It is held where nothing that was written before it and still
   is there stands in its way; who wrote it judges that when its watch has shown all that came before.
 - So of two proposals that exclude each other the later one is withdrawn, whoever judges it, and gangs that

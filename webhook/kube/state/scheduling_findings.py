@@ -20,6 +20,7 @@ from planner.model.words import counted
 from webhook.kube.state.findings import CheckFinding
 from webhook.placement.taints import reserved_taint_value
 from webhook.policy.engine.packs import AUTO, SYSTEM_OF, fitting
+from webhook.workloads.reader import KUEUE_QUEUE
 
 Json = Mapping[str, Any]
 
@@ -30,9 +31,6 @@ SUBJECT = "scheduling"
 GANGS_SINCE = (0, 13)
 """The first KAI that reads `kai.scheduler/batch-min-member`: v0.12, which the recipe pins, has no such word,
 so that a Job is no gang there."""
-
-
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
@@ -212,7 +210,7 @@ def _queued_twice(seen: SchedulersSeen, objects: SchedulingObjects) -> Iterator[
     twice = [job for job in objects.queued_jobs if _of_another_queue(job, others)]
     if twice:
         text = f"{len(twice)} Jobs are queued by Kueue and {others[0]}, as {_key(twice[0])}"
-        yield text, f"name a queue of one of them: the label {QUEUE_LABEL}, or {' or '.join(OTHER_QUEUES)}"
+        yield text, f"name a queue of one of them: the label {KUEUE_QUEUE}, or {' or '.join(OTHER_QUEUES)}"
 
 
 def _of_another_queue(job: Json, others: Sequence[str]) -> bool:

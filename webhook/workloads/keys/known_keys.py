@@ -16,7 +16,6 @@ from planner.manifests.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.gpu_sharing import GROUP_LABEL
 from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
 from planner.manifests.nccl_job import LABEL as NCCL_TEST
-from planner.manifests.node import MIG_STATE
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
     OVERSUBSCRIPTION_KEY,
@@ -29,9 +28,12 @@ from planner.model.resources import (
     CLIQUE_LABEL,
     COUNT_LABEL,
     FAMILY_LABEL,
+    INTERCONNECT_LABEL,
     MEMORY_LABEL,
     MIG_CONFIG_LABEL,
+    MIG_STATE_LABEL,
     MIG_STRATEGY_LABEL,
+    NVLINK_VERSION_LABEL,
     NVSWITCH_LABEL,
     PRODUCT_LABEL,
     SHARING_LABEL,
@@ -67,7 +69,7 @@ from webhook.workloads.options import (
     RESERVE_MODES,
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
-from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE, OLD_SCOPE
+from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_QUEUE, KUEUE_TOPOLOGY_GATE, OLD_SCOPE
 from webhook.workloads.topology_keys import (
     KEYS,
     OBJECT,
@@ -233,7 +235,7 @@ _OTHERS = (
         "the node pool of KAI and Run:ai",
     ),
     KnownKey("runai/queue", "label", "workloads and namespaces", "read", "Run:ai's queue: its workloads"),
-    KnownKey("kueue.x-k8s.io/queue-name", "label", "workloads", "read and written", "Kueue's local queue"),
+    KnownKey(KUEUE_QUEUE, "label", "workloads", "read and written", "Kueue's local queue"),
     KnownKey(
         KUEUE_WORKLOAD, "annotation", _PODS, "read",
         "Kueue's Workload: the pod takes a place that Kueue has assigned to that",
@@ -267,12 +269,12 @@ _OTHERS = (
     KnownKey(CLIQUE_LABEL, "label", _NODES, "read", "the NVLink clique: cluster UUID and clique"),
     KnownKey(MIG_STRATEGY_LABEL, "label", _NODES, "read", "single or mixed"),
     KnownKey(MIG_CONFIG_LABEL, "label", _NODES, "read", "the split that the MIG manager makes"),
-    KnownKey(MIG_STATE, "label", _NODES, "read", "whether that split is under way"),
+    KnownKey(MIG_STATE_LABEL, "label", _NODES, "read", "whether that split is under way"),
     KnownKey(NVSWITCH_LABEL, "label", _NODES, "read", "whether GPUs are joined by NVSwitch"),
     KnownKey(NVLINK_DOMAIN, "label", _NODES, "read", "the NVLink domain"),
     KnownKey(NVLINK_SIZE, "label", _NODES, "read", "GPUs of one NVLink domain inside the host"),
-    KnownKey("gpu.topology/interconnect", "label", _NODES, "read", "how GPUs of the host are joined"),
-    KnownKey("nvidia.com/nvlink.version", "label", _NODES, "read", "the generation of the host's NVLink"),
+    KnownKey(INTERCONNECT_LABEL, "label", _NODES, "read", "how GPUs of the host are joined"),
+    KnownKey(NVLINK_VERSION_LABEL, "label", _NODES, "read", "the generation of the host's NVLink"),
     *(
         KnownKey(label, "label", _NODES, "read", "a provider that adds tolerations for extended resources")
         for label in TOLERATING

@@ -14,7 +14,7 @@ from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
-from webhook.kube.controller.kueue_words import KueueSays, said_of
+from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.reconcile import patience, reconcile, unused
 from webhook.kube.controller.scheduler_words import BINDING_SECONDS, SILENT, left_unbound, scheduler_words
 from webhook.kube.controller.steps import LeftUnbound, Release, Restore

@@ -145,7 +145,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_held_domain_has_one_holder(self):
-        """No two reservations hold one node whole, or one whole that the other uses (invariant 1)."""
+        """No two reservations hold one node whole, or one whole that the other uses."""
         for reservation, other in combinations(self.stored().values(), 2):
             if "domain" in (reservation.mode, other.mode):
                 assert not reservation.touched & other.touched

@@ -2,7 +2,7 @@
 
 from planner.planning.plan import plan
 from tests.builders import cluster, gang, pod_set, racks, shape
-from webhook.variables.rank_order import ranks, runs
+from webhook.placement.rank_order import ranks, runs
 
 
 def test_ranks_fill_a_rack_before_the_next():

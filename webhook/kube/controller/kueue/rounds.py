@@ -14,7 +14,7 @@ from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom
-from webhook.kube.controller.kueue_adoption import NodesByLabels, adopted, pods_of
+from webhook.kube.controller.kueue.adoption import NodesByLabels, adopted, pods_of
 from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
