@@ -98,7 +98,10 @@ def _too_few(free: int, all_domains: int, word: str, count: int, kept: dict[Doma
         return NoMoves(
             "TooFewDomains", f"the cluster has {counted(all_domains, f'{word} domain')} and no more", kept
         )
-    message = f"only {free} of {counted(all_domains, f'{word} domain')} can be freed: the others are kept"
+    domains = counted(all_domains, f"{word} domain")
+    message = f"only {free} of {domains} can be freed: the others are kept"
+    if not free:
+        message = f"none of {domains} can be freed: each is kept"
     return NoMoves("DomainsKept", message, kept)
 
 

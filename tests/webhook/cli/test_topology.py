@@ -54,3 +54,12 @@ def test_show_of_an_unknown_name_lists_the_known_ones(run):
     status, _, err = run("topology", "show", "-c", SUPERPOD, "-t", "dragonfly")
     assert status == 2
     assert "the cluster has superpod" in err
+
+
+def test_without_files_both_ask_the_cluster_that_runs(run, tmp_path):
+    """As every command that looks at a cluster does; one that cannot be reached is an error in words."""
+    kubeconfig = tmp_path / "admin.conf"
+    for action in ("propose", "show"):
+        status, _, err = run("topology", action, "--kubeconfig", str(kubeconfig))
+        assert status == 2
+        assert f"{kubeconfig}: gives no way to a cluster" in err

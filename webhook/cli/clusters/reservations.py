@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if not path.exists():
         if args.ledger is not None:
             raise InputError("there is no ledger here", Where(str(path)))
-        _note(f"nothing has been reserved here yet: there is no ledger at {path}")
+        _note(f"nothing has been reserved here yet: there is no ledger at {path} (--kubeconfig: a cluster's)")
         return _print(args, ()) if args.verb == "list" else 1
     return asyncio.run(_run(args, path))
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.proposal import API_VERSIONS, propose, topology_manifest
 from planner.model.topology import HOSTNAME
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
+from webhook.cli.common.standing_words import add_installation, look_at_snapshot
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, indented
 from webhook.report.fabric_map import FabricMap, fabric_map
@@ -17,8 +20,10 @@ from webhook.report.printable import printable
 
 EPILOG = """examples:
   bayplan topology propose -c cluster.yaml > topology.yaml
-  bayplan topology show -c cluster.yaml
+  bayplan topology show
   bayplan topology show -c cluster.yaml --nodes -o json
+
+Without -c it is the cluster that runs, with what is reserved there.
 
 exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or usage
 """
@@ -34,22 +39,37 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     proposing = verb(actions, "propose", "write a Topology from the labels found", EPILOG)
-    inputs.add_cluster(proposing, required=True)
+    _add_cluster(proposing)
     proposing.add_argument(
         "--kind", choices=tuple(API_VERSIONS), default="kai", help="whose Topology to write (default: kai)"
     )
     proposing.set_defaults(run=run_propose)
     showing = verb(actions, "show", "draw the racks with their nodes, free GPUs and gangs", EPILOG)
-    inputs.add_cluster(showing, required=True)
+    _add_cluster(showing)
     inputs.add_topology(showing)
     showing.add_argument("--nodes", action="store_true", help="name each node too")
     showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
     showing.set_defaults(run=run_show)
 
 
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    inputs.add_cluster(parser, required=False)
+    add_installation(parser)
+    parser.set_defaults(watch=False)
+
+
 def run_propose(args: argparse.Namespace) -> int:
-    """Print the proposed objects, with what is odd about them as comments."""
-    snapshot = inputs.cluster(args.cluster)
+    """Print the proposed objects, with what is odd about them as comments. Raises `InputError` for a cluster
+    that cannot be read."""
+    return look_at_snapshot(args, partial(_propose, args.kind))
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """Print the trees. Raises `InputError` for an unknown name, or a cluster that cannot be read."""
+    return look_at_snapshot(args, partial(_show, args))
+
+
+def _propose(kind: str, snapshot: Snapshot) -> int:
     proposals = propose(snapshot.nodes.values())
     if not proposals:
         inputs.note("no node carries a label that tells more than its host; label zones and racks first")
@@ -57,15 +77,13 @@ def run_propose(args: argparse.Namespace) -> int:
     parts = []
     for proposal in proposals:
         notes = [f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes]
-        manifest = topology_manifest(proposal.topology, args.kind)
+        manifest = topology_manifest(proposal.topology, kind)
         parts.append("".join(f"# {note}\n" for note in notes) + as_yaml(manifest))
     sys.stdout.write("---\n".join(parts))
     return 0
 
 
-def run_show(args: argparse.Namespace) -> int:
-    """Print the trees. Raises `InputError` for an unknown name."""
-    snapshot = inputs.cluster(args.cluster)
+def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
     maps = [fabric_map(snapshot, topology) for topology in inputs.topologies(snapshot, args.topology)]
     if args.output == "json":
         document = {"topologies": [_json(fabric, args.nodes) for fabric in maps]}

@@ -519,6 +519,8 @@ _shtab_bayplan_topology_defaults_added=0
 _shtab_bayplan_topology_propose_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "--kind[whose Topology to write (default\: kai)]:kind:(kai kueue bayplan)"
 )
 
@@ -528,6 +530,8 @@ _shtab_bayplan_topology_propose_defaults_added=0
 _shtab_bayplan_topology_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   {-t,--topology}"[only this one]:NAME:"
   "--nodes[name each node too]"
   {-o,--output}"[output]:output:(table json)"

@@ -80,6 +80,7 @@ def test_who_must_not_be_moved_keeps_its_rack():
     assert isinstance(refusal, NoMoves)
     assert refusal.reason == "DomainsKept"
     assert refusal.kept == {("r1",): "team/Pod/x is not restartable"}
+    assert refusal.message == "only 2 of 3 rack domains can be freed: the others are kept"
 
 
 def test_a_pod_of_which_nothing_is_known_keeps_its_rack():
@@ -88,6 +89,9 @@ def test_a_pod_of_which_nothing_is_known_keeps_its_rack():
     refusal = freed(occupied("r1: a b\nr2: c d", pod), count=2)
     assert isinstance(refusal, NoMoves)
     assert "what made it is not known" in refusal.kept[("r1",)]
+    refusal = freed(occupied("r1: a b", pod))
+    assert isinstance(refusal, NoMoves)
+    assert refusal.message == "none of 1 rack domain can be freed: each is kept"
 
 
 def test_a_rack_with_a_cordoned_node_is_not_freed():
