@@ -45,6 +45,12 @@ def watched(late: Callable[[], bool]) -> Iterator[None]:
         _late.reset(token)
 
 
+def deadline() -> Callable[[], bool]:
+    """What tells here whether the time is over: for innermost loops, where `poll` costs as much as a step.
+    Whoever is told so raises `DeadlinePassed`."""
+    return _late.get()
+
+
 def poll(part: Part) -> None:
     """Raise `DeadlinePassed` where the time is over. A fifth of a microsecond, so that it may be in loops."""
     if _late.get()():

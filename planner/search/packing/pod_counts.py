@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Protocol
 
-from planner.model.deadline import poll
+from planner.model.deadline import DeadlinePassed, deadline
 from planner.model.pod_class import PodClass
 
 PodCount = int
@@ -239,9 +239,10 @@ class MultiClassCounts:
         min_pods: int = 0,
     ) -> CostBySum:
         after, spare = dict(before), self._spare
-        goal_with_spare, smaller = goal | spare, self.smaller
+        goal_with_spare, smaller, late = goal | spare, self.smaller, deadline()
         for counts, cost in before.items():
-            poll("search")  # what a sum may cost is worked out when it is first asked for, and may be long
+            if late():  # what a sum may cost is worked out when it is first asked for, and may be long
+                raise DeadlinePassed("search")
             if counts == goal:
                 continue
             for added, price in options:
@@ -261,8 +262,10 @@ class MultiClassCounts:
         kept: CostBySum = {}
         spare = self._spare
         larger: list[int] = []
+        late = deadline()
         for counts, cost in by_cost:
-            poll("search")
+            if late():
+                raise DeadlinePassed("search")
             for other in larger:
                 if (other - counts) & spare == spare:
                     break
