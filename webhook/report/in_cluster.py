@@ -6,8 +6,8 @@ Replicas write it in turn, so what one of them was told is merged into what is t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -96,9 +96,7 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
     The same, or None again, where the news change nothing.
     """
     before: list[Json] = list((document or {}).get("results") or ())
-    entries = before
-    for news_item in news:
-        entries = _with(entries, news_item)
+    entries = _with(before, news)
     if entries == before:
         return document
     kept = _bounded(entries)
@@ -117,17 +115,29 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
     }
 
 
-def _with(entries: list[Json], news: DecisionNews) -> list[Json]:
-    own = [entry for entry in entries if _object_name(entry) == news.object]
-    if news.by_pods and any(_OF_PODS not in entry.get("properties", {}) for entry in own):
-        return entries
-    if news.gone or news.anew:
-        return [*news.entries, *(entry for entry in entries if _object_name(entry) != news.object)]
-    rules = {_rule(entry) for entry in news.entries}
-    return [
-        *news.entries,
-        *(entry for entry in entries if _object_name(entry) != news.object or _rule(entry) not in rules),
-    ]
+def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
+    """The entries with the news before them, less those that the news replace.
+
+    Entries are numbered, and known by their object: a thousand news are not a thousand walks over all.
+    """
+    entries = dict(enumerate(before))
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, entry in entries.items():
+        numbers[_object_name(entry)].append(number)
+    first = 0
+    for news_item in news:
+        own = [number for number in numbers[news_item.object] if number in entries]
+        if news_item.by_pods and any(_OF_PODS not in entries[number].get("properties", {}) for number in own):
+            continue
+        rules = {_rule(entry) for entry in news_item.entries}
+        for number in own:
+            if news_item.gone or news_item.anew or _rule(entries[number]) in rules:
+                del entries[number]
+        first -= len(news_item.entries)
+        for number, entry in enumerate(news_item.entries, first):
+            entries[number] = entry
+            numbers[_object_name(entry)].append(number)
+    return [entries[number] for number in sorted(entries)]
 
 
 def _bounded(entries: list[Json]) -> list[Json]:
