@@ -240,9 +240,11 @@ class Snapshot:
         return left
 
     def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
+        """All but the gang's, sought from the end: who gives a place back has mostly just taken it."""
         if gang not in self.holds.by_gang:
             return self.reservations
-        return tuple(r for r in self.reservations if r.gang != gang)
+        place = next(n for n in reversed(range(len(self.reservations))) if self.reservations[n].gang == gang)
+        return self.reservations[:place] + self.reservations[place + 1 :]
 
     def _with_reservations(
         self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from planner.cluster.subtree import Subtree
 from planner.model.pod_class import PodClass
@@ -19,6 +20,9 @@ from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
 """Keepers and counted (pod classes by their places), and the most pods."""
+
+MAX_CUTS = 4096
+"""Cuts that are remembered at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,34 @@ class DomainCap:
         """The cap of the domains of this value."""
         return self.values.get(value, self.default_cap)
 
+    def named_values(self) -> set[str]:
+        """The values that it says something of by name; of all others it says the same."""
+        return {*self.values, *map(value_of, self.by_domain)}
+
+
+class LevelCaps:
+    """The caps of one level, looked up by a domain's value: repairs add one for each value that is too full,
+    and each says nothing of most domains."""
+
+    def __init__(self, caps: Iterable[DomainCap]) -> None:
+        self._by_value: dict[str, list[DomainCap]] = {}
+        self._of_others: list[DomainCap] = []
+        for cap in caps:
+            own_values = cap.named_values()
+            for value in own_values:
+                self._by_value.setdefault(value, list(self._of_others)).append(cap)
+            if cap.default_cap is not None:
+                self._of_others.append(cap)
+                for value in self._by_value.keys() - own_values:
+                    self._by_value[value].append(cap)
+
+    def of(self, branch: Subtree) -> tuple[CountCap, ...]:
+        """The caps of one domain of the level, in the order of the rules."""
+        if not branch.has_name:
+            return ()
+        caps = self._by_value.get(value_of(branch), self._of_others)
+        return tuple([count_cap for cap in caps if (count_cap := cap.of(branch))]) if caps else ()
+
 
 def value_of(branch: Subtree) -> str:
     """A domain's value of its level's label; of a host its name."""
@@ -55,6 +87,7 @@ class CapTrimmer:
 
     def __init__(self, pod_classes: Sequence[PodClass], counts: CountAlgebra) -> None:
         self._pod_classes, self._counts = pod_classes, counts
+        self._cuts: dict[tuple[int, PodCount, CountCap], tuple[PodCount, ...]] = {}
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
         """At least as many of each pod class as any counts within the caps have; exact for a single pod
@@ -71,9 +104,20 @@ class CapTrimmer:
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
         """The counts within the caps that no other exceed."""
         for cap in caps:
-            cut = (kept_counts for counts in each for kept_counts in self._cut(level, counts, cap))
-            each = tuple(dict.fromkeys(cut))
+            if len(each) == 1:
+                each = self._cut_once(level, each[0], cap)
+            else:
+                each = tuple(dict.fromkeys(chain.from_iterable(self._cut_once(level, c, cap) for c in each)))
         return each
+
+    def _cut_once(self, level: int, counts: PodCount, cap: CountCap) -> tuple[PodCount, ...]:
+        """`_cut`, worked out once: the domains of a level ask for few unlike counts, many times each."""
+        cuts = self._cuts.get((level, counts, cap))
+        if cuts is None:
+            if len(self._cuts) >= MAX_CUTS:  # classes of capacity outlive a plan, and so does their trimmer
+                self._cuts.clear()
+            cuts = self._cuts[level, counts, cap] = tuple(dict.fromkeys(self._cut(level, counts, cap)))
+        return cuts
 
     def _cut(self, level: int, counts: PodCount, cap: CountCap) -> Iterator[PodCount]:
         keepers, counted, max_pods = cap

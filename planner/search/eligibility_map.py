@@ -24,8 +24,9 @@ from planner.model.pod import PodShape
 from planner.model.pod_class import PodClass
 from planner.model.resolved import ResolvedShape
 from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
+from planner.model.topology import ROOT
 from planner.node.eligibility import label_obstacle, preference
-from planner.search.domain_caps import CountCap, DomainCap
+from planner.search.domain_caps import CountCap, DomainCap, LevelCaps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,25 +63,27 @@ class EligibilityMap:
 
 def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
     """The match of a domain that these caps hold in, or inside of it."""
+    levels: dict[int, list[DomainCap]] = {}
+    for cap in caps:
+        levels.setdefault(cap.level, []).append(cap)
+    caps_at = {level: LevelCaps(caps) for level, caps in levels.items()}
+    finest = max(levels, default=ROOT)
     joined_maps: dict[tuple[EligibilityMap, ...], EligibilityMap] = {}
 
     def joined(children: tuple[EligibilityMap, ...]) -> EligibilityMap:
         return joined_maps.setdefault(children, EligibilityMap((), 0, children, chunked(children, joined)))
 
-    def within(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
-        caps_inside = [cap for cap in caps if cap.level > branch.level]
-        if caps_inside and branch.children:
+    def within(match: EligibilityMap, branch: Subtree) -> EligibilityMap:
+        if finest > branch.level and branch.children:
             former = match.inside(len(branch.children))
-            pairs = zip(former, branch.children, strict=True)
-            children = tuple([within(child_match, child, caps_inside) for child_match, child in pairs])
+            children = tuple(map(within, former, branch.children))
             if any(map(operator.is_not, children, former)):
                 match = joined(children)
-        own_caps = tuple(
-            count_cap for cap in caps if cap.level == branch.level and (count_cap := cap.of(branch))
-        )
+        level_caps = caps_at.get(branch.level)
+        own_caps = level_caps.of(branch) if level_caps else ()
         return match.under(own_caps) if own_caps else match
 
-    return within(match, branch, caps) if caps else match
+    return within(match, branch) if caps else match
 
 
 def inside(
