@@ -33,7 +33,7 @@ demo: .venv/.ready ## the main job on this machine: certificates, webhook, revie
 	@$(BIN)/bayplan demo
 
 test: .venv/.ready lint ## tests, type check, linters, import contracts
-	@$(BIN)/python -m pytest -n $(WORKERS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: .venv/.ready ## ruff, mypy --strict, names, import-linter
 	@$(BIN)/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
@@ -43,6 +43,7 @@ lint: .venv/.ready ## ruff, mypy --strict, names, import-linter
 	@report=$$($(BIN)/lint-imports 2>&1) || { echo "$$report"; exit 1; }
 
 bench: .venv/.ready ## measure CEL and the planner, side by side with others in one run
+	@$(BIN)/python tests/bench/interpreter.py
 	@for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control plane, 1 and 3 replicas (minutes)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import pickle
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from webhook.cel import program
+from webhook.files import yaml_documents
+from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading import files
+from webhook.policy.loading.load import Functions
+
+# Bytecode is kept, whatever the environment says: each command that a test starts would compile all modules
+# again, which is half of what it costs.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Two of Hypothesis' own checks compare time on the wall with a bound: the run of one example, and how long
 # examples take to draw. A busy machine fails them. What an answer may cost is tested where it is promised.
@@ -17,10 +30,57 @@ settings.register_profile("explore", deadline=None, suppress_health_check=[Healt
 settings.register_profile("steady", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("steady")
 
+SHORT = 2_000
+"""Bytes of a file that is parsed each time."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def each_text_is_parsed_once() -> Iterator[None]:
-    """The shipped policies are loaded by several hundred tests, half of it by parsing the same texts."""
+    """The same expressions stand in many sets of policies, and parsing them is most of loading a set."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(program, "parse", cache(program.parse))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def each_long_yaml_is_parsed_once() -> Iterator[None]:
+    """The files of the example clusters are read by several hundred tests: each gets values of its own, which
+    are copied ten times as fast as they are parsed."""
+    copies: dict[bytes, bytes] = {}
+    load_all = yaml_documents.load_all
+
+    def copied(text: bytes) -> list[Any]:
+        if len(text) < SHORT:
+            return load_all(text)
+        if text not in copies:
+            copies[text] = pickle.dumps(load_all(text))
+        return pickle.loads(copies[text])  # type: ignore[no-any-return]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(yaml_documents, "load_all", copied)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def each_set_of_policies_is_loaded_once() -> Iterator[None]:
+    """Several hundred tests load the shipped policies. Files are read each time; where all their texts are
+    the same as before, so is the set, which nothing changes."""
+    loaded: dict[tuple[object, ...], PolicySet] = {}
+    load = files.load
+
+    def load_once(
+        texts: Iterable[tuple[str, str]],
+        *,
+        functions: Functions | None = None,
+        revision: str = "",
+        schemas: Mapping[str, Any],
+    ) -> PolicySet:
+        rows = tuple(texts)
+        key = (rows, None if functions is None else id(functions), revision, repr(schemas))
+        if key not in loaded:
+            loaded[key] = load(rows, functions=functions, revision=revision, schemas=schemas)
+        return loaded[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(files, "load", load_once)
         yield

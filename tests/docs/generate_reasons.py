@@ -10,6 +10,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from tests.docs.markdown import table
@@ -100,6 +101,7 @@ def refusing() -> dict[str, str]:
     }
 
 
+@cache
 def said_in_code() -> Mapping[str, set[str]]:
     """Every reason in the code, by what says it."""
     reasons: dict[str, set[str]] = defaultdict(set)

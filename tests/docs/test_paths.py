@@ -85,9 +85,16 @@ def prose(source: Path) -> Iterator[str]:
             yield str(node.value.value)
 
 
+ENDS = {
+    "/".join(parts[place:])
+    for parts in (path.relative_to(ROOT).parts for path in SOURCES)
+    for place in range(len(parts))
+}
+
+
 def has_file(name: str) -> bool:
     """Whether a file of this name, or with this end of its path, is in one of the trees."""
-    return any(f"/{path.relative_to(ROOT)}".endswith(f"/{name}") for path in SOURCES)
+    return name in ENDS
 
 
 def test_every_file_that_a_docstring_or_a_comment_names_exists() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders import racks
+from tests.effort import calls
 from webhook.admission.context import RequestContext
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
@@ -65,26 +64,10 @@ def decided(pod_sets: int) -> Decision:
     return decide(from_object(job_set(pod_sets)), POLICIES, SNAPSHOT, "mutate", ENVIRONMENT)
 
 
-def calls(work: Callable[[], object]) -> int:
-    """Calls of Python functions, and of those that are written in C, while `work` runs."""
-    counted = 0
-
-    def count(frame: object, event: str, arg: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return counted
-
-
 def test_the_work_of_a_decision_grows_linearly_with_its_pod_sets() -> None:
     """Twice as many PodSets cost at most a fifth more than twice as much, from 50 to 400."""
     decided(2)  # what is worked out once for a cluster is not the object's
-    work = {size: calls(lambda size=size: decided(size)) for size in (50, 100, 200, 400)}  # type: ignore[misc]
+    work = {size: calls(lambda size=size: decided(size), builtins=True) for size in (50, 100, 200, 400)}  # type: ignore[misc]
     assert "cost limit" not in decided(400).response.message
     growth = {size: work[2 * size] / work[size] for size in (50, 100, 200)}
     assert max(growth.values()) < 2.4, (work, growth)
