@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from planner.model.labels import selects
 from planner.model.node import Node
-from planner.model.topology import HOSTNAME, Topology
+from planner.model.topology import HOSTNAME, NODE_LABELS, Topology
 
 
 def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
-    """The topologies that a node is part of; each scheduler's topologies are considered separately.
+    """The topologies that a node is part of; each scheduler's topologies are considered separately, and the
+    one in the nodes' labels has those that no object's has.
 
     Those whose node selector matches it. Otherwise those without a selector whose level labels it carries all
     (the hostname aside). Otherwise those of which it carries the most labels, so that it still counts in
@@ -19,7 +20,9 @@ def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:
         by_source.setdefault(topology.source, []).append(topology)
-    return [topology for same_source in by_source.values() for topology in _topologies_of(node, same_source)]
+    in_labels = by_source.pop(NODE_LABELS, [])
+    of_objects = [own for same_source in by_source.values() for own in _topologies_of(node, same_source)]
+    return of_objects or _topologies_of(node, in_labels)
 
 
 def _topologies_of(node: Node, topologies: list[Topology]) -> list[Topology]:

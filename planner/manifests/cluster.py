@@ -39,7 +39,7 @@ from planner.manifests.settings import (
     with_config,
     with_leaf_spine,
 )
-from planner.manifests.topologies.label_presets import infer
+from planner.manifests.topologies.label_presets import with_labels_beside_pools
 from planner.manifests.topologies.objects import links_of, of_runai, topology_from
 from planner.manifests.volumes import storage_from
 from planner.model.errors import InputError, Where
@@ -91,14 +91,15 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
 
     `engine` evaluates the selectors of device claims; without one every selector counts as matching, and the
     plan warns about it. Raises `InputError` with file, object and field for malformed or contradictory input.
-    Without a Topology object one without a name is made from the nodes' labels.
+    For nodes that no Topology object is for, one without a name is made from their labels.
     """
     result = _ClusterObjects()
     for file, document in documents:
         for item, where in _objects(document, Where(file), 0):
             _read_object(result, item, where)
     nodes = [node for node, _ in result.nodes.values()]
-    topologies = [aliased(t, result.settings) for t in _named_apart(_pooled(result)) or [infer(nodes)]]
+    topologies = with_labels_beside_pools(_named_apart(_pooled(result)), nodes)
+    topologies = [aliased(topology, result.settings) for topology in topologies]
     return snapshot(
         nodes,
         topologies,

@@ -30,6 +30,10 @@ NVLINK_KEYS = (
 """How the keys end that mean an NVLink domain, of one host or of several."""
 
 
+NODE_LABELS = "node labels"
+"""The source of a topology whose levels come from the labels of nodes that no object is for."""
+
+
 ROOT = -1
 """The level of the whole topology, coarser than every label."""
 

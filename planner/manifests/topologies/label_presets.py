@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from planner.model.labels import selects
 from planner.model.node import Node
 from planner.model.resources import CLIQUE_LABEL
-from planner.model.topology import HOSTNAME, REGION, ZONE, Topology
+from planner.model.topology import HOSTNAME, NODE_LABELS, REGION, ZONE, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,26 @@ _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "
 """How hand-made keys end, coarse to fine; they serve where none of the sources does."""
 
 
+def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
+    """The topologies of objects, and the one in the labels of the nodes that none of them is for.
+
+    That is every node where there is no object. Where each object is for a node pool, as those of Kueue are
+    that a ResourceFlavor with node labels names, it is the nodes with devices outside all pools: a queue of
+    Kueue's without a topology uses these, and a gang there is as near as their labels tell.
+    """
+    if not objects:
+        return [infer(nodes)]
+    if not all(topology.node_selector for topology in objects):
+        return list(objects)
+    outside = [
+        node
+        for node in nodes
+        if any("/" in resource for resource in node.allocatable)
+        and not any(selects(topology.node_selector, node.labels) for topology in objects)
+    ]
+    return [*objects, infer(outside)] if outside else list(objects)
+
+
 def infer(nodes: Iterable[Node]) -> Topology:
     """The topology in the nodes' labels: region and zone, the best matching source, clique, host.
 
@@ -104,7 +125,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
         *source_levels,
         *((CLIQUE_LABEL,) if carried[CLIQUE_LABEL] else ()),
     ]
-    return Topology("", (*levels, HOSTNAME), source="node labels")
+    return Topology("", (*levels, HOSTNAME), source=NODE_LABELS)
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Reading a cluster from what kubectl prints, and refusing what cannot be used."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -12,7 +13,7 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from tests.builders import gang, racks
+from tests.builders import gang, pod_set, racks, shape
 
 NODE = yaml.safe_load("""
 apiVersion: v1
@@ -114,6 +115,35 @@ def test_kueues_flavor_says_which_nodes_a_topology_is_for():
     assert len(snapshot_of(NODE, kueue).base.trees["t"].nodes) == 1
     trees = snapshot_of(NODE, TOPOLOGY, kueue, flavor).base.trees
     assert {name: len(tree.nodes) for name, tree in trees.items()} == {"t": 1, "t (kueue.x-k8s.io)": 0}
+
+
+def test_nodes_outside_all_pools_have_the_topology_of_their_labels():
+    """In a queue of Kueue's whose flavor has no topology a gang was refused as one that can never run: the
+    Topology that another flavor names is for that flavor's nodes alone."""
+    kueue = changed(TOPOLOGY, "apiVersion", "kueue.x-k8s.io/v1beta2")
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "f"},
+        "spec": {"topologyName": "t", "nodeLabels": {"pool": "placed"}},
+    }
+
+    def host(name, pool, rack):
+        untainted = changed(changed(NODE, "metadata.name", name), "spec", {})
+        labels = {"pool": pool, "kubernetes.io/hostname": name, "block": "b", "rack": rack}
+        return changed(untainted, "metadata.labels", labels)
+
+    nodes = [host("n0", "placed", "r1"), host("n1", "counted", "r2"), host("n2", "counted", "r2")]
+    moment = snapshot_of(*nodes, kueue, flavor)
+    trees = {name: {node.name for node in tree.nodes} for name, tree in moment.base.trees.items()}
+    assert trees == {"t": {"n0"}, "": {"n1", "n2"}}
+    selected = replace(shape(gpu=8), node_selector={"pool": "counted"})
+    for wish in ({"preferred": "kubernetes.io/hostname"}, {"preferred": "rack"}, {"required": "rack"}):
+        answer = plan(moment, gang(pod_set(2, selected), **wish))
+        assert answer.decision == "admitted", answer.message
+        assert {seat.node for seat in answer.assignments} == {"n1", "n2"}
+    for_all = snapshot_of(*nodes, TOPOLOGY).topologies
+    assert [topology.name for topology in for_all] == ["t"], "an object for all nodes has all of them"
 
 
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_the_default():

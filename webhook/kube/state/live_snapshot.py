@@ -15,7 +15,7 @@ from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import aliased
-from planner.manifests.topologies.label_presets import infer
+from planner.manifests.topologies.label_presets import with_labels_beside_pools
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import Topology
@@ -123,4 +123,5 @@ class LiveSnapshot:
 
     def _topologies(self) -> list[Topology]:
         with_names = [topology for topology in self._fabric.topologies if topology.name]
-        return with_names or [aliased(infer(self._nodes.values()), self._fabric.settings)]
+        topologies = with_labels_beside_pools(with_names, self._nodes.values())
+        return [t if t.name else aliased(t, self._fabric.settings) for t in topologies]
