@@ -64,7 +64,7 @@ class PlanStep:
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
             )
-            if replayed is not None or is_of_gang(obj, workload.owner):
+            if replayed is not None or is_of_gang(obj, workload.owner) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)
         around = self.snapshot
@@ -155,6 +155,17 @@ def _says_queued(obj: Json) -> bool:
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and placement_annotation(annotations).in_queue
+
+
+def _was_let_in(obj: Json) -> bool:
+    """Whether the template of a pod says that its gang was let in without a place: for its scheduler to evict
+    others, or for nodes that are to come. Planned by itself, a pod would be pinned to a place of its own."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(annotations, Mapping):
+        return False
+    note = placement_annotation(annotations)
+    return note.decision == "queued" and not note.in_queue
 
 
 def _has_generated_name(obj: Json) -> bool:

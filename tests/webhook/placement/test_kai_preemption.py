@@ -134,3 +134,33 @@ def test_the_label_decides_and_else_the_class(stated: str, class_name: str, pree
     """Below 100 KAI preempts; nobody knows it of a class that is not there."""
     classes = PriorityClasses({name: PriorityClass(name, value) for name, value in CLASSES.items()})
     assert is_preemptible(stated, class_name, classes) is preempted
+
+
+def test_pods_of_a_set_that_was_let_in_get_no_place_of_their_own() -> None:
+    """A LeaderWorkerSet's pods are StatefulSets': planned one by one they were pinned each to a free host of
+    some rack, and the set could start nowhere, after KAI had evicted others either (seen on KAI)."""
+    body: Any = o.annotated(o.LWS, {KAIS: "rack"})
+    body["metadata"]["labels"] = {"priorityClassName": "build"}
+    group = body["spec"]["leaderWorkerTemplate"]
+    group.pop("leaderTemplate", None)
+    group["size"] = 2
+    body["spec"]["replicas"] = 1
+    spec = group["workerTemplate"]["spec"]
+    spec["schedulerName"] = "kai-scheduler"
+    spec["containers"][0]["resources"]["limits"][o.GPU] = 8
+    admitted = ask(body)
+    assert admitted.plan is not None
+    assert (admitted.plan.decision, admitted.plan.gated) == ("queued", False)
+    assert admitted.object is not None
+    template = admitted.object["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    snapshot = full().ended("team/Job/held")
+    labels = {"leaderworkerset.sigs.k8s.io/name": "demo"}
+    for name, owner in (("demo-0", "demo"), ("demo-0-1", "demo-0")):
+        metadata = {**template["metadata"], "name": name, "namespace": "team", "labels": labels}
+        metadata["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "uid": "1", "controller": True}
+        ]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        decision = ask(pod, snapshot)
+        assert decision.plan is None
+        assert "affinity" not in (decision.object or pod)["spec"]
