@@ -1,6 +1,7 @@
 """A cluster that grows: a gang too large for it is let in ungated, and runs when its nodes have come.
 
-Karpenter is played: its NodePool is an object of a kind that stores any, and the test makes the nodes.
+Karpenter and Cluster API are played: their objects are of the kinds that they ship, and the test makes the
+nodes.
 """
 
 from __future__ import annotations
@@ -36,16 +37,52 @@ POOL: Json = {
     },
 }
 
+DEPLOYMENTS = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machinedeployments"
+CAPACITY = "capacity.cluster-autoscaler.kubernetes.io"
+DEPLOYMENT: Json = {
+    "apiVersion": "cluster.x-k8s.io/v1beta2",
+    "kind": "MachineDeployment",
+    "metadata": {
+        "name": "gpus",
+        "annotations": {
+            "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size": "2",
+            f"{CAPACITY}/cpu": "64",
+            f"{CAPACITY}/memory": "512Gi",
+            f"{CAPACITY}/gpu-count": "8",
+            f"{CAPACITY}/gpu-type": "nvidia.com/gpu",
+        },
+    },
+    "spec": {
+        "clusterName": "lab",
+        "replicas": 0,
+        "selector": {"matchLabels": {"pool": "gpus"}},
+        "template": {
+            "metadata": {"labels": {"pool": "gpus"}},
+            "spec": {
+                "clusterName": "lab",
+                "bootstrap": {"dataSecretName": "none"},
+                "infrastructureRef": {
+                    "apiGroup": "infrastructure.cluster.x-k8s.io",
+                    "kind": "LabMachineTemplate",
+                    "name": "gpus",
+                },
+            },
+        },
+    },
+}
+KINDS = ("nodepools.karpenter.sh", "machinedeployments.cluster.x-k8s.io")
+
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """One rack of one node, and a replica that the API server calls."""
-    define(cluster.kubectl, "nodepools.karpenter.sh")
+    define(cluster.kubectl, *KINDS)
     try:
         with replicas_of(cluster, tmp_path_factory.mktemp("replicas"), 1, 1, count=1) as replicas:
             yield replicas
     finally:
-        cluster.api.delete(f"{DEFINITIONS}/nodepools.karpenter.sh")
+        for name in KINDS:
+            cluster.api.delete(f"{DEFINITIONS}/{name}")
 
 
 def gang(name: str, pods: int) -> Json:
@@ -91,3 +128,16 @@ def test_a_gang_that_waits_for_nodes_runs_when_they_have_come(serving: Replicas)
         serving.api.delete(f"{POOLS}/gpu")
         wait_until(lambda: not pods(serving), "the pods to go", 60)
         fleet.remove()
+
+
+def test_a_machine_deployment_of_cluster_api_may_add_nodes(serving: Replicas) -> None:
+    """As its own schema stores it, with the Cluster Autoscaler's annotations; a gang beyond its largest size
+    is refused as before."""
+    assert "can never run" in refusal(serving, gang("early", 3))
+    serving.api.create(DEPLOYMENTS, DEPLOYMENT)
+    try:
+        wait_until(lambda: not refusal(serving, gang("early", 3)), "the pool to be seen", 60)
+        assert "can never run" in refusal(serving, gang("larger", 4))
+    finally:
+        serving.api.delete(f"{DEPLOYMENTS}/gpus")
+    wait_until(lambda: "can never run" in refusal(serving, gang("late", 3)), "the pool to be gone", 60)

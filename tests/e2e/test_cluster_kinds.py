@@ -16,6 +16,7 @@ import yaml
 from tests.e2e.api import Json
 from tests.e2e.operators import operate
 from tests.e2e.processes import wait_until
+from tests.e2e.real_kinds import define
 from tests.e2e.replicas import GPU, RACK, Replicas, job, racks_of, reservations
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
@@ -98,6 +99,18 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield replicas
 
 
+TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/research/trainjobs"
+
+
+@pytest.fixture
+def trainer(cluster: Cluster) -> Iterator[None]:
+    """Kubeflow's TrainJob, as its trainer ships it."""
+    name = "trainjobs.trainer.kubeflow.org"
+    define(cluster.kubectl, name)
+    yield
+    cluster.api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+
+
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
@@ -163,6 +176,29 @@ def test_the_pods_that_an_operator_makes_are_bound_where_the_plan_put_the_gang(
     names = {pod["metadata"]["annotations"]["bayplan.dev/reservation"] for pod in workers}
     # Where the scheduler chose other nodes of the rack, the place is just being written anew, as NAME-next.
     wait_until(lambda: {reservations(serving.api)[gang]["metadata"]["name"]} == names, "its name")
+
+
+@pytest.mark.usefixtures("trainer")
+def test_a_train_job_is_stored_as_it_is_and_its_job_set_is_the_gang(serving: Replicas) -> None:
+    """Its own schema knows no pods: what its runtime makes of it is planned, and holds the place."""
+    stored = serving.api.create(
+        TRAIN_JOBS,
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "tune", "namespace": "research"},
+            "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2}},
+        },
+    )
+    assert not any("bayplan" in key for key in stored["metadata"].get("annotations", {}))
+    body = job_set("tune")
+    owner = {key: stored[key] for key in ("apiVersion", "kind")}
+    owner |= {"name": "tune", "uid": stored["metadata"]["uid"], "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    apply(serving, body)
+    assert len(racks_of(bound(serving, 2))) == 1
+    assert set(reservations(serving.api)) == {"research/JobSet/tune"}
+    serving.api.delete(f"{TRAIN_JOBS}/tune")
 
 
 def test_each_replica_of_a_leader_worker_set_has_a_rack_of_its_own(serving: Replicas) -> None:
