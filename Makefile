@@ -7,9 +7,12 @@ REVIEWS ?= 100000
 CHAOS ?= 3600
 IMAGE ?= bayplan:0.1.0
 E2E ?= tests/e2e
+KAI ?=
+KUEUE ?=
+PARTS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint check bench bench-cluster attack test-exact explore e2e browser monitoring image try-image base lock sbom docs release clean
+.PHONY: help demo test lint check bench bench-cluster attack schedulers test-exact explore e2e browser monitoring image try-image base lock sbom docs release clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +56,10 @@ bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control pla
 attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (hours; REVIEWS=n CHAOS=seconds)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.attack.run $(REVIEWS) $(CHAOS)
+
+schedulers: .venv/.ready ## the real KAI and Kueue beside Bayplan, how each scenario ends (KAI=DIR KUEUE=DIR, their checkouts; hours)
+	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
+	@KAI=$(KAI) KUEUE=$(KUEUE) $(BIN)/python -m tests.schedulers.run $(PARTS)
 
 test-exact: .venv/.ready ## the planner against exhaustive search on 100,000 random instances (long)
 	@BAYPLAN_EXACT=100000 $(BIN)/python -m pytest -n $(WORKERS) tests/exact
