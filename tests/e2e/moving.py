@@ -13,6 +13,7 @@ from tests.e2e.fleet import Fleet
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import job, nodes, reservations
 from tests.e2e.rollout import SYSTEM, Rollout
+from tests.e2e.serving import empty
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -67,12 +68,7 @@ def a_gang_that_waits_for_moves(rollout: Rollout, *, hosts: int) -> Iterator[Non
     wait_until(lambda: "Queued" in event_messages(rollout, "big"), "the gang to wait", 60)
     yield
     chosen(rollout, {})
-    for name in [item["metadata"]["name"] for item in api.items(BUDGETS)]:
-        api.delete(f"{BUDGETS}/{name}")
-    for item in api.items(JOBS):
-        api.delete(f"{JOBS}/{item['metadata']['name']}")
-    wait_until(lambda: not api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(api), "the reservations to go", 60)
+    empty(api, BUDGETS, JOBS)
     wait_until(lambda: not cordoned(rollout), "the nodes to be uncordoned", 60)
 
 

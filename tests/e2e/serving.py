@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.api import Json
+from tests.e2e.api import Api, Json
 from tests.e2e.conftest import policy_set
 from tests.e2e.fleet import Fleet
 from tests.e2e.hook import BAYPLAN
 from tests.e2e.kube_ledgers import install
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import Release, Replicas, job, nodes
+from tests.e2e.replicas import Release, Replicas, job, nodes, reservations
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
@@ -66,6 +66,15 @@ def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, done.stdout
+
+
+def empty(api: Api, *folders: str) -> None:
+    """Delete all that is in these folders; then no pod of the tests is left, and no place is held."""
+    for folder in folders:
+        for item in api.items(folder):
+            api.delete(f"{folder}/{item['metadata']['name']}")
+    wait_until(lambda: not api.items(PODS), "the pods to go", 60)
+    wait_until(lambda: not reservations(api), "the reservations to go", 60)
 
 
 def pods(serving: Replicas, name: str) -> list[Json]:

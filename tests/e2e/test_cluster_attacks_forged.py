@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import empty, replicas_of
 from tests.e2e.stage import Cluster
 from tests.webhook.calls import patched, review
 from webhook.placement.hold import HOLD_SECONDS
@@ -39,10 +39,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
     yield
-    for item in serving.api.items(JOBS):
-        serving.api.delete(f"{JOBS}/{item['metadata']['name']}")
-    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+    empty(serving.api, JOBS)
 
 
 def forge(serving: Replicas, path: str, obj: Json, **words: str) -> Json:

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import GPU, Replicas, events, job, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import empty, replicas_of
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -37,11 +37,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
     yield
-    for path in (JOBS, QUOTAS):
-        for item in serving.api.items(path):
-            serving.api.delete(f"{path}/{item['metadata']['name']}")
-    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+    empty(serving.api, JOBS, QUOTAS)
 
 
 def decided(stored: Json) -> str:

@@ -18,7 +18,7 @@ from tests.e2e.binaries import ROOT
 from tests.e2e.kubelet import STRATEGIC
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import RACK, Replicas, events, job, racks_of, reservations
-from tests.e2e.serving import PODS, pods, replicas_of, running
+from tests.e2e.serving import PODS, empty, pods, replicas_of, running
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -37,10 +37,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
     yield
-    for item in serving.api.items(JOBS):
-        serving.api.delete(f"{JOBS}/{item['metadata']['name']}")
-    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+    empty(serving.api, JOBS)
 
 
 def test_a_job_is_planned_held_claimed_and_bound_where_the_plan_put_it(serving: Replicas) -> None:

@@ -15,6 +15,7 @@ from tests.e2e.hook import bayplan
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import GPU, RACK, RESERVATIONS, job, nodes, racks_of, reservations
 from tests.e2e.rollout import Rollout
+from tests.e2e.serving import empty
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -47,11 +48,7 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(rollout: Rollout) -> Iterator[None]:
     """After each test nothing is applied, nothing is reserved, and no node has our taint."""
     yield
-    for folder in (JOBS, PODS):
-        for item in rollout.api.items(folder):
-            rollout.api.delete(f"{folder}/{item['metadata']['name']}")
-    wait_until(lambda: not rollout.api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(rollout.api), "the reservations to go", 60)
+    empty(rollout.api, JOBS, PODS)
     wait_until(lambda: not tainted(rollout), "the taints to go", 30)
 
 

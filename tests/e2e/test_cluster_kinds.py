@@ -18,7 +18,7 @@ from tests.e2e.operators import operate
 from tests.e2e.processes import wait_until
 from tests.e2e.real_kinds import define
 from tests.e2e.replicas import GPU, RACK, Replicas, job, racks_of, reservations
-from tests.e2e.serving import replicas_of
+from tests.e2e.serving import empty, replicas_of
 from tests.e2e.stage import Cluster
 
 PODS = "/api/v1/namespaces/research/pods"
@@ -115,11 +115,7 @@ def trainer(cluster: Cluster) -> Iterator[None]:
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
     yield
-    for folder in FOLDERS.values():
-        for item in serving.api.items(folder):
-            serving.api.delete(f"{folder}/{item['metadata']['name']}")
-    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
-    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
+    empty(serving.api, *FOLDERS.values())
 
 
 def pods(serving: Replicas, **labels: str) -> list[Json]:

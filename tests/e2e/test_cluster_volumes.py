@@ -21,7 +21,7 @@ from planner.planning.plan import plan
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
 from tests.e2e.replicas import Replicas, job, racks_of, reservations
-from tests.e2e.serving import PODS, replicas_of, running
+from tests.e2e.serving import PODS, empty, replicas_of, running
 from tests.e2e.stage import Cluster
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
@@ -47,13 +47,9 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def clean(serving: Replicas) -> Iterator[None]:
     """After each test nothing is applied, and what was reserved goes by itself."""
     yield
-    for folder in (JOBS, PODS, CLAIMS, VOLUMES, CLASSES):
-        for item in serving.api.items(folder):
-            serving.api.delete(f"{folder}/{item['metadata']['name']}")
-    wait_until(lambda: not serving.api.items(PODS), "the pods to go", 60)
+    empty(serving.api, JOBS, PODS, CLAIMS, VOLUMES, CLASSES)
     wait_until(lambda: not serving.api.items(CLAIMS), "the claims to go", 60)
     wait_until(lambda: not serving.api.items(VOLUMES), "the volumes to go", 60)
-    wait_until(lambda: not reservations(serving.api), "the reservations to go", 60)
 
 
 def volume(
