@@ -139,7 +139,8 @@ async function login() {
 
 /** What the first picture and the changes take; the server changes the picture all the time.
  *
- * `cpu` is the time of the page's main thread, in ms, with layout and paint: others may take the processor meanwhile. */
+ * `changes` is how many changes an update makes to the elements, which is the same on each machine. `cpu` is the time of
+ * the page's main thread, in ms, with layout and paint: others may take the processor meanwhile. */
 async function speed() {
   const runs = [];
   for (let run = 0; run < order.runs; run += 1) {
@@ -156,11 +157,17 @@ async function speed() {
     await tab.goto(order.url);
     await tab.waitForFunction(() => performance.getEntriesByName("bayplan:painted").length);
     const first = await cpu();
+    await tab.evaluate(() => {
+      globalThis.changes = 0;
+      const count = (records) => (globalThis.changes += records.length);
+      new MutationObserver(count).observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+    });
     const before = await updates();
     await tab.waitForFunction((count) => performance.getEntriesByName("bayplan:update").length >= count, before + order.updates);
     const all = await cpu();
     const count = (await updates()) - before;
-    runs.push({ cpu: { painted: first, update: (all - first) / count }, ...(await tab.evaluate(() => ({
+    const changes = (await tab.evaluate(() => globalThis.changes)) / count;
+    runs.push({ cpu: { painted: first, update: (all - first) / count }, changes, ...(await tab.evaluate(() => ({
       painted: performance.getEntriesByName("bayplan:painted")[0].startTime,
       updates: performance.getEntriesByName("bayplan:update").map((entry) => entry.duration),
       tiles: document.querySelectorAll(".rack-tile").length,
