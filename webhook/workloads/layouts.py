@@ -94,6 +94,12 @@ def replicas(obj: Field) -> WorkloadLayout:
     return one_by_one(every)
 
 
+def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
+    """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
+    members = [replace(member, count=size or member.count) for member in layout.members if member.count]
+    return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
+
+
 def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
     """Pods of one template, each a gang by itself."""
     listed = min(every.count, LARGEST_REPLICAS)

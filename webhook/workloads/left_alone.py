@@ -1,7 +1,8 @@
 """What Bayplan leaves alone, whoever applied it: the cluster's own programs, and pods of DaemonSets. Pure.
 
 Of these `70-webhooks.yaml` says the same, so that the API server does not even ask. Placeholders are left
-alone too: pods of pause containers, by which people keep spare nodes of an autoscaler warm.
+alone too: pods of pause containers, by which people keep spare nodes of an autoscaler warm. So are pods
+that Kueue places.
 """
 
 from __future__ import annotations
@@ -60,3 +61,18 @@ def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
         for container in maps(spec.get("containers"), where.below("containers"))
     ]
     return bool(images) and all(map(_PAUSE.fullmatch, images))
+
+
+KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
+"""The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
+(Kueue ff69552e, pkg/podset/podset.go)."""
+
+
+def is_placed_by_kueue(spec: Mapping[str, object], where: Where) -> bool:
+    """Whether Kueue's Topology-Aware Scheduling has assigned the pods their nodes, and writes them onto each.
+    Raises `InputError`.
+
+    Another place would contradict that for ever, and what the plan holds would be used by nobody.
+    """
+    gates = maps(spec.get("schedulingGates"), where.below("schedulingGates"))
+    return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in gates)

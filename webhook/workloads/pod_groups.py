@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from planner.model.errors import Where
 from webhook.workloads.fields import Field
-from webhook.workloads.options import Options
+from webhook.workloads.options import GANG, Options
 from webhook.workloads.subgroups import NO_SUBGROUPS, Subgroups, subgroups
 
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
@@ -99,6 +99,11 @@ def names_group(metadata: Field, spec: Field) -> bool:
         return False
     by_key = any(metadata.get(place, key).text() for key in _KEYS for place in ("labels", "annotations"))
     return by_key or any(spec.get(*reference).text() for reference in REFERENCES)
+
+
+def names_own_gang(metadata: Field) -> bool:
+    """Whether pods of a template name a `bayplan.dev/gang`."""
+    return bool(metadata.get("annotations", GANG).text())
 
 
 def groups_named(metadata: Field, spec: Field) -> frozenset[str]:

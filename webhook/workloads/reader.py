@@ -16,8 +16,8 @@ from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs
 from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.kinds import WorkloadKind, row_of
-from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, one_by_one
-from webhook.workloads.left_alone import is_left_alone, is_placeholder
+from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, as_one, one_by_one
+from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
 from webhook.workloads.merge import whole
 from webhook.workloads.options import Options, options
 from webhook.workloads.pod_groups import (
@@ -26,6 +26,7 @@ from webhook.workloads.pod_groups import (
     PodGroups,
     membership,
     names_group,
+    names_own_gang,
     subgroup,
 )
 from webhook.workloads.read_templates import ReadTemplates
@@ -53,11 +54,6 @@ KAI_QUEUE = "kai.scheduler/queue"
 
 KUEUE_ADMISSION_GATE = "kueue.x-k8s.io/admission"
 """Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
-
-
-KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
-"""The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
-(Kueue ff69552e, pkg/podset/podset.go)."""
 
 
 _FOLLOWS = (
@@ -157,7 +153,7 @@ class _Reader:
             chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
         top = self._top(gang, layout)
         wider = gang if gang is not None and gang.name else None
-        together = row.each_pod and bool(chosen.gang)
+        together = row.each_pod and bool(chosen.gang) and wider is None
         is_gang = chosen.together or top.stated or any(map(_says_together, layout.members))
         loose = layout.loose and not is_gang
         if loose:
@@ -165,9 +161,10 @@ class _Reader:
         if wider is not None:
             layout = _of_parts(layout)
         elif together:
-            layout = _as_one(layout, chosen)
+            layout = as_one(layout, chosen.gang_size)
         per_pod = loose or (row.each_pod and not together)
-        sets = _of_subgroups(self._shapes(layout, read_templates), gang)
+        of_gang = wider is not None and wider.group is None
+        sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
         # all the same, for itself, unless its template carries the reservation.
         # A pod that is bound has its place.
@@ -205,7 +202,7 @@ class _Reader:
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
-            or any(map(_is_placed_by_kueue, layout.members))
+            or any(is_placed_by_kueue(member.spec.map(), member.spec.where) for member in layout.members)
         )
 
     def _kai_queue(self, layout: WorkloadLayout) -> str:
@@ -249,6 +246,9 @@ class _Reader:
         placed = [self.metadata] if own else [member.metadata for member in layout.members]
         requests += [request for metadata in placed for request in _of_older_recipe(metadata)]
         if gang is not None:
+            if gang.name and gang.group is None and not own:
+                named = (member for member in layout.members if names_own_gang(member.metadata))
+                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in named]
             requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
@@ -265,7 +265,9 @@ class _Reader:
         if not self.row.each_pod and len(layout.gangs) != 1:
             return None
         size = sum(member.count for gang in layout.gangs for member in gang)
-        if chosen.gang and not self.row.each_pod and (chosen.gang_size or 0) > size:
+        # Pods of a set that makes them one by one know of the gang by their template alone.
+        named = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
+        if chosen.gang and named and (chosen.gang_size or 0) > size:
             return membership(self.obj, chosen, self.namespace, self.groups)
         for member in layout.members:
             wider = membership(member.template, options(member.metadata), self.namespace, self.groups)
@@ -276,15 +278,22 @@ class _Reader:
         return None
 
     def _shapes(
-        self, layout: WorkloadLayout, read_templates: ReadTemplates
+        self, layout: WorkloadLayout, read_templates: ReadTemplates, *, of_gang: bool
     ) -> dict[tuple[str, int], PodSetRequest]:
+        """The PodSets. `of_gang`: of a `bayplan.dev/gang` of several objects, whose wishes were read of the
+        templates that name it, as of pods."""
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
         for member in layout.members:  # templates that start no pod are read too, so that errors in them show
             members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
         return {
-            key: read_templates.pod_set_request(member, own, implied_labels(kind, name, member.pod_set), name)
+            key: read_templates.pod_set_request(
+                member,
+                own or (of_gang and names_own_gang(member.metadata)),
+                implied_labels(kind, name, member.pod_set),
+                name,
+            )
             for key, member in members.items()
         }
 
@@ -299,15 +308,6 @@ def _of_older_recipe(metadata: Field) -> list[StatedTopology]:
     if scope.text() in SCOPES:
         return [request_of_scope(scope)]
     return [StatedTopology(policy=scope.text(), stated=True)] if scope.text() else []
-
-
-def _is_placed_by_kueue(member: PodSetTemplate) -> bool:
-    """Whether Kueue's Topology-Aware Scheduling has assigned the pods their nodes, and writes them onto each.
-
-    Another place would contradict that for ever, and what the plan holds would be used by nobody.
-    """
-    gates = member.spec.get("schedulingGates").items()
-    return any(gate.get("name").text() == KUEUE_TOPOLOGY_GATE for gate in gates)
 
 
 def _says_together(member: PodSetTemplate) -> bool:
@@ -326,14 +326,6 @@ def _name(metadata: Field, uid: str) -> str:
         raise metadata.get("name").error("is missing, and generateName too; give the object a name")
     Field(prefix.rstrip("-."), (*metadata.path, "generateName"), metadata.root).name()
     return prefix + hashlib.sha256(uid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
-def _as_one(layout: WorkloadLayout, chosen: Options) -> WorkloadLayout:
-    """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
-    members = [
-        replace(member, count=chosen.gang_size or member.count) for member in layout.members if member.count
-    ]
-    return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:

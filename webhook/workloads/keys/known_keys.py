@@ -55,6 +55,7 @@ from webhook.workloads.annotation_keys import (
 )
 from webhook.workloads.gangs import NUMA_ALIGNMENT
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
+from webhook.workloads.left_alone import KUEUE_TOPOLOGY_GATE
 from webhook.workloads.options import (
     BALANCED,
     GANG,
@@ -69,7 +70,7 @@ from webhook.workloads.options import (
     RESERVE_MODES,
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
-from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_QUEUE, KUEUE_TOPOLOGY_GATE, OLD_SCOPE
+from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_QUEUE, OLD_SCOPE
 from webhook.workloads.topology_keys import (
     KEYS,
     OBJECT,
