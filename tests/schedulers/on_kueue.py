@@ -113,21 +113,40 @@ def kinds(site: Site, queue: str) -> str:
 
 def pod_group(site: Site, queue: str) -> str:
     """A group of three pods in one rack."""
-    labels = {QUEUE: queue, "kueue.x-k8s.io/pod-group-name": "trio"}
-    annotations = {
-        "kueue.x-k8s.io/pod-group-total-count": "3",
-        "kueue.x-k8s.io/podset-required-topology": RACK,
-    }
-    if queue == PLAIN:
-        annotations = {
-            "kueue.x-k8s.io/pod-group-total-count": "3",
-            "kai.scheduler/topology-required-placement": RACK,
-        }
-    for number in range(3):
-        site.create(pod(f"trio-{number}", labels=labels, annotations=annotations))
+    _create_trio(site, queue)
     seconds, pods = site.bound("trio", 3)
     assert len(racks_of(pods)) == 1, nodes_of(pods)
     return f"bound after {seconds:.1f} s in one rack"
+
+
+def _create_trio(site: Site, queue: str) -> None:
+    key = "kai.scheduler/topology-required-placement"
+    if queue == TOPOLOGY_QUEUE:
+        key = "kueue.x-k8s.io/podset-required-topology"
+    labels = {QUEUE: queue, "kueue.x-k8s.io/pod-group-name": "trio"}
+    annotations = {"kueue.x-k8s.io/pod-group-total-count": "3", key: RACK}
+    for number in range(3):
+        site.create(pod(f"trio-{number}", labels=labels, annotations=annotations))
+
+
+def quota_told(site: Site) -> str:
+    """A group of pods without quota holds nothing, and is told with the words of Kueue's Workload (11)."""
+    for name in ("full-a", "full-b"):
+        site.create(job(name, 4, **queued(PLAIN)))
+        site.bound(name, 4)
+    _create_trio(site, PLAIN)
+    begin = time.monotonic()
+
+    def words() -> list[str]:
+        return [text for text in site.events("Unbound") if "quota" in text]
+
+    wait_until(lambda: bool(words()), f"what Kueue says: {site.reasons('trio')}", 180)
+    seconds, text = time.monotonic() - begin, words()[-1]
+    assert not any("trio" in gang for gang in site.held()), site.held()
+    site.finish(site.pods("full-a"))
+    bound, pods = site.bound("trio", 3)
+    assert len(racks_of(pods)) == 1, nodes_of(pods)
+    return f"told after {seconds:.0f} s: {text[:200]}; bound {bound:.1f} s after there was quota"
 
 
 def leaders(site: Site, queue: str) -> str:
@@ -268,6 +287,7 @@ def fenced_rack(site: Site) -> str:
 
 SCENARIOS: tuple[Scenario, ...] = (
     doctor,
+    quota_told,
     *(
         played
         for scenario in (

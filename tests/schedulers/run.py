@@ -16,14 +16,15 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.schedulers import documents, mixed, on_kai, on_kueue
+from tests.schedulers import documents, mixed, on_kai, on_kai_groups, on_kueue
+from tests.schedulers.kinds import kinds_held_against
 from tests.schedulers.programs import Source
 from tests.schedulers.site import beside
 from tests.schedulers.sources import held_against
 from tests.schedulers.table import Row, Scenario, play
 
 PARTS: dict[str, tuple[tuple[str, Sequence[Scenario], bool, tuple[str, ...]], ...]] = {
-    "kai": (("kai", (*on_kai.SCENARIOS, *documents.SCENARIOS), False, ()),),
+    "kai": (("kai", (*on_kai.SCENARIOS, *on_kai_groups.SCENARIOS, *documents.SCENARIOS), False, ()),),
     "kueue": (("kueue", on_kueue.SCENARIOS, False, ()),),
     "observed": (
         ("kai", on_kai.OBSERVED, True, ()),
@@ -48,6 +49,8 @@ def rows(part: str, word: str, home: Path) -> Iterator[Row]:
         source = Source(Path(path).absolute())
         if part == system and not word:
             yield held_against(system, source)
+            if system == "kai":
+                yield kinds_held_against(source)
         folder = home / f"{part}-{system}-{number}-{os.getpid()}"
         with beside(system, source, folder, observed=observed, options=options) as site:
             yield from play(site, chosen, f"{system} {source.version}")

@@ -247,8 +247,8 @@ class _Reader:
         requests += [request for metadata in placed for request in _of_older_recipe(metadata)]
         if gang is not None:
             if gang.name and gang.group is None and not own:
-                named = (member for member in layout.members if names_own_gang(member.metadata))
-                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in named]
+                members = (member for member in layout.members if names_own_gang(member.metadata))
+                requests += [read_request(TEMPLATE, m.metadata, *m.annotated) for m in members]
             requests.append(StatedTopology(warnings=gang.warnings))
             requests += gang.subgroups.requests
             if gang.group is not None:
@@ -266,8 +266,8 @@ class _Reader:
             return None
         size = sum(member.count for gang in layout.gangs for member in gang)
         # Pods of a set that makes them one by one know of the gang by their template alone.
-        named = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
-        if chosen.gang and named and (chosen.gang_size or 0) > size:
+        joins = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
+        if chosen.gang and joins and (chosen.gang_size or 0) > size:
             return membership(self.obj, chosen, self.namespace, self.groups)
         for member in layout.members:
             wider = membership(member.template, options(member.metadata), self.namespace, self.groups)

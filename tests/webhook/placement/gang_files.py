@@ -137,7 +137,7 @@ members = st.lists(
 def applied(snapshot: Snapshot, objects: list[Any]) -> tuple[Snapshot, list[Decision]]:
     """The cluster after the webhook was asked for one object after the other. It knows the PodGroup, and what
     the gang holds. A Deployment's and a StatefulSet's pods come by themselves."""
-    environment = known(objects)
+    environment = surroundings(objects)
     decisions = []
     for obj in (part for whole in objects for part in stored(whole)):
         decision = asked(snapshot, obj, environment)
@@ -149,11 +149,11 @@ def applied(snapshot: Snapshot, objects: list[Any]) -> tuple[Snapshot, list[Deci
 
 def rehearsed(snapshot: Snapshot, objects: list[Any], obj: Any) -> Counter[tuple[str, str]]:
     """The seats that a dry run of one of the objects tells of: of its own pods, and of those not here yet."""
-    decision = asked(snapshot, stored(obj)[0], known(objects), dry_run=True)
+    decision = asked(snapshot, stored(obj)[0], surroundings(objects), dry_run=True)
     return places(seat for reservation in reserved(decision) for seat in reservation.assignments)
 
 
-def known(objects: list[Any]) -> Environment:
+def surroundings(objects: list[Any]) -> Environment:
     """What the webhook knows beside the snapshot: the PodGroup, where there is one."""
     groups = [obj for obj in objects if obj["kind"] == "PodGroup"]
     return Environment(podgroups={("team", obj["metadata"]["name"]): obj for obj in groups})

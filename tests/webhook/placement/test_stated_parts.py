@@ -70,9 +70,9 @@ class Parts:
         }
         if self.scope:
             own["bayplan.dev/required-level"] = LEVELS[self.scope]
-        return [], [obj for member in self.listed for obj in self.named(member, own)]
+        return [], [obj for member in self.listed for obj in self.objects(member, own)]
 
-    def named(self, member: Member, own: dict[str, str]) -> list[Any]:
+    def objects(self, member: Member, own: dict[str, str]) -> list[Any]:
         """What is applied for a member, with these annotations."""
         if not self.on_object or member.kind in ("Pod", "Deployment", "StatefulSet"):
             return member.objects(own)
