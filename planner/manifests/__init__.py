@@ -1,8 +1,7 @@
 """Kubernetes objects read into the planner's records, and Reservations written as objects.
 
-- `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node;
-  `bound_pod`: a pod that uses it
-- `pod`, `pod_affinity`, `host_ports`, `numa`, `gpu_sharing`, `devices`: the fields of a pod's spec
+- `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node
+- `pods`: pod templates and bound pods; `numa`, `devices`: NUMA zones and device claims
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels
 - `schedulers`: which scheduling systems are there, with their queues and topologies

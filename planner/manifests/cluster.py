@@ -18,7 +18,6 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, gathered
-from planner.manifests.bound_pod import pod_from
 from planner.manifests.devices import (
     claim_from,
     class_from,
@@ -29,6 +28,7 @@ from planner.manifests.fields import mapping, once, sequence, text, texts
 from planner.manifests.growth import STATUS_CONFIG, pool_from, status_groups
 from planner.manifests.node import node_from
 from planner.manifests.numa import numa_from
+from planner.manifests.pods.bound_pod import pod_from
 from planner.manifests.reservation import reservation_from
 from planner.manifests.schedulers.systems import SchedulerSigns, is_sign, witnesses
 from planner.manifests.settings import (

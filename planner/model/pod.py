@@ -258,7 +258,7 @@ class BoundPod:
     alignment: Alignment | None = None
     terms: tuple[PodTerm, ...] = ()
     gpu_groups: tuple[str, ...] = ()
-    """The GPUs that it shares with other pods, by KAI's names for them (planner.manifests.gpu_sharing)."""
+    """The GPUs that the pod shares with others, by KAI's names (`planner.manifests.pods.gpu_sharing`)."""
     claims: tuple[ClaimUse, ...] = ()
     """The device claims that it names, whose devices are not among its requests."""
     extended_claim: str = ""

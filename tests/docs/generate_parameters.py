@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.docs.markdown import code, table
-from webhook.admission.setting_keys import SETTING_KEYS
+from webhook.admission.configuration.setting_keys import SETTING_KEYS
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "policies" / "parameters.schema.json"
@@ -20,10 +20,10 @@ PAGE = ROOT / "docs" / "reference" / "parameters.md"
 HEADER = """\
 # Parameters
 
-Written by `python -m tests.docs.generate_parameters` from the table `webhook/admission/setting_keys.py` and
-from `policies/parameters.schema.json`: the keys of the ConfigMap `bayplan-parameters`. With `namespace.NAME.`
-before it a key holds for that namespace alone. [docs/parameters.md](../parameters.md) tells where the
-ConfigMap lies.
+Written by `python -m tests.docs.generate_parameters` from the table
+`webhook/admission/configuration/setting_keys.py` and from `policies/parameters.schema.json`: the keys of the
+ConfigMap `bayplan-parameters`. A key with the prefix `namespace.NAME.` applies to that namespace only.
+[docs/parameters.md](../parameters.md) says where the ConfigMap is.
 """
 
 ONE_NAMESPACE = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
-from webhook.workloads.topology_keys import KEYS
+from webhook.workloads.keys.topology_keys import KEYS
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = (

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.docs.generate_parameters import ROOT, SCHEMA, schema
-from webhook.admission.setting_keys import SETTING_KEYS, SettingKey
-from webhook.admission.settings import DEFAULT_SETTINGS
+from webhook.admission.configuration.setting_keys import SETTING_KEYS, SettingKey
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS
 from webhook.policy.engine.parameters import ParameterRules
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pytest
 
 from planner.manifests.cluster import read
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.podgroup import PodGroup, PodSet
 from planner.planning.plan import plan

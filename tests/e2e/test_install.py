@@ -22,7 +22,7 @@ from tests.e2e.controlplane import exists
 from tests.e2e.processes import wait_until
 from tests.e2e.rollout import INSTALLED, Rollout
 from tests.e2e.stage import Cluster
-from webhook.admission.settings import MODES
+from webhook.admission.configuration.settings import MODES
 from webhook.workloads.options import MODE
 
 MANIFESTS = ROOT / "manifests"

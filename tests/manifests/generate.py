@@ -19,7 +19,7 @@ import yaml
 
 from tests.manifests import chart, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
-from webhook.admission.settings import MODES
+from webhook.admission.configuration.settings import MODES
 from webhook.admission.used_topology import GROUPS as GROUPS_OF_TOPOLOGIES
 from webhook.admission.used_topology import KUEUE_GROUP as KUEUE_TOPOLOGIES
 from webhook.workloads import KINDS, WorkloadKind

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.resources import DEVICE_NAMES, MISSPELT_DEVICES
 from tests.manifests import conditions, generate
@@ -18,9 +18,9 @@ from tests.webhook.workloads import objects as o
 from webhook.cel import Declarations, Program, compile
 from webhook.workloads import KINDS, asks_for_gpus, read, wants_plan
 from webhook.workloads.keys.misspelt_keys import misspelt_resources
+from webhook.workloads.keys.topology_keys import KEYS, Key
 from webhook.workloads.kinds import row_of
 from webhook.workloads.templates import value_at
-from webhook.workloads.topology_keys import KEYS, Key
 
 Json = dict[str, Any]
 KIND_OF = {obj["kind"]: obj for obj in o.EVERY}

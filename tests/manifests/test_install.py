@@ -22,8 +22,8 @@ from planner.model.topology import HOSTNAME
 from tests.manifests import generate
 from tests.manifests.examples import EXAMPLES
 from tests.webhook.workloads import objects as o
+from webhook.admission.configuration.settings import MODES, Settings
 from webhook.admission.modes import mode_in_force
-from webhook.admission.settings import MODES, Settings
 from webhook.cel import Declarations, compile
 from webhook.cli.main import parser
 from webhook.kube.state.cluster_watch import EXTRAS

@@ -24,8 +24,8 @@ from tests.policies.helpers import (
     with_parameters,
 )
 from tests.webhook.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD, annotated, changed
+from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.decision import decide
-from webhook.admission.setting_keys import SETTING_KEYS
 from webhook.cli.decisions.test import run_case
 from webhook.functions.schedulers import PRESENT
 from webhook.policy.testing.runner import Suite

@@ -10,7 +10,7 @@ from planner.manifests.schedulers.systems import SYSTEMS
 from planner.model.scheduler_facts import FACTS, FACTS_OF
 from planner.model.schedulers import KAI, KUEUE
 from tests.policies.helpers import FOLDERS, POLICIES
-from webhook.workloads.topology_keys import KEYS
+from webhook.workloads.keys.topology_keys import KEYS
 
 WRITTEN = re.compile(r'"((?:kai\.scheduler|kueue\.x-k8s\.io)/[a-z-]+|pod-group-name)": ?(?!\{)')
 WRITTEN_IF = re.compile(r'\?"((?:kai\.scheduler|kueue\.x-k8s\.io)/[a-z-]+)":')

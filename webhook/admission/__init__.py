@@ -2,8 +2,7 @@
 
 - `decision`: `decide`, the steps of the way, and the `Decision` they end in
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
-- `settings`: what an administrator chose for a namespace; `parameters`: the ConfigMap that says so, to
-  policies too; `setting_keys`: its keys that are settings, a row each
+- `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
 - `modes`: the mode of a namespace, and what is done there of a decision
 - `evaluation`: `Evaluation`, what was worked out of them, asked for by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it

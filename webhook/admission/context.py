@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.policy.engine.inputs import Params
 from webhook.policy.engine.model import PolicySet

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from planner.cluster.snapshot import Snapshot
 from planner.model.deadline import DeadlinePassed, watched
 from planner.model.errors import InputError
+from webhook.admission.configuration.settings import Mode
 from webhook.admission.context import RequestContext
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
@@ -30,7 +31,6 @@ from webhook.admission.ledger_steps import (
 from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
-from webhook.admission.settings import Mode
 from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
@@ -48,7 +48,7 @@ from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs
 from webhook.policy.engine.model import PolicySet
-from webhook.policy.engine.mutate import Effect, Mutated, MutatingPass, run_mutating
+from webhook.policy.engine.mutation.mutate import Effect, Mutated, MutatingPass, run_mutating
 from webhook.policy.engine.validate import Findings, run_validating
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response

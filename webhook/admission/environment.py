@@ -14,9 +14,9 @@ from itertools import islice
 from typing import Any
 
 from planner.model.deadline import never
+from webhook.admission.configuration.parameters import MOST_TOLD, Parameters, read_parameters
+from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.modes import ModeInForce, mode_in_force
-from webhook.admission.parameters import MOST_TOLD, Parameters, read_parameters
-from webhook.admission.settings import Settings, default_settings
 from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
 from webhook.placement.fair_order import WaitingGang
 from webhook.placement.group_members import GroupMember

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import show

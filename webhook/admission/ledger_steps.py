@@ -13,7 +13,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.annotation_keys import POD_GANGS, RESERVATION, kind_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION, kind_of
 
 MOST_NAMED = 32
 """Reservations that an object names and that are read at most where they are not known. Anybody may write the

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from planner.model.words import listed, shortened
+from webhook.admission.configuration.settings import MODES, Mode, Settings, mode_label
 from webhook.admission.response import CHANGED, notice_of_waiting
-from webhook.admission.settings import MODES, Mode, Settings, mode_label
 from webhook.jsontools.path import dotted
 from webhook.placement.workload_plan import WorkloadPlan
-from webhook.policy.engine.mutate import Effect
+from webhook.policy.engine.mutation.mutate import Effect
 from webhook.wire.review import Response
 from webhook.workloads.options import MODE
 

@@ -13,8 +13,8 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
+from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.context import RequestContext
-from webhook.admission.settings import queue_rules
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows

@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 
 from webhook.workloads import Template, Workload
-from webhook.workloads.annotation_keys import APPLIED, PLACEMENT, POLICIES, RESERVATION
+from webhook.workloads.keys.annotation_keys import APPLIED, PLACEMENT, POLICIES, RESERVATION
 
 Json = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ import orjson
 from webhook.placement.bandwidth_words import bandwidth_warning
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.mutate import Effect
+from webhook.policy.engine.mutation.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.validate import ANNOTATION_LIMIT, Findings

@@ -18,10 +18,10 @@ from typing import Any
 from planner.model.errors import InputError
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import Path, dotted, find, replaced
-from webhook.policy.engine.mutate import Effect, Mutated
+from webhook.policy.engine.mutation.mutate import Effect, Mutated
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads import Template, Workload, pod_templates
-from webhook.workloads.annotation_keys import PLACEMENT, RESERVATION
+from webhook.workloads.keys.annotation_keys import PLACEMENT, RESERVATION
 
 Json = Mapping[str, Any]
 

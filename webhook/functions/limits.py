@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.manifests.pod import effective_request
+from planner.manifests.pods.pod import effective_request
 from planner.model import quantity
 from planner.model.errors import Where
 from planner.model.quantity import show

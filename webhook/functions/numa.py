@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.manifests.numa import PINNED, alignment_of
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.labels import Taint
 from planner.model.node import Node

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from planner.manifests.pod import CONTAINERS, INIT_CONTAINERS
+from planner.manifests.pods.pod import CONTAINERS, INIT_CONTAINERS
 from planner.model.errors import Where
 from planner.model.quantity import parse
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.manifests.pod import effective_request, shape_of
+from planner.manifests.pods.pod import effective_request, shape_of
 from planner.model.errors import Where
 from planner.model.pod import PodShape
 from planner.model.quantity import amount, show

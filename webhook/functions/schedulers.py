@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.model.schedulers import KAI, KUEUE
 from webhook.cel import Function
-from webhook.workloads.topology_keys import (
+from webhook.workloads.keys.topology_keys import (
     KAI_PREFERRED,
     KAI_REQUIRED,
     KAI_TOPOLOGY,

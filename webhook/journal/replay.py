@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation, reservation_id
+from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationRelease, Reserve, releasing
-from webhook.admission.settings import queue_rules
 from webhook.journal.courses import ClusterCourse, gangs_of
 from webhook.journal.entries import Answered, JournalEntry, answered
 from webhook.journal.run_lengths import RunLengths

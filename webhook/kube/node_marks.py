@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.workloads.annotation_keys import DEFRAGMENTATION
+from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 TRIES = 5
 """Writes of a node that others write too (its kubelet does) before its conflict is told."""

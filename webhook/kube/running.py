@@ -18,8 +18,8 @@ import orjson
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from planner.model.pod import BoundPod
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.admission.environment import Environment, no_access
-from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.runtime import ClusterRuntime

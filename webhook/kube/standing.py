@@ -35,7 +35,7 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.placement.fair_order import QueuePlace
 from webhook.policy.engine.model import PolicySet
-from webhook.workloads.annotation_keys import SKIP
+from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
 """`running`: all of its pods are on nodes. `starting`: it holds a place, and pods are still to be bound.

@@ -29,7 +29,7 @@ from planner.cluster.census.namespaces import Kinds, contested_gpus, gpus_of_nam
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 FAIR_SECONDS = 86_400.0
 """By how many seconds a share of 1 counts as applied later, unless parameters say otherwise: a day, as most

@@ -24,7 +24,7 @@ from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.planning.replay import fingerprint
 from webhook.workloads import Workload
-from webhook.workloads.annotation_keys import POD_SET, RESERVATION
+from webhook.workloads.keys.annotation_keys import POD_SET, RESERVATION
 from webhook.workloads.pod_groups import OTHERS
 from webhook.workloads.templates import value_at
 from webhook.workloads.workload import GangShare

@@ -9,7 +9,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_SECONDS = 10.0
 """Time to live of a reservation whose object was not seen to be stored: nobody else may have the place so

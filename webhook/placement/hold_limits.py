@@ -17,7 +17,7 @@ from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_LIMIT = "HoldLimit"
 """The reason of a gang that waits for its own namespace."""

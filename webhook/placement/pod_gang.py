@@ -15,7 +15,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS
-from webhook.workloads.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
+from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
 from webhook.workloads.stored import reservation_ids
 
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")

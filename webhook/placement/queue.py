@@ -32,7 +32,7 @@ from webhook.placement.fair_order import (
 from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, over_limit, within_limits
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
-from webhook.workloads.annotation_keys import QUEUED_GATE, namespace_of
+from webhook.workloads.keys.annotation_keys import QUEUED_GATE, namespace_of
 
 MAX_WAITING_PLANNED = 32
 """Waiting gangs that are planned for one newcomer; those behind them are left aside, so that a long queue

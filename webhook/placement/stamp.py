@@ -19,7 +19,14 @@ from webhook.placement.stated_amounts import StatedAmounts, raised_in
 from webhook.placement.taints import toleration, with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.workloads import KINDS, Template, Workload, asks_for_gpus
-from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, POD_SET, POLICIES, QUEUED_GATE, RESERVATION
+from webhook.workloads.keys.annotation_keys import (
+    GANG_OF,
+    PLACEMENT,
+    POD_SET,
+    POLICIES,
+    QUEUED_GATE,
+    RESERVATION,
+)
 from webhook.workloads.pod_groups import MAIN
 
 Json = dict[str, Any]

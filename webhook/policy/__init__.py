@@ -28,7 +28,7 @@ every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan 
 
 from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs
 from webhook.policy.engine.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
-from webhook.policy.engine.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
+from webhook.policy.engine.mutation.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import Finding, Findings, run_validating
 from webhook.policy.loading.errors import PolicyError, Problem

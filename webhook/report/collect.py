@@ -16,12 +16,12 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from planner.model.words import listed
+from webhook.admission.configuration.settings import Mode
 from webhook.admission.decision import PLAN, Decision
-from webhook.admission.settings import Mode
 from webhook.placement import bandwidth_words
 from webhook.placement.workload_plan import GangPlan
 from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.mutate import Effect, Skipped
+from webhook.policy.engine.mutation.mutate import Effect, Skipped
 from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.validate import Findings
 from webhook.report.lines import line_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from planner.model.words import counted, listed
-from webhook.admission.settings import Mode
+from webhook.admission.configuration.settings import Mode
 from webhook.report.collect import Subject
 from webhook.report.model import Report, Result
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.admission.environment import Environment
-from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.files.reader import SUFFIXES, Document, documents
 from webhook.policy.engine.device_selectors import read_cluster
 

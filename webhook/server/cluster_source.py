@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
 from webhook.admission.environment import Environment
-from webhook.admission.settings import DEFAULT_SETTINGS, Settings, everywhere
 
 
 class ClusterSource(Protocol):

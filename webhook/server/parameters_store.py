@@ -6,8 +6,8 @@ import threading
 from dataclasses import replace
 
 from planner.model.words import counted
+from webhook.admission.configuration.parameters import NO_PARAMETERS, Json, Parameters, read_parameters
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import NO_PARAMETERS, Json, Parameters, read_parameters
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.parameters import PARAMETERS, data_of
 

@@ -21,6 +21,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
 from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied, Taken
 from planner.model.reservation import Book
+from webhook.admission.configuration.parameters import NO_PARAMETERS
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.decision import Decision, Phase, decide, in_mode
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import (
@@ -30,8 +32,6 @@ from webhook.admission.ledger_steps import (
     reservation_identity,
     reservations_of,
 )
-from webhook.admission.parameters import NO_PARAMETERS
-from webhook.admission.settings import Settings
 from webhook.placement.hold import HOLD_SECONDS, hold_of
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore

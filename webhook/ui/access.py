@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.ui.document import Document, Entry, Section
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 _NAME = re.compile(r"[^\s/,;:()]+/[A-Z]\w*/[^\s,;:()]+")
 """NAMESPACE/KIND/NAME as a word of a text."""

@@ -16,8 +16,8 @@ from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from planner.model.words import counted
+from webhook.admission.configuration.settings import Settings, queue_rules
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings, queue_rules
 from webhook.files.reader import Document, documents
 from webhook.kube.controller.world import World
 from webhook.kube.standing import ClusterStanding, GangStanding, standings

@@ -6,13 +6,13 @@
     obj = write_pod(obj, workload.templates[0], pod)
 
 - `kinds`: the table of kinds; `layouts`: where each family of kinds keeps its pods
-- `topology_keys`: topology requests in every dialect; `options`: Bayplan's own annotations, by the names of
-  `annotation_keys`; `implied_labels`: labels that a controller adds to its pods
+- `options`: Bayplan's own annotations; `implied_labels`: labels that a controller adds to its pods
 - `pod_groups`: pods of a wider gang; `subgroups`: their parts
 - `workload`: what is read of an object; `reader`, `gangs`: all of it put together
 - `templates`: a template as a Pod and back; `read_templates`: templates read once
 - `fields`: a value with the path that leads to it
-- `keys`: the table of every key that is read or written, and what is nearly one
+- `keys`: topology requests in every dialect; the table of every key that is read or written, and what is
+  nearly one
 - `stored`: controller, reservations and times of any stored object
 - `left_alone`: whose objects are not looked at; `unread_kinds`: pods in objects of kinds that are not read
 - `node_affinity`: terms added to what a pod requires or prefers
@@ -22,11 +22,11 @@ Begin with `kinds`, then `reader.read`.
 """
 
 from webhook.workloads.gangs import asks_for_gpus
+from webhook.workloads.keys.topology_keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, WorkloadKind
 from webhook.workloads.merge import joined
 from webhook.workloads.reader import pod_templates, read, wants_plan
 from webhook.workloads.templates import pod_of, write_pod
-from webhook.workloads.topology_keys import KEYS, Key
 from webhook.workloads.workload import Template, Workload
 
 __all__ = [

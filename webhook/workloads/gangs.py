@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet
 from planner.model.resources import SHARED_GPU
 from planner.node.gpu_sharing import share_in
+from webhook.workloads.keys.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import NOBODY_CHOSE, Options
-from webhook.workloads.topology_keys import NOTHING_STATED, TEMPLATE, StatedTopology, read_request
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
 """Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""

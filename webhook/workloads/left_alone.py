@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from planner.manifests.fields import maps
-from planner.manifests.gpu_sharing import RESERVATION_SPACES
+from planner.manifests.pods.gpu_sharing import RESERVATION_SPACES
 from planner.model.errors import Where
 
 NAMESPACES = (

@@ -9,8 +9,8 @@ from typing import cast, get_args
 from planner.model import quantity
 from planner.model.podgroup import WHOLE_FROM, OnUnavailable, PodGroup, ReserveMode
 from planner.model.resources import Resources
-from webhook.workloads.annotation_keys import SKIP
 from webhook.workloads.fields import Field, shown
+from webhook.workloads.keys.annotation_keys import SKIP
 
 GANG = "bayplan.dev/gang"
 GANG_SIZE = "bayplan.dev/gang-size"

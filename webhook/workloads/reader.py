@@ -15,6 +15,17 @@ from webhook.jsontools.path import Path
 from webhook.workloads.fields import Field
 from webhook.workloads.gangs import PodSetRequest, asks_for_gpus, gangs
 from webhook.workloads.implied_labels import implied_labels
+from webhook.workloads.keys.topology_keys import (
+    OBJECT,
+    OBJECT_AND_TEMPLATE,
+    SCOPES,
+    TEMPLATE,
+    StatedTopology,
+    merged,
+    read_request,
+    request_of_pod_group,
+    request_of_scope,
+)
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, as_one, one_by_one
 from webhook.workloads.left_alone import is_left_alone, is_placed_by_kueue, is_placeholder
@@ -31,17 +42,6 @@ from webhook.workloads.pod_groups import (
 )
 from webhook.workloads.read_templates import ReadTemplates
 from webhook.workloads.subgroups import NO_SUBGROUPS
-from webhook.workloads.topology_keys import (
-    OBJECT,
-    OBJECT_AND_TEMPLATE,
-    SCOPES,
-    TEMPLATE,
-    StatedTopology,
-    merged,
-    read_request,
-    request_of_pod_group,
-    request_of_scope,
-)
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from webhook.workloads.annotation_keys import RESERVATION
+from webhook.workloads.keys.annotation_keys import RESERVATION
 
 Json = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webhook.workloads.fields import Field
-from webhook.workloads.topology_keys import StatedTopology, request_of_constraint
+from webhook.workloads.keys.topology_keys import StatedTopology, request_of_constraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.cluster.snapshot import snapshot
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import InputError, Where
 from planner.model.labels import Taint
 from planner.model.node import Node

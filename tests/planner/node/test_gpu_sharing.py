@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.manifests.gpu_sharing import share_asked
+from planner.manifests.pods.gpu_sharing import share_asked
 from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape

@@ -8,7 +8,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.manifests.cluster import read
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.pod import AlignedRequest, Alignment, BoundPod

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from planner.manifests.cluster import read
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodSet

@@ -11,9 +11,9 @@ import pytest
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from tests.builders import racks
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings
 from webhook.placement.stamp import placement_annotation
 from webhook.policy import load
 from webhook.wire.request import from_object

@@ -14,7 +14,7 @@ from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.policy.engine.model import Expression
-from webhook.policy.engine.mutate import run_mutating
+from webhook.policy.engine.mutation.mutate import run_mutating
 from webhook.policy.loading.files import load_paths
 from webhook.wire.request import from_object
 from webhook.workloads.read_templates import ReadTemplates

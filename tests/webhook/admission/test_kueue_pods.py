@@ -17,7 +17,7 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.ledger_steps import Reserve
 from webhook.wire.request import from_object
-from webhook.workloads.annotation_keys import PLACEMENT, QUEUED_GATE, RESERVATION
+from webhook.workloads.keys.annotation_keys import PLACEMENT, QUEUED_GATE, RESERVATION
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 

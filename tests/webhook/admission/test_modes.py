@@ -14,11 +14,11 @@ from tests.policies.helpers import cluster, policies
 from tests.webhook.calls import example
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
 from tests.webhook.workloads import objects as o
+from webhook.admission.configuration.settings import MODES, Settings, everywhere
 from webhook.admission.decision import Decision, Phase, decide
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.modes import MAX_ANNOTATION, MAX_TEXT, mode_in_force
-from webhook.admission.settings import MODES, Settings, everywhere
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object
 from webhook.wire.review import Response, fit_warnings

@@ -11,7 +11,7 @@ import pytest
 from tests.webhook.workloads.objects import JOB_SET
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.workloads import read
-from webhook.workloads.annotation_keys import APPLIED
+from webhook.workloads.keys.annotation_keys import APPLIED
 
 GATE = [{"name": "bayplan.dev/queued"}]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

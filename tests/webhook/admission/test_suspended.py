@@ -17,7 +17,7 @@ from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease,
 from webhook.jsontools.path import find
 from webhook.wire.request import from_object
 from webhook.workloads import read, wants_plan
-from webhook.workloads.annotation_keys import PLACEMENT, RESERVATION
+from webhook.workloads.keys.annotation_keys import PLACEMENT, RESERVATION
 
 SUSPENDED = o.changed(o.JOB, ("spec", "suspend"), True)
 KINDS = [

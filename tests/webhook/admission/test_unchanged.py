@@ -20,7 +20,7 @@ from webhook.placement.fair_order import WaitingGang
 from webhook.policy import load
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object
-from webhook.workloads.annotation_keys import APPLIED, PLACEMENT, QUEUED_GATE, RESERVATION
+from webhook.workloads.keys.annotation_keys import APPLIED, PLACEMENT, QUEUED_GATE, RESERVATION
 
 Json = dict[str, Any]
 HALL = cluster("superpod-32")

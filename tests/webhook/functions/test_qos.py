@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.manifests.pod import effective_request
+from planner.manifests.pods.pod import effective_request
 from planner.model.errors import Where
 from planner.model.node import Node
 from planner.model.quantity import amount

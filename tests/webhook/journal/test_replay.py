@@ -22,7 +22,7 @@ from tests.webhook.journal.traffic import (
     rules,
 )
 from tests.webhook.policy.helpers import loaded, mutating, patch
-from webhook.admission.settings import Settings, everywhere
+from webhook.admission.configuration.settings import Settings, everywhere
 from webhook.journal import differences as compared
 from webhook.journal.entries import HEAD, VERSION, Answered, entry_of
 from webhook.placement.hold import HOLD_SECONDS

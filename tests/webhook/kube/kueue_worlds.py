@@ -71,7 +71,7 @@ def assigned(name: str, counts: Mapping[str, int], *, level: str = HOSTNAME, **f
 
 
 def bound(place: KueuePlace, node: str, number: int = 0, gpu: int = 8) -> BoundPod:
-    """A pod of the Workload on a node, as `planner.manifests.bound_pod` reads it."""
+    """A pod of the Workload on a node, as `planner.manifests.pods.bound_pod` reads it."""
     name = f"default/{place.ref.name}-{number}"
     return BoundPod(name, node, amounts(gpu=gpu) | {"pods": 1}, reservation_id(place.gang))
 

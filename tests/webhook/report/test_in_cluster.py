@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES
+from webhook.admission.configuration.settings import Mode, Settings
 from webhook.admission.decision import Decision, decide
-from webhook.admission.settings import Mode, Settings
 from webhook.cli.common import inputs
 from webhook.report.in_cluster import (
     LARGEST_BYTES,

@@ -15,7 +15,7 @@ from planner.ledger.ledger import LedgerUnavailable
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example
-from webhook.admission.settings import MODES, Settings
+from webhook.admission.configuration.settings import MODES, Settings
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import NoCluster
 from webhook.workloads.options import MODE

@@ -10,7 +10,7 @@ import pytest
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book, reservation_id
 from tests.webhook.calls import Serve, example
-from webhook.workloads.annotation_keys import RESERVATION
+from webhook.workloads.keys.annotation_keys import RESERVATION
 
 
 class Asked(SqliteLedger):

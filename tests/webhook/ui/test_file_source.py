@@ -12,7 +12,7 @@ import pytest
 
 from planner.model.errors import InputError
 from tests.webhook.calls import EXAMPLES
-from webhook.admission.settings import Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.cli.clusters.ui import applying
 from webhook.cli.main import main, parser
 from webhook.ui.document import document

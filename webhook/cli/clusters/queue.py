@@ -9,7 +9,7 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.standing_words import add_options, age, look, print_document
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
 from webhook.report import terminal
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 EPILOG = """examples:
   bayplan queue

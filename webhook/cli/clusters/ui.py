@@ -15,8 +15,8 @@ from pathlib import Path
 from certs.reload import ReloadingContext
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, port, subcommand
 from webhook.cli.common.standing_words import add_installation, quiet

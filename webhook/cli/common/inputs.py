@@ -15,9 +15,9 @@ from planner.model.errors import InputError, Where
 from planner.model.topology import Topology
 from planner.model.volumes import VOLUME_KINDS
 from planner.model.words import listed
+from webhook.admission.configuration.parameters import read_parameters
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import read_parameters
-from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
 from webhook.files.reader import Document, objects
 from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet

@@ -16,9 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from planner.model.errors import InputError
 from planner.model.words import counted
+from webhook.admission.configuration.parameters import read_parameters
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.admission.decision import Decision, decide
-from webhook.admission.parameters import read_parameters
-from webhook.admission.settings import DEFAULT_SETTINGS, Settings
 from webhook.cli.common import inputs
 from webhook.cli.common.standing_words import quiet
 from webhook.files.reader import objects

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.model.words import counted, listed
+from webhook.admission.configuration.parameters import NO_PARAMETERS
+from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import NO_PARAMETERS
-from webhook.admission.setting_keys import SETTING_KEYS
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
 from webhook.cli.decisions.new_policy import KINDS, SCHEMAS, new_policy, schema_text

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
-from webhook.admission.settings import Settings
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.verdict_options import add_verdict_options, print_report

@@ -19,7 +19,7 @@ from webhook.report import terminal
 from webhook.report.fabric_map import fabric_maps
 from webhook.report.fabric_text import drawn
 from webhook.report.printable import printable
-from webhook.workloads.annotation_keys import PLACEMENT
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 _INDENT = " " * 12
 """Beside the longest label, `admitted`, with two blanks on either side."""

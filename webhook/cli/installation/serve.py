@@ -18,8 +18,8 @@ import orjson
 
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import NAMESPACE
-from webhook.admission.settings import Settings
 from webhook.cli.clusters.reservations import default_ledger
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause, port, subcommand

@@ -37,7 +37,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
 from webhook.placement.taints import with_tolerations
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import RESERVATION
+from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1

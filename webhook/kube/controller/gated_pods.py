@@ -13,7 +13,7 @@ from typing import Any
 from planner.manifests.requirements import node_term_json
 from planner.model.labels import Requirement, Term
 from planner.model.topology import HOSTNAME
-from webhook.workloads.annotation_keys import QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 from webhook.workloads.left_alone import KUEUE_TOPOLOGY_GATE
 from webhook.workloads.node_affinity import REQUIRED
 

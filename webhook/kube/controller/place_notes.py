@@ -17,7 +17,7 @@ from webhook.kube.state.gathering import Gang
 from webhook.placement.pod_affinity import host_of
 from webhook.placement.stamp import placement_note
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.workloads.annotation_keys import PLACEMENT, POD_SET, RESERVATION
+from webhook.workloads.keys.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 
 MOST_NAMED = 4
 """Nodes that a message names."""

@@ -66,7 +66,7 @@ from webhook.placement.pod_affinity import (
 )
 from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
-from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of, namespace_of
 
 GRACE_SECONDS = 10.0
 """How long a claimed reservation may be there before the leader sees its workload: whoever claimed it has

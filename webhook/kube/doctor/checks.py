@@ -22,9 +22,9 @@ from certs.authority import CertificateError, read_bundle
 from planner.model.labels import RESERVED_TAINT
 from planner.model.resources import GPU
 from planner.model.words import counted
+from webhook.admission.configuration.parameters import read_parameters
+from webhook.admission.configuration.settings import Settings, everywhere
 from webhook.admission.modes import mode_in_force
-from webhook.admission.parameters import read_parameters
-from webhook.admission.settings import Settings, everywhere
 from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 from webhook.kube.controller.leader import lease_path
@@ -40,7 +40,7 @@ from webhook.kube.versions import examine_versions
 from webhook.placement.taints import holder, reserved_taint_value
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.parameters import PARAMETERS
-from webhook.workloads.annotation_keys import PLACEMENT
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.stored import seconds
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"

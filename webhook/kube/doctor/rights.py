@@ -13,7 +13,7 @@ from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.state.cluster_watch import EXTRAS
 from webhook.kube.state.findings import CheckFinding
 from webhook.kube.state.gangs import NOTED, WATCHED
-from webhook.workloads.annotation_keys import DEFRAGMENTATION
+from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 Right = dict[str, str]
 """A right as SubjectAccessReview spells it."""

@@ -13,7 +13,7 @@ from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import served_path
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of, namespace_of
 from webhook.workloads.stored import reservation_ids
 
 Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]

@@ -36,7 +36,7 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import Ref
 from webhook.placement.moving.movables import movables
 from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 LOOK_SECONDS = 5.0
 """Between two looks at who waits, and while moves are made at what became of them."""

@@ -15,10 +15,10 @@ from functools import partial
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.manifests.bound_pod import pod_from
 from planner.manifests.fields import CachedDocument
 from planner.manifests.growth import STATUS_CONFIG, condensed
 from planner.manifests.node import node_from
+from planner.manifests.pods.bound_pod import pod_from
 from planner.manifests.schedulers.systems import watched
 from planner.manifests.settings import SCHEDULER_CONFIGS
 from planner.model.errors import InputError, Where

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.workloads.annotation_keys import POLICIES
+from webhook.workloads.keys.annotation_keys import POLICIES
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 WRITER = "kai-batch-min-member"

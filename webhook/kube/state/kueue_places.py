@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from planner.manifests.pod import effective_request
+from planner.manifests.pods.pod import effective_request
 from planner.model.errors import Where
 from planner.model.reservation import kueue_gang
 from planner.model.resources import Resources

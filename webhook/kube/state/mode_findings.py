@@ -13,8 +13,8 @@ from typing import Any
 
 from planner.model.resources import GPU
 from planner.model.words import listed
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
 from webhook.admission.modes import mode_in_force
-from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
 from webhook.kube.state.findings import CheckFinding
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.webhooks import asks_about, webhooks_from

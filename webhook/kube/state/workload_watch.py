@@ -13,7 +13,7 @@ from itertools import chain
 
 from planner.model.errors import InputError, Where
 from planner.model.podgroup import PodGroup
-from webhook.admission.settings import Settings, default_settings
+from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.api.store import Store
@@ -31,7 +31,7 @@ from webhook.kube.state.gangs import (
 from webhook.kube.state.gathering import gangs_of
 from webhook.placement.fair_order import WaitingGang
 from webhook.workloads import WorkloadKind
-from webhook.workloads.annotation_keys import POD_GANGS
+from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.pod_groups import PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"

@@ -28,7 +28,7 @@ from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, 
 from webhook.placement.pod_gang import held_for, replica_of
 from webhook.placement.stamp import placement_annotation
 from webhook.workloads import read
-from webhook.workloads.annotation_keys import RESTARTABLE, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import RESTARTABLE, kind_of, namespace_of
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.stored import controller_of, seconds

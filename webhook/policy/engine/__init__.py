@@ -7,9 +7,10 @@
 - `parameters`: the texts of the parameters; `packs`: those of one scheduling system
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read
-- `mutate`: the mutating policies; `apply_merge`, `defaults`, `schema_check`: how a mutation is applied
+- `mutation`: the mutating policies, and how a mutation is applied; `defaults`: what the API server
+  fills in before policies see an object
 - `validate`: the validating policies; `sentences`: several messages as one
 - `device_selectors`: the CEL expressions that choose devices in claims, for the planner
 
-Begin with `mutate.run_mutating`.
+Begin with `mutation.mutate.run_mutating`.
 """

@@ -18,7 +18,7 @@ from webhook.policy.engine.model import (
     ValidatingPolicy,
     Validation,
 )
-from webhook.policy.engine.mutate import Skipped, runnable_policies
+from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.targets import Target

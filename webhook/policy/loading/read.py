@@ -24,7 +24,7 @@ from webhook.policy.engine.model import (
     ValidatingPolicy,
     Validation,
 )
-from webhook.policy.engine.schema_check import schema_of
+from webhook.policy.engine.mutation.schema_check import schema_of
 from webhook.policy.engine.selectors import EVERYTHING
 from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import Problem

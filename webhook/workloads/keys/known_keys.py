@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.cluster.infrastructure import TOLERATING
-from planner.manifests.bound_pod import KUEUE_WORKLOAD
-from planner.manifests.gpu_sharing import GROUP_LABEL
 from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
 from planner.manifests.nccl_job import LABEL as NCCL_TEST
+from planner.manifests.pods.bound_pod import KUEUE_WORKLOAD
+from planner.manifests.pods.gpu_sharing import GROUP_LABEL
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
     OVERSUBSCRIPTION_KEY,
@@ -41,7 +41,8 @@ from planner.model.resources import (
 from planner.node.nvlink import NVLINK_SIZE
 from planner.node.topology_manager import GPUS_LABEL, POLICY_LABEL, SCOPE_LABEL
 from planner.request.levels import NVLINK_DOMAIN
-from webhook.workloads.annotation_keys import (
+from webhook.workloads.gangs import NUMA_ALIGNMENT
+from webhook.workloads.keys.annotation_keys import (
     APPLIED,
     DEFRAGMENTATION,
     GANG_OF,
@@ -53,7 +54,16 @@ from webhook.workloads.annotation_keys import (
     RESTARTABLE,
     SKIP,
 )
-from webhook.workloads.gangs import NUMA_ALIGNMENT
+from webhook.workloads.keys.topology_keys import (
+    KEYS,
+    OBJECT,
+    OBJECT_AND_TEMPLATE,
+    PREFERRED_LEVEL,
+    REQUIRED_LEVEL,
+    SCOPES,
+    Key,
+    Meaning,
+)
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 from webhook.workloads.left_alone import KUEUE_TOPOLOGY_GATE
 from webhook.workloads.options import (
@@ -71,16 +81,6 @@ from webhook.workloads.options import (
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
 from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_QUEUE, OLD_SCOPE
-from webhook.workloads.topology_keys import (
-    KEYS,
-    OBJECT,
-    OBJECT_AND_TEMPLATE,
-    PREFERRED_LEVEL,
-    REQUIRED_LEVEL,
-    SCOPES,
-    Key,
-    Meaning,
-)
 
 Form = Literal["annotation", "label", "taint", "scheduling gate"]
 Use = Literal["read", "written", "read and written"]

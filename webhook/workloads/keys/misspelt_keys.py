@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from planner.manifests.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
+from planner.manifests.pods.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
 from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVICES
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
 

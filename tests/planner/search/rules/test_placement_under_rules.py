@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from planner.cluster.snapshot import Snapshot, snapshot
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet

@@ -41,7 +41,7 @@ from webhook.kube.controller.steps import (
 from webhook.kube.controller.world import World
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
 from webhook.kube.state.gathering import Gang
-from webhook.workloads.annotation_keys import QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 PREFILL, DECODE = Member("Job", "prefill", 2, 8), Member("Job", "decode", 2, 4)
 GROUP = group(4, "rack")

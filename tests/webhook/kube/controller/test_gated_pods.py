@@ -20,7 +20,7 @@ from webhook.placement.pod_gang import held_for, replay_for_pod, replica_of
 from webhook.placement.stamp import annotate
 from webhook.placement.workload_plan import plan_workload
 from webhook.workloads import read
-from webhook.workloads.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
+from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, QUEUED_GATE, RESERVATION
 
 R1 = {"key": "rack", "operator": "In", "values": ["r1"]}
 R2 = {"key": "rack", "operator": "In", "values": ["r2"]}

@@ -12,7 +12,7 @@ from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Admit, LeftUnbound
 from webhook.kube.state.gangs import unbound_from, work_from
 from webhook.kube.state.gathering import gangs_of
-from webhook.workloads.annotation_keys import QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 GROUP = gang(2, name="default/Job/a", required="rack")
 AT_KUEUES = pod("a-0", "a", held_back=True)

@@ -25,7 +25,7 @@ from tests.webhook.kube.worlds import NOW, work, world
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Adopt, Release
 from webhook.kube.state.kueue_places import KueuePlace
-from webhook.workloads.annotation_keys import kind_of
+from webhook.workloads.keys.annotation_keys import kind_of
 
 NODES = [f"r{rack}-n{host}" for rack in (1, 2) for host in (1, 2, 3)]
 WORKLOADS = st.sampled_from(["v", "w", "x"])

@@ -21,7 +21,7 @@ from tests.builders import gang, racks
 from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from tests.webhook.kube.ledger.replicas import started
 from tests.webhook.kube.worlds import pod, work
-from webhook.admission.settings import Settings, default_settings, everywhere
+from webhook.admission.configuration.settings import Settings, default_settings, everywhere
 from webhook.kube.controller.controller import Controller
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.ledger.documents import RESERVATIONS, proposed

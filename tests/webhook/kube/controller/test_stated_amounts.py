@@ -16,7 +16,7 @@ from tests.webhook.workloads import objects as o
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import WaitAction
 from webhook.kube.state.gangs import work_from
-from webhook.workloads.annotation_keys import PLACEMENT
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from tests.webhook.kube.ledger.api_server import ApiServer
 from tests.webhook.kube.ledger.replicas import NOW, run, started
 from webhook.kube.api.client import Api, Json
 from webhook.kube.ledger.owners import StoredOwners
-from webhook.workloads.annotation_keys import RESERVATION
+from webhook.workloads.keys.annotation_keys import RESERVATION
 
 PODS = "/api/v1/namespaces/{}/pods"
 BATCH: dict[str, Any] = {

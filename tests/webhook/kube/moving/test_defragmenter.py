@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from tests.builders import gang
-from webhook.admission.settings import DEFAULT_SETTINGS, Settings
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.kube.cluster_objects import ClusterObjects
 from webhook.kube.moving.defragmenter import Defragmenter, ref_of
 from webhook.kube.node_marks import CordonMark, _mark

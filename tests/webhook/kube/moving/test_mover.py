@@ -14,7 +14,7 @@ from tests.webhook.kube.ledger.api_server import ApiServer, Client
 from webhook.kube.api.client import ApiError, Json
 from webhook.kube.cluster_objects import ClusterObjects
 from webhook.kube.moving.mover import Mover, Stopped
-from webhook.workloads.annotation_keys import DEFRAGMENTATION
+from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/team/pods"
 AIM = "r1 is free"

@@ -11,7 +11,7 @@ from planner.model.errors import Where
 from tests.webhook.workloads import objects as o
 from webhook.kube.state.gangs import Unbound, Work, unbound_from, work_from
 from webhook.kube.state.gathering import gangs_of
-from webhook.workloads.annotation_keys import GANG_OF, QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import GANG_OF, QUEUED_GATE
 
 Json = dict[str, Any]
 NAME = "team/StatefulSet/demo"

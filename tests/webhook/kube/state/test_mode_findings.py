@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.settings import Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
 from webhook.kube.state.findings import CheckFinding

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.ledger.sqlite import SqliteLedger
 from tests.webhook.workloads import objects as o
-from webhook.admission.settings import Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.cli.common.inputs import policy_store
 from webhook.kube.api.client import Event
 from webhook.kube.state.gangs import WATCHED
@@ -15,7 +15,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.server.cluster_source import NoCluster
 from webhook.server.service import Service
 from webhook.wire.request import from_object
-from webhook.workloads.annotation_keys import PLACEMENT
+from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.options import ReserveDefaults
 
 Json = dict[str, Any]

@@ -25,7 +25,7 @@ from planner.model.topology import HOSTNAME, Topology, common_domain
 from planner.model.words import listed, pods
 from planner.planning.reservation import headroom
 from webhook.kube.state.kueue_places import AssignedPodSet, KueuePlace
-from webhook.workloads.annotation_keys import namespace_of
+from webhook.workloads.keys.annotation_keys import namespace_of
 
 Seats = Counter[tuple[str, str]]
 """Pods by PodSet and node."""

@@ -19,7 +19,7 @@ from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Rele
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
-from webhook.workloads.annotation_keys import kind_of
+from webhook.workloads.keys.annotation_keys import kind_of
 
 KueuePlaces = Mapping[str, KueuePlace]
 """What Kueue has assigned, by the name of the Workload's gang."""

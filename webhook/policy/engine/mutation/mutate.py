@@ -14,13 +14,13 @@ from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.apply_merge import MergeError, merge
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.model import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
+from webhook.policy.engine.mutation.apply_merge import MergeError, merge
+from webhook.policy.engine.mutation.schema_check import check_shape
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
-from webhook.policy.engine.schema_check import check_shape
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 

@@ -10,10 +10,10 @@ import pytest
 from planner.model.growth import UNBOUNDED
 from tests.effort import calls
 from tests.policies.helpers import policies
+from webhook.admission.configuration.parameters import MOST_TOLD, Parameters, read_parameters
+from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import MOST_TOLD, Parameters, read_parameters
-from webhook.admission.settings import Settings, default_settings
 from webhook.policy import load
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import from_object

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from planner.manifests.devices import extended_claim, uses_from
 from planner.manifests.fields import mapping, maps, text, texts
-from planner.manifests.gpu_sharing import shared_by
-from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
-from planner.manifests.pod import effective_request
-from planner.manifests.pod_affinity import terms_of
+from planner.manifests.pods.gpu_sharing import shared_by
+from planner.manifests.pods.host_ports import host_ports
+from planner.manifests.pods.pod import effective_request
+from planner.manifests.pods.pod_affinity import terms_of
 from planner.manifests.schedulers.systems import schedulers_of
 from planner.model.errors import Where
 from planner.model.host_ports import port_labels

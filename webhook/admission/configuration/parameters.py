@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from webhook.admission.setting_keys import SETTING_KEYS
-from webhook.admission.settings import Settings, mode_label
+from webhook.admission.configuration.setting_keys import SETTING_KEYS
+from webhook.admission.configuration.settings import Settings, mode_label
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.packs import PACK, PACKS
 from webhook.policy.engine.parameters import (

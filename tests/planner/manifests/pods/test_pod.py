@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.manifests.pod import shape_of
+from planner.manifests.pods.pod import shape_of
 from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Toleration
 from planner.model.pod import PodTerm

@@ -18,10 +18,10 @@ import orjson
 
 from planner.manifests.devices import uses_from
 from planner.manifests.fields import integer, mapping, maps, text, texts
-from planner.manifests.gpu_sharing import SHARE_KEYS, share_asked
-from planner.manifests.host_ports import host_ports
 from planner.manifests.numa import alignment_of
-from planner.manifests.pod_affinity import spreads_of, terms_of
+from planner.manifests.pods.gpu_sharing import SHARE_KEYS, share_asked
+from planner.manifests.pods.host_ports import host_ports
+from planner.manifests.pods.pod_affinity import spreads_of, terms_of
 from planner.manifests.requirements import node_term_from
 from planner.manifests.volumes import claims_of
 from planner.model import quantity

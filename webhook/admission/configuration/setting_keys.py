@@ -14,7 +14,7 @@ import re2
 
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
-from webhook.admission.settings import DEFAULT_SETTINGS, MODES, Settings
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings
 from webhook.policy.engine.packs import PACK, PACKS
 from webhook.policy.engine.parameters import quoted
 from webhook.workloads.options import RESERVE_MODES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from planner.manifests.bound_pod import RESERVATION_KEY
 from planner.manifests.nccl_job import SKIP_KEY
+from planner.manifests.pods.bound_pod import RESERVATION_KEY
 
 RESERVATION = RESERVATION_KEY
 """Annotation: the gang's reservation id (comma-separated, in replica order, where there are several)."""

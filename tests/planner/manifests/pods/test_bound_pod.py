@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.manifests.bound_pod import pod_from
+from planner.manifests.pods.bound_pod import pod_from
 from planner.model.errors import Where
 from planner.model.reservation import reservation_id
 
