@@ -2,7 +2,7 @@
 
 Three packages: `engine` runs policies over one object and is pure, `loading` reads them from files and tells
 every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
-`engine.model`, what a policy is once it is read, then `engine.mutate` and `engine.validate`.
+`engine.model`, what a policy is once it is read, then `engine.mutation` and `engine.validate`.
 
     from webhook.policy import from_object, load, run_mutating, run_validating
     from webhook.policy.loading.files import PolicyStore, load_paths   # disk and Git
