@@ -50,6 +50,10 @@ class SpreadState:
     nodes: Mapping[str, int]
     values: Mapping[str, str] = field(compare=False)
 
+    def is_same_constraint(self, other: SpreadState) -> bool:
+        """Whether both states count the same pods on the same nodes: then one rule serves both PodSets."""
+        return self.spread == other.spread and self.nodes == other.nodes and self.values == other.values
+
 
 @dataclass(frozen=True, slots=True)
 class ResolvedShape(PodShape):

@@ -64,21 +64,27 @@ def _resolve(
         bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, passing=False)
         shapes[keeper.name] = _barred(shapes[keeper.name], bar)
     if not counted:
-        full_domains = frozenset(
-            value for value, count in domain_counts.items() if count > allowed(spread, domain_counts)
-        )
+        highest = _highest_count(spread, domain_counts)
+        full_domains = frozenset(value for value, count in domain_counts.items() if count > highest)
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
         shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, SPREAD_CAUSE))
-        return
+        if not (nodes and spread.by_affinity):
+            return
+        # The plan pins the pods to nodes, and kube-scheduler then counts the other pods on these nodes alone:
+        # which domains are too full depends on the placement, so the search has to check it.
     for name in {keeper.name, *counted}:
         state = SpreadState(spread, domain_counts, name == keeper.name, name in counted, nodes, values)
         shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
 def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
-    """Adds a state; a constraint that several PodSets state is kept once."""
+    """Adds a state. A constraint of several PodSets is kept once if it covers the same nodes for all.
+
+    With `nodeAffinityPolicy: Honor` it does not where their node selectors differ: kube-scheduler then counts
+    the gang's own pods on other nodes for each PodSet.
+    """
     for index, former in enumerate(states):
-        if (former.spread, former.existing_pods) == (state.spread, state.existing_pods):
+        if former.is_same_constraint(state):
             merged = replace(
                 former, keeps=former.keeps or state.keeps, counted=former.counted or state.counted
             )
@@ -112,11 +118,7 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
     return not (spread.by_taints and untolerated(shape, node.taints, passing=True))
 
 
-def allowed(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
-    """The highest count that a domain may have before it takes one more pod.
-
-    A plan pins the pods to fewer domains than there are, and kube-scheduler then counts only these. So with
-    `minDomains` above one the lowest count is taken as zero.
-    """
-    fewest = 0 if spread.min_domains > 1 else min(domain_counts.values(), default=0)
-    return fewest + spread.skew
+def _highest_count(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
+    """The most matching pods that a domain may have to take a pod that does not match itself."""
+    too_few_domains = len(domain_counts) < spread.min_domains
+    return (0 if too_few_domains else min(domain_counts.values(), default=0)) + spread.skew

@@ -120,7 +120,7 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
     rows: list[tuple[SpreadState, list[int], list[int]]] = []
     for index, pod_class in enumerate(pod_classes):
         for state in pod_class.shape.spread_states:
-            row = next((rule for rule in rows if _is_same_rule(rule[0], state)), None)
+            row = next((rule for rule in rows if rule[0].is_same_constraint(state)), None)
             if row is None:
                 row = (state, [], [])
                 rows.append(row)
@@ -134,14 +134,6 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
         )
         for number, (state, keep, count) in enumerate(rows)
     ]
-
-
-def _is_same_rule(state: SpreadState, other: SpreadState) -> bool:
-    return (state.spread, state.existing_pods, state.nodes) == (
-        other.spread,
-        other.existing_pods,
-        other.nodes,
-    )
 
 
 def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:

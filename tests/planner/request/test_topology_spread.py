@@ -181,6 +181,47 @@ def test_a_leader_and_workers_are_spread_together():
     assert sorted(counts.values()) == [2, 2, 2]
 
 
+def test_pod_sets_with_other_node_selectors_are_counted_on_other_nodes():
+    """kube-scheduler counts for the second PodSet on n1, n3 and n5 only, and n1 is full: its pods must not
+    share n5. Counted on all nodes they might, since the first PodSet has a pod in each other zone (n2, n4).
+    """
+    moment = cluster(bound("n1", app="b", gpu=8))
+    on_u1 = pods(2, spread(), name="u1", gpu=4, nodeSelector={"ups": "u1"})
+    answer = plan(moment, gang(pods(2, spread(), gpu=8), on_u1, reserve="nodes"))
+    assert answer.decision == "admitted"
+    zones = dict.fromkeys(("z1", "z2", "z3"), 0)
+    for assignment in answer.assignments:
+        if moment.nodes[assignment.node].labels["ups"] == "u1":
+            zones[moment.nodes[assignment.node].labels[ZONE]] += assignment.count
+    assert max(zones.values()) - min(zones.values()) <= 1
+
+
+def test_other_pods_are_counted_on_the_nodes_that_the_plan_pins_to():
+    """Pods of app b keep clear of app a. z1 has two of app a, both on n1, and z2 one, on n3, which is full.
+
+    Over all nodes a pod on n1 keeps the skew. Pinned to n1 and n4, kube-scheduler counts none in z2.
+    """
+    two = (bound("n1"), BoundPod("default/second", "n1", amounts(pods=1), labels={"app": "a"}))
+    full = (bound("n2", app="c", gpu=8), bound("n3", gpu=8), bound("n5", gpu=8))
+    answer = plan(cluster(*two, *full), gang(pods(2, spread(), app="b", gpu=8), reserve="nodes"))
+    assert (answer.decision, answer.reason) == ("queued", "NoRoomNow")
+    roomy = plan(cluster(*two, *full[:2]), gang(pods(2, spread(), app="b", gpu=8), reserve="nodes"))
+    assert {assignment.node for assignment in roomy.assignments} == {"n4", "n5"}
+
+
+def test_fewest_domains_count_the_domains_that_the_pods_are_pinned_to():
+    """`minDomains: 2`, and app a has one pod in z1 and two in z2, all on n1 and n3.
+
+    Pods of app b on n2 and n4 are pinned to two zones without any of app a. Over all nodes the skew is one.
+    """
+    full = (bound("n1", gpu=8), bound("n3", gpu=4), bound("n3", app="c", gpu=4))
+    second = BoundPod("default/second", "n3", amounts(pods=1), labels={"app": "a"})
+    nodes_of_two_zones = [each for each in nodes() if each.name != "n5"]
+    moment = snapshot(nodes_of_two_zones, [topology(ZONE)], (*full, second))
+    answer = plan(moment, gang(pods(2, spread(minDomains=2), app="b", gpu=8), reserve="nodes"))
+    assert {assignment.node for assignment in answer.assignments} == {"n2", "n4"}
+
+
 def test_zones_and_hosts_at_once():
     """Five pods on five hosts, as even over zones as can be."""
     rules = (spread(), spread(HOST))
