@@ -20,6 +20,7 @@ from tests.e2e.processes import wait_until
 from tests.e2e.replicas import RACK, Replicas, events, job, racks_of, reservations
 from tests.e2e.serving import PODS, empty, pods, replicas_of, running
 from tests.e2e.stage import Cluster
+from webhook.kube.ledger.documents import is_next
 
 JOBS = "/apis/batch/v1/namespaces/research/jobs"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/research/deployments"
@@ -392,7 +393,12 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
         held = reservations(serving.api)["research/Job/train"]
         return bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
 
-    wait_until(held_by_the_job, "it to be the Job's")  # a proposal's object goes when its place is taken over
+    def settled() -> bool:
+        """Whether the only Reservation is the gang's own: a proposal's object goes when its place is taken over."""
+        held = reservations(serving.api)["research/Job/train"]
+        return held_by_the_job() and not is_next(held["metadata"]["name"])
+
+    wait_until(settled, "the Job's own Reservation")
     before = reservations(serving.api)["research/Job/train"]
     output = cluster.kubectl("delete", "reservation", before["metadata"]["name"])
     assert output.status == 0, output.err
