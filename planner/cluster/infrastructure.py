@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from operator import attrgetter
 
 from planner.cluster.capacity import DomainCapacity
@@ -24,6 +23,7 @@ from planner.devices.catalog import Devices
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.devices.devices_by_node import DevicesByNode
 from planner.devices.node_offers import labelled_devices, offered
+from planner.model.cached_property import cached_property
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.labels import PASSING_TAINTS
 from planner.model.natural_order import natural

@@ -97,6 +97,11 @@ class _Lanes:
             with self._lock:
                 self._taken.remove(number)
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        with self._lock:
+            yield
+
 
 _lanes = _Lanes()
 
@@ -106,6 +111,11 @@ def apart() -> AbstractContextManager[None]:
     for it, however long it searches or stands still. They are those of the first lane that nobody has, so
     where one thread decides at a time it finds all that was worked out before."""
     return _lanes.apart()
+
+
+def still() -> AbstractContextManager[None]:
+    """Within it no thread takes a lane or leaves it: a process that is forked finds none half taken."""
+    return _lanes.still()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
@@ -21,6 +20,7 @@ from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.subtree import Subtree
 from planner.cluster.tree import TopologyTree
 from planner.devices.claims import NO_CLAIMS, Claims
+from planner.model.cached_property import cached_property
 from planner.model.growth import AutoscalerGroup, GrowingPool
 from planner.model.natural_order import natural
 from planner.model.node import Node

@@ -9,13 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from planner.cluster.census.domains import gpus_of
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.subtree import Subtree
+from planner.model.cached_property import cached_property
 from planner.model.topology import HOSTNAME, Domain, Topology
 
 # networkx takes a fifth of a second to import, and few clusters have a leaf-spine fabric: where one is looked

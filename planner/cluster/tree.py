@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import groupby
 from typing import overload
 
@@ -36,6 +35,7 @@ from planner.cluster.subtree import (
     renewed,
     sort_key,
 )
+from planner.model.cached_property import cached_property
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.topology import HOSTNAME, Domain, Topology

@@ -14,6 +14,7 @@ from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.moving.metrics import MoveMetrics
 from webhook.kube.reports import unreported_decisions
 from webhook.server.metrics import metrics
+from webhook.server.workers.pool import living_workers, started_workers
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
@@ -30,10 +31,11 @@ it is taken once (`max`). Labels are few and bounded: none is the name of a user
 
 
 def instruments() -> Iterator[MetricWrapperBase]:
-    """Those of a server, and those that the controller, the Reports and the journal register there."""
+    """Those of a server, and those that controller, Reports, journal and workers register there."""
     yield from dict.fromkeys(metrics().registry._collector_to_names)
     yield from (recovery_histogram(), unreported_decisions(), dropped_admissions())
     yield from MoveMetrics.new().all
+    yield from (started_workers(), living_workers())
 
 
 def family(instrument: MetricWrapperBase) -> Metric:

@@ -5,6 +5,7 @@
 - `connections`: how many connections and bytes at once, and how long they may be silent
 - `service`: one call decided and its reservation made, again where somebody else was faster
 - `fair_queue`: whose call is decided next; `seats`: on the event loop
+- `workers/`: other processes that decide, so that decisions scale with cores
 - `precedence`: which of the decisions that run at once goes on
 - `in_flight`: reservations that this replica is about to make
 - `parameters_store`: the parameters that answer now

@@ -52,6 +52,11 @@ def no_end() -> float:
     return 0.0
 
 
+def no_problem() -> str:
+    """Decisions are made in this process."""
+    return ""
+
+
 @dataclass(slots=True)
 class Webhook:
     """The handlers. `stopping` turns readiness off while what is in flight is finished.
@@ -74,6 +79,8 @@ class Webhook:
     """When the certificate that is served ends, seconds since the epoch."""
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Where files are written, by what is kept there."""
+    workers_problem: Callable[[], str] = no_problem
+    """Why fewer processes decide than asked for."""
 
     def app(self) -> web.Application:
         """The aiohttp application: calls, probes and metrics."""
@@ -196,7 +203,12 @@ class Webhook:
         settings = (
             {"waiting": waiting} if waiting else {"settings": await asyncio.to_thread(self.service.in_force)}
         )
-        problems = [*self.problems(), *await self._ledger_problem(), *full_disks(self.folders)]
+        others = [
+            *await self._ledger_problem(),
+            *full_disks(self.folders),
+            *filter(None, [self.workers_problem()]),
+        ]
+        problems = [*self.problems(), *others]
         policies = self.service.policies.current
         detail = {
             "revision": policies.revision,

@@ -63,9 +63,10 @@ GONE_LOOKS = (0.1, 0.2, 0.4)
 been deleted, and the watch not have told of it yet. What is really there is refused after the last."""
 
 
-WORKERS = 2
-"""Threads that decide. More would make each decision slower, since Python runs one at a time, and would keep
-the event loop waiting between them; the second is there so that one slow decision does not hold up all."""
+THREADS = 2
+"""Threads that decide in this process. More would make each decision slower, since Python runs one at a time,
+and would keep the event loop waiting between them; the second is there so that one slow decision does not
+hold up all. Where other processes decide (`webhook.server.workers`), a thread for each waits for it."""
 
 
 ANSWER_SHARE = 1 / 8
@@ -95,8 +96,24 @@ class CallTime:
         return self.ended or time.monotonic() > self.until
 
 
-def _workers() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(WORKERS, thread_name_prefix="decide")
+Decider = Callable[[AdmissionRequest, PolicySet, Snapshot | None, Phase, Environment], tuple[Decision, float]]
+"""`decide`, and the seconds of a core that another process took for it."""
+
+
+def decide_here(
+    request: AdmissionRequest,
+    policies: PolicySet,
+    snapshot: Snapshot | None,
+    phase: Phase,
+    environment: Environment,
+) -> tuple[Decision, float]:
+    """In the thread that asks."""
+    return decide(request, policies, snapshot, phase, environment), 0.0
+
+
+def deciding_threads(count: int = THREADS) -> ThreadPoolExecutor:
+    """Threads in which calls are decided, or wait for a process that decides them."""
+    return ThreadPoolExecutor(count, thread_name_prefix="decide")
 
 
 def _again() -> ThreadPoolExecutor:
@@ -120,8 +137,9 @@ class Service:
     clock: Callable[[], float] = field(default_factory=_steady)
     parameters: ParametersStore = field(default_factory=ParametersStore)
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
-    workers: ThreadPoolExecutor = field(default_factory=_workers)
-    seats: Seats = field(default_factory=lambda: Seats(WORKERS))
+    decider: Decider = decide_here
+    workers: ThreadPoolExecutor = field(default_factory=deciding_threads)
+    seats: Seats = field(default_factory=lambda: Seats(THREADS))
     """Whose turn it is at the workers."""
     precedence: Precedence = field(default_factory=Precedence)
     """Which of those that have their turn goes on."""
@@ -294,8 +312,8 @@ class Service:
             rivals = len(unread) + RIVALS_BY_LOSS * lost
             environment = replace(environment, rivals=rivals, late=late, now=self.clock())
             worked = time.thread_time()
-            decision = decide(request, policies, snapshot, phase, environment)
-            call.worked += time.thread_time() - worked
+            decision, worker_seconds = self.decider(request, policies, snapshot, phase, environment)
+            call.worked += time.thread_time() - worked + worker_seconds
             relied = _relied(decision, unread)
             new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
             if request.dry_run or relied or not new:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
+from planner.model.cached_property import cached_property
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation

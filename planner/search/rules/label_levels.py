@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity
@@ -23,6 +22,7 @@ from planner.cluster.capacity_cache import CapacityPool
 from planner.cluster.plan_cache import CacheSection
 from planner.cluster.subtree import Subtree
 from planner.cluster.tree import TopologyTree
+from planner.model.cached_property import cached_property
 from planner.model.natural_order import natural
 from planner.model.topology import ROOT, Topology
 from planner.search.space import SearchSpace

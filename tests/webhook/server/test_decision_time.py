@@ -10,7 +10,7 @@ import pytest
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import Serve, review
 from webhook.server import service
-from webhook.server.service import WORKERS
+from webhook.server.service import THREADS
 
 JSON = {"Content-Type": "application/json"}
 
@@ -57,12 +57,12 @@ async def test_a_call_that_ended_leaves_no_thread_at_work(serve: Serve) -> None:
         body = orjson.dumps(review(job_set(500)))
         calls = [
             asyncio.ensure_future(asked.client.post("/mutate", data=body, headers=JSON))
-            for _ in range(2 * WORKERS)
+            for _ in range(2 * THREADS)
         ]
         await asyncio.sleep(0.5)
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         workers = asked.webhook.service.workers
-        free = [asyncio.wrap_future(workers.submit(int)) for _ in range(WORKERS)]
+        free = [asyncio.wrap_future(workers.submit(int)) for _ in range(THREADS)]
         await asyncio.wait_for(asyncio.gather(*free), 1.5)

@@ -24,6 +24,7 @@ from webhook.cli.clusters.reservations import default_ledger
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause, port, subcommand
 from webhook.cli.installation.cluster_reports import record, report_writer
+from webhook.cli.installation.deciding import DecidingProcesses, deciding_processes, worker_count
 from webhook.cli.installation.journaling import keep_journal
 from webhook.cli.installation.serving_certificates import Tls, add_secret, from_files, in_secret
 from webhook.kube.api.client import ACCOUNT
@@ -32,6 +33,7 @@ from webhook.kube.moving.defragmenter import Defragmenter
 from webhook.kube.runtime import ClusterRuntime
 from webhook.placement.hold import HOLD_SECONDS
 from webhook.policy.engine.model import PolicySet
+from webhook.policy.loading.files import PolicyStore
 from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.disks import full_disks
@@ -123,6 +125,13 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
     parser.add_argument("--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="for one call")
     parser.add_argument(
+        "--workers",
+        type=worker_count,
+        default=1,
+        metavar="N",
+        help="processes that decide at once, one per core (default: 1, this process itself)",
+    )
+    parser.add_argument(
         "--drain", type=pause, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
     )
     parser.set_defaults(run=run)
@@ -182,8 +191,11 @@ async def _serve(args: argparse.Namespace) -> int:
     if not (args.kubeconfig or args.in_cluster):
         cluster: ClusterSource = ClusterFiles(args.cluster, settings) if args.cluster else NoCluster(settings)
         book = args.ledger or default_ledger()
-        service = Service(policies, SqliteLedger(book), cluster, **times_within(args.deadline))
-        return await _until_stopped(args, _webhook(args, service, book), files)
+        with deciding_processes(args.workers) as processes:
+            parts = {**processes.parts, **times_within(args.deadline)}
+            service = Service(policies, SqliteLedger(book), cluster, **parts)
+            webhook = processes.told_by(_webhook(args, service, book))
+            return await _until_stopped(args, webhook, files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
     defragmenter = Defragmenter()
@@ -201,27 +213,33 @@ async def _serve(args: argparse.Namespace) -> int:
     try:
         if args.certificate_secret:
             side.certificates = in_secret(args, side)
-        tls = side.certificates or files
-        side.follow(policies.current)
-        service = Service(
-            policies,
-            side.claims,
-            side,
-            side.api.now,
-            **times_within(args.deadline),
-        )
-        side.queue.in_force = service.settings
-        webhook = _webhook(args, service)
-        if side.recoveries is not None:
-            for collector in (side.recoveries, *defragmenter.metrics.all):
-                webhook.metrics.registry.register(collector)
-        side.reports = report_writer(side, lambda: policies.current.revision)
-        webhook.observer = partial(record, side.reports, side)
-        webhook.metrics.registry.register(side.reports.dropped)
-        await side.reports.start()
-        return await _until_stopped(args, webhook, tls, side.follow)
+        with deciding_processes(args.workers) as processes:
+            return await _serve_cluster(args, policies, side, defragmenter, processes, files)
     finally:
         await side.close()
+
+
+async def _serve_cluster(
+    args: argparse.Namespace,
+    policies: PolicyStore,
+    side: ClusterRuntime,
+    defragmenter: Defragmenter,
+    processes: DecidingProcesses,
+    files: Tls | None,
+) -> int:
+    side.follow(policies.current)
+    parts = {**processes.parts, **times_within(args.deadline)}
+    service = Service(policies, side.claims, side, side.api.now, **parts)
+    side.queue.in_force = service.settings
+    webhook = processes.told_by(_webhook(args, service))
+    if side.recoveries is not None:
+        for collector in (side.recoveries, *defragmenter.metrics.all):
+            webhook.metrics.registry.register(collector)
+    side.reports = report_writer(side, lambda: policies.current.revision)
+    webhook.observer = partial(record, side.reports, side)
+    webhook.metrics.registry.register(side.reports.dropped)
+    await side.reports.start()
+    return await _until_stopped(args, webhook, side.certificates or files, side.follow)
 
 
 def times_within(deadline: float) -> ServiceTimes:

@@ -1,0 +1,160 @@
+"""What makes of one snapshot a later one of the same cluster: a value that can be sent. Pure.
+
+Two processes that have the same snapshot follow each other by it. It names the nodes, pods and reservations
+that differ, found by identity: consecutive snapshots share what did not change. What has the trees built anew
+is no delta, and neither is so much that building anew costs no more.
+
+Example: a pod was bound, and a gang let go. The delta holds the pod and the gang's name, some hundred bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+from planner.cluster.hardware_update import with_hardware
+from planner.cluster.infrastructure import Infrastructure
+from planner.cluster.persistent_map import PersistentMap
+from planner.cluster.snapshot import Snapshot
+from planner.model.node import Node
+from planner.model.pod import BoundPod
+from planner.model.reservation import Book, Reservation
+
+T = TypeVar("T")
+
+MANY = 1000
+"""Changed nodes, pods and reservations from which on there is no delta."""
+
+_OTHERS = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
+_FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OTHERS)
+"""What `with_hardware` takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDelta:
+    """`facts`: fields of the infrastructure that differ, beside nodes. `order`: the gangs of all reservations
+    in their order, None where those that are new or changed come last, in the order of `held`."""
+
+    revision: int
+    gone_nodes: tuple[str, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    gone_pods: tuple[BoundPod, ...] = ()
+    pods: tuple[BoundPod, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()
+    held: tuple[Reservation, ...] = ()
+    order: tuple[str, ...] | None = None
+
+    @property
+    def changes(self) -> int:
+        """How many records differ."""
+        parts = (self.gone_nodes, self.nodes, self.gone_pods, self.pods, self.ended, self.held)
+        return sum(map(len, parts))
+
+
+def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
+    """What makes `latest` of `former`; None where `latest` is better sent whole."""
+    if former.topologies != latest.topologies or former.base.claims.engine != latest.base.claims.engine:
+        return None
+    gone_nodes, nodes = _nodes(former.nodes, latest.nodes)
+    if len(gone_nodes) + len(nodes) > MANY:
+        return None
+    gone_pods, pods = _pods(former, latest)
+    ended, held, order = _reservations(former, latest)
+    difference = SnapshotDelta(
+        latest.revision, gone_nodes, nodes, gone_pods, pods, _facts(former, latest), ended, held, order
+    )
+    return difference if difference.changes <= MANY else None
+
+
+def after(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
+    """The later snapshot; the former one where nothing differs."""
+    if difference == SnapshotDelta(former.revision):
+        return former
+    snapshot = former
+    for name in difference.gone_nodes:
+        snapshot = snapshot.without_node(name)
+    for node in difference.nodes:
+        snapshot = snapshot.with_node(node)
+    for pod in difference.gone_pods:
+        snapshot = snapshot.without_pod(pod)
+    for pod in difference.pods:
+        snapshot = snapshot.with_pod(pod)
+    if difference.facts:
+        snapshot = with_hardware(snapshot, _with_facts(snapshot.base, difference.facts))
+    held = {reservation.gang: reservation for reservation in difference.held}
+    gone = {*difference.ended, *held}
+    reservations = [r for r in former.reservations if r.gang not in gone]
+    reservations += difference.held
+    if difference.order is not None:
+        by_gang = {reservation.gang: reservation for reservation in reservations}
+        reservations = [by_gang[gang] for gang in difference.order]
+    return snapshot.with_book(Book(difference.revision, tuple(reservations)))
+
+
+def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
+    """The facts that differ. What evaluates selectors of devices is code, and stays where it is."""
+    pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in _FACTS)
+    facts = {name: now for name, before, now in pairs if _differ(before, now)}
+    if "claims" in facts:
+        facts["claims"] = replace(facts["claims"], engine=None)
+    return facts
+
+
+def _with_facts(base: Infrastructure, facts: Mapping[str, Any]) -> Infrastructure:
+    """A carrier of these facts, and of the others as they were."""
+    all_facts = {name: getattr(base, name) for name in _FACTS} | dict(facts)
+    all_facts["claims"] = replace(all_facts["claims"], engine=base.claims.engine)
+    return Infrastructure((), {}, **all_facts)
+
+
+def _differ(former: object, latest: object) -> bool:
+    return former is not latest and former != latest
+
+
+def _may_differ(former: Mapping[str, T], latest: Mapping[str, T]) -> Iterable[str]:
+    """Names under which the two may have different entries."""
+    if former is latest:
+        return ()
+    return latest.may_differ(former) if isinstance(latest, PersistentMap) else {**former, **latest}
+
+
+def _nodes(
+    former: Mapping[str, Node], latest: Mapping[str, Node]
+) -> tuple[tuple[str, ...], tuple[Node, ...]]:
+    """The names of nodes that are gone, and the nodes that are new or changed."""
+    pairs = [(name, former.get(name), latest.get(name)) for name in _may_differ(former, latest)]
+    gone = tuple(name for name, before, now in pairs if before is not None and now is None)
+    return gone, tuple(now for _, before, now in pairs if now is not None and _differ(before, now))
+
+
+def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tuple[BoundPod, ...]]:
+    """The pods that are gone, and those that are new or changed, node by node."""
+    gone: list[BoundPod] = []
+    pods: list[BoundPod] = []
+    for node in _may_differ(former.bound.by_node, latest.bound.by_node):
+        before, now = former.bound.on(node), latest.bound.on(node)
+        if before is now:
+            continue
+        names, by_name = {pod.name for pod in now}, {pod.name: pod for pod in before}
+        gone += [pod for pod in before if pod.name not in names]
+        pods += [pod for pod in now if _differ(by_name.get(pod.name), pod)]
+        if len(gone) + len(pods) > MANY:
+            break
+    return tuple(gone), tuple(pods)
+
+
+def _reservations(
+    former: Snapshot, latest: Snapshot
+) -> tuple[tuple[str, ...], tuple[Reservation, ...], tuple[str, ...] | None]:
+    if former.reservations is latest.reservations:
+        return (), (), None
+    before = {reservation.gang: reservation for reservation in former.reservations}
+    now = {reservation.gang: reservation for reservation in latest.reservations}
+    ended = tuple(gang for gang in before if gang not in now)
+    held = tuple(r for r in latest.reservations if _differ(before.get(r.gang), r))
+    gone = {*ended, *(reservation.gang for reservation in held)}
+    expected = [gang for gang in before if gang not in gone]
+    expected += [reservation.gang for reservation in held]
+    return ended, held, None if expected == list(now) else tuple(now)

@@ -1,0 +1,68 @@
+"""What a worker runs: one decision after the other, until the serving process has gone."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.cluster.delta import after
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.decision import Decision, decide
+from webhook.placement.workload_plan import WorkloadPlan
+from webhook.policy.engine.model import PolicySet
+from webhook.server.workers.link import Link, LinkLost
+from webhook.server.workers.messages import Done, Failed, Job, Question, Reply
+from webhook.server.workers.stand_in import Memory, stand_in
+
+
+@dataclass(slots=True)
+class Child:
+    """`late`: whether the serving process wants the decision ended."""
+
+    link: Link
+    policies: PolicySet
+    snapshot: Snapshot | None
+    late: Callable[[], bool]
+    memory: Memory = field(default_factory=Memory)
+
+    def run(self) -> None:
+        """Until the end of the link."""
+        while True:
+            try:
+                self._answer(self.link.receive())
+            except LinkLost:
+                return
+
+    def _answer(self, job: Job) -> None:
+        began = time.thread_time()
+        try:
+            decision = self._decided(job)
+            self.link.send(Done(decision, time.thread_time() - began))
+        except LinkLost:
+            raise
+        except Exception:  # a fault of ours, or an object that is nested too deeply to be sent
+            self.link.send(Failed(traceback.format_exc()))
+
+    def _decided(self, job: Job) -> Decision:
+        if self.snapshot is not None and job.difference is not None:
+            self.snapshot = after(self.snapshot, job.difference)
+        environment = stand_in(job.surroundings, self.memory, self._ask, self.late)
+        decision = decide(job.request, self.policies, self.snapshot, job.phase, environment)
+        return decision if decision.plan is None else replace(decision, plan=_bare(decision.plan))
+
+    def _ask(self, question: Question) -> Any:
+        self.link.send(question)
+        reply: Reply = self.link.receive()
+        if reply.error is not None:
+            raise reply.error
+        return reply.value
+
+
+def _bare(plan: WorkloadPlan) -> WorkloadPlan:
+    """The plan without its snapshot, which the serving process has, and without resolved requests, of which
+    the reservations are made already."""
+    placed = tuple(replace(gang, answer=replace(gang.answer, request=None)) for gang in plan.placed)
+    return replace(plan, placed=placed, snapshot=None)  # type: ignore[arg-type]

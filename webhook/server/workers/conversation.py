@@ -1,0 +1,91 @@
+"""The serving process's side of one decision: what is sent, and the answers to what is asked meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.decision import Decision
+from webhook.admission.environment import Environment
+from webhook.admission.parameters import NO_PARAMETERS, Parameters
+from webhook.server.workers.messages import Question, Reply, Surroundings, Topic
+from webhook.server.workers.sequences import sequence_delta
+from webhook.wire.request import AdmissionRequest
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What a worker has been told so far, beside the cluster."""
+
+    parameters: Parameters = NO_PARAMETERS
+    sequences: dict[Any, Sequence[Any]] = field(default_factory=dict)
+
+
+def surroundings(request: AdmissionRequest, environment: Environment, knowledge: Knowledge) -> Surroundings:
+    """What is sent of an environment with a job. Those of the server have their parameters."""
+    parameters = environment.parameters or NO_PARAMETERS
+    namespace = environment.namespaces.get(request.namespace)
+    news = None if parameters is knowledge.parameters else _without_memory(parameters)
+    knowledge.parameters = parameters
+    return Surroundings(
+        namespaces={} if namespace is None else {request.namespace: namespace},
+        settings={name: environment.settings(name) for name in {"", request.namespace}},
+        parameters=news,
+        pod_groups=len(environment.podgroups),
+        members=environment.members,
+        sharing=environment.sharing,
+        fenced=environment.fenced,
+        rivals=environment.rivals,
+        now=environment.now,
+    )
+
+
+def _without_memory(parameters: Parameters) -> Parameters:
+    """What other threads add to while it is sent is left out."""
+    return replace(parameters, _objects={}, _settings={})
+
+
+def reply_to(question: Question, environment: Environment, knowledge: Knowledge) -> Reply:
+    """The answer to a question, or what the environment raises."""
+    try:
+        return Reply(_ANSWERS[question.topic](environment, knowledge, question))
+    except Exception as error:  # it is the decision's to handle, as if it had been raised there
+        return Reply(error=error)
+
+
+def _listed(now: Callable[[Environment, Question], Sequence[Any]]) -> Callable[..., Any]:
+    """The answer of a list: what differs from what was told of it before."""
+
+    def answer(environment: Environment, knowledge: Knowledge, question: Question) -> Any:
+        key, latest = (question.topic, *question.words), now(environment, question)
+        delta = sequence_delta(knowledge.sequences.get(key, ()), latest)
+        knowledge.sequences[key] = latest
+        return delta
+
+    return answer
+
+
+_ANSWERS: Mapping[Topic, Callable[[Environment, Knowledge, Question], Any]] = {
+    "settings": lambda environment, _, question: environment.settings(*question.words),
+    "skips": lambda environment, _, question: environment.skips(*question.words),
+    "access": lambda environment, _, question: environment.access(question.words[0]).check(question.words[1]),
+    "pod group": lambda environment, _, question: environment.podgroups.get(question.words),
+    "pod groups": lambda environment, _, question: tuple(environment.podgroups),
+    "waiting": _listed(lambda environment, _: environment.waiting()),
+    "params": _listed(lambda environment, question: environment.params.objects(*question.words)),
+}
+
+
+def with_snapshot(
+    decision: Decision, request: AdmissionRequest, snapshot: Snapshot | None, environment: Environment
+) -> Decision:
+    """The decision of a worker with its plan's snapshot: the cluster with what the plan holds."""
+    plan = decision.plan
+    if plan is None or snapshot is None:
+        return decision
+    planned = environment.settings(request.namespace).of(snapshot)
+    for reservation in plan.reservations:
+        planned = planned.with_reservation(reservation)
+    return replace(decision, plan=replace(plan, snapshot=planned))

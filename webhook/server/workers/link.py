@@ -1,0 +1,69 @@
+"""Whole messages over a socket between two processes of one program."""
+
+from __future__ import annotations
+
+import pickle
+import select
+import socket
+import struct
+from typing import Any
+
+_SIZE = struct.Struct("<Q")
+
+STALLED_SECONDS = 5.0
+"""How long a message that has begun may make no progress: whoever is at the other end has stopped."""
+
+
+class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
+    """The other process has ended, or has stopped in the middle of a message."""
+
+
+class Link:
+    """One end. Who writes to it is this program itself, forked: what is read may be unpickled."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._poll = select.poll()
+        self._poll.register(end, select.POLLIN)
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        return self._end.fileno()
+
+    def send(self, message: Any) -> None:
+        """Raises `LinkLost`, and what `pickle` raises for what has no form that can be sent: nothing of it
+        has been sent then."""
+        payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        self._end.settimeout(STALLED_SECONDS)
+        try:
+            self._end.sendall(_SIZE.pack(len(payload)) + payload)
+        except OSError as error:
+            raise LinkLost(str(error)) from None
+
+    def has_message(self, seconds: float) -> bool:
+        """Whether a message, or the end of the other process, is there within so many seconds."""
+        return bool(self._poll.poll(1000 * seconds))
+
+    def receive(self) -> Any:
+        """The next message, waited for without end. Raises `LinkLost`."""
+        self._end.settimeout(None)
+        first = self._read(1)
+        self._end.settimeout(STALLED_SECONDS)
+        (size,) = _SIZE.unpack(first + self._read(_SIZE.size - 1))
+        return pickle.loads(self._read(size))
+
+    def close(self) -> None:
+        """The other process sees the end."""
+        self._end.close()
+
+    def _read(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            try:
+                part = self._end.recv(min(size - len(parts), 2**20))
+            except OSError as error:
+                raise LinkLost(str(error)) from None
+            if not part:
+                raise LinkLost("the other process has ended")
+            parts += part
+        return bytes(parts)

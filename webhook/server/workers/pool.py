@@ -1,0 +1,206 @@
+"""The workers of a server, and which of them decides.
+
+`Pool.decide` takes the place of `decide`: a thread that has a decision to make gives it to an idle worker and
+waits. A worker is forked when there is a decision and no idle one, so a server that is seldom asked twice at
+once has one. One that is lost, killed from outside or stuck, is replaced: its decision is made again by a new
+one, and a second time lost it is answered in words. So an object that ends a process ends no server.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pickle import PicklingError
+
+from prometheus_client import Counter as Metric
+from prometheus_client import Gauge
+
+from planner.cluster.snapshot import Snapshot
+from webhook.admission.decision import Decision, Phase, decide, in_mode
+from webhook.admission.environment import Environment
+from webhook.policy.engine.model import PolicySet
+from webhook.server.workers.conversation import with_snapshot
+from webhook.server.workers.link import LinkLost
+from webhook.server.workers.messages import Done, Failed
+from webhook.server.workers.process import LOOK_SECONDS, Overdue, WorkerProcess
+from webhook.wire.request import AdmissionRequest
+from webhook.wire.review import Response
+
+log = logging.getLogger("bayplan")
+
+ATTEMPTS = 2
+"""How many workers a decision may cost."""
+
+
+def started_workers() -> Metric:
+    """The counter, on no registry so far."""
+    meaning = (
+        "Processes that decide, started, by why: asked, policies (changed), cluster (other places), changes "
+        "(too many to share the picture still), lost (killed, or ended)"
+    )
+    return Metric("bayplan_worker_starts", meaning, ["reason"], registry=None)
+
+
+def living_workers() -> Gauge:
+    """The gauge, on no registry so far."""
+    return Gauge("bayplan_workers", "Processes that decide (`serve --workers`)", registry=None)
+
+
+class Pool:
+    """At most `count` workers. Safe in any thread; `close` it after use, when nobody decides any more."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.problem = ""
+        """Why there are fewer workers than asked for, "" where nothing is wrong."""
+        self._slots: queue.LifoQueue[WorkerProcess | None] = queue.LifoQueue()
+        # The one that was used last is taken first: it has least to follow.
+        for _ in range(count):
+            self._slots.put(None)
+        self._alive: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        self.starts = started_workers()
+        self.workers = living_workers()
+        self.workers.set_function(lambda: len(self._alive))
+
+    def decide(
+        self,
+        request: AdmissionRequest,
+        policies: PolicySet,
+        snapshot: Snapshot | None,
+        phase: Phase,
+        environment: Environment,
+    ) -> tuple[Decision, float]:
+        """What `decide` answers, and the seconds of a core that a worker took for it."""
+        reason = "asked"
+        for _ in range(ATTEMPTS):
+            with self._slot(environment) as slot:
+                if slot is None:  # the time is over before one was idle
+                    return decide(request, policies, snapshot, phase, environment), 0.0
+                try:
+                    answer = slot.decided(request, policies, snapshot, phase, environment, reason)
+                except LinkLost as lost:
+                    log.warning("a worker was lost while it decided on %s: %s", _name_of(request), lost)
+                    reason = "lost"
+                    continue
+                except Overdue:
+                    log.warning("a worker did not end its decision on %s, and was killed", _name_of(request))
+                    over = replace(environment, late=lambda: True)
+                    return decide(request, policies, snapshot, phase, over), 0.0
+                except (PicklingError, RecursionError, OSError):
+                    answer = None
+            if answer is None:  # none can be forked, or it cannot be sent: it is decided here
+                return decide(request, policies, snapshot, phase, environment), 0.0
+            if isinstance(answer, Failed):
+                raise WorkerFault(answer.traceback)
+            return with_snapshot(answer.decision, request, snapshot, environment), answer.worked
+        return _lost(request, policies, environment), 0.0
+
+    def close(self) -> None:
+        """End all of them."""
+        for _ in range(self.count):
+            worker = self._slots.get()
+            if worker is not None:
+                self._end(worker)
+
+    @contextmanager
+    def _slot(self, environment: Environment) -> Iterator[_Slot | None]:
+        """A place among the workers for the length of a decision; None where its time ends before."""
+        while True:
+            try:
+                worker = self._slots.get(timeout=LOOK_SECONDS)
+                break
+            except queue.Empty:
+                if environment.late():
+                    yield None
+                    return
+        slot = _Slot(self, worker)
+        try:
+            yield slot
+        finally:
+            self._slots.put(slot.worker)
+
+    def _start(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> WorkerProcess:
+        try:
+            worker = WorkerProcess.forked(policies, snapshot)
+        except OSError as error:
+            self.problem = (
+                f"no process to decide in can be started: {error.strerror}; the server decides itself"
+            )
+            raise
+        self.problem = ""
+        with self._lock:
+            self._alive[worker.pid] += 1
+        self.starts.labels(reason).inc()
+        return worker
+
+    def _end(self, worker: WorkerProcess) -> None:
+        with self._lock:
+            self._alive.pop(worker.pid, None)
+        worker.kill()
+
+
+class WorkerFault(Exception):  # noqa: N818 - the server's log has it whole
+    """A decision raised in a worker what nobody expects of it; its traceback there."""
+
+
+class _Slot:
+    """A worker's place; `worker` None where none is in it."""
+
+    def __init__(self, pool: Pool, worker: WorkerProcess | None) -> None:
+        self._pool = pool
+        self.worker = worker
+
+    def decided(
+        self,
+        request: AdmissionRequest,
+        policies: PolicySet,
+        snapshot: Snapshot | None,
+        phase: Phase,
+        environment: Environment,
+        reason: str,
+    ) -> Done | Failed | None:
+        """The answer of the worker in this place, of a new one where it is of other policies, or of a cluster
+        from which it cannot follow. Raises what `WorkerProcess.decide` does."""
+        if self.worker is not None and not self.worker.serves(policies, snapshot):
+            reason = "policies" if self.worker.policies is not policies else "changes"
+            self._emptied()
+        try:
+            for _ in range(2):
+                if self.worker is None:
+                    self.worker = self._pool._start(policies, snapshot, reason)
+                answer = self.worker.decide(request, snapshot, phase, environment)
+                if answer is not None:
+                    return answer
+                self._emptied()
+                reason = "cluster"
+        except BaseException:
+            self._emptied()
+            raise
+        return None
+
+    def _emptied(self) -> None:
+        if self.worker is not None:
+            self._pool._end(self.worker)
+            self.worker = None
+
+
+def _lost(request: AdmissionRequest, policies: PolicySet, environment: Environment) -> Decision:
+    """The answer where each worker was lost over the request."""
+    message = (
+        f"{ATTEMPTS} processes in turn were killed or ended while they decided on it; apply again, and if it "
+        "happens again look for their end in the node's log (memory?)"
+    )
+    response = Response(False, code=500, reason="InternalError", message=message)
+    refused = Decision(response, request.object, revision=policies.revision)
+    return in_mode(environment.mode(request), refused)
+
+
+def _name_of(request: AdmissionRequest) -> str:
+    name = request.name or "an object without a name"
+    return f"{request.kind.kind} {request.namespace}/{name}" if request.namespace else name

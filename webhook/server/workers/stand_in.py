@@ -1,0 +1,114 @@
+"""The environment of a decision in a worker: what was sent with it, and for the rest questions. No I/O but
+`ask`, which is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from webhook.admission.environment import Environment
+from webhook.admission.parameters import NO_PARAMETERS, Parameters
+from webhook.admission.settings import Settings
+from webhook.cel.libraries.authorizer import AccessDecision, Query
+from webhook.policy.engine.model import ParamKind
+from webhook.server.workers.messages import Question, Surroundings
+from webhook.server.workers.sequences import sequence_after
+from webhook.wire.request import UserInfo
+
+Ask = Callable[[Question], Any]
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a worker keeps from one job to the next, as the serving process knows: it sends what differs."""
+
+    parameters: Parameters = NO_PARAMETERS
+    sequences: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
+
+
+def stand_in(sent: Surroundings, memory: Memory, ask: Ask, late: Callable[[], bool]) -> Environment:
+    """The environment. What it asks for once it does not ask for again in the same decision."""
+    if sent.parameters is not None:
+        memory.parameters = sent.parameters
+    sequence = partial(_sequence, memory, ask, {})
+    settings = _Settings(dict(sent.settings), ask)
+    return Environment(
+        namespaces=sent.namespaces,
+        params=_Params(sequence),
+        access=partial(_Access, ask),
+        podgroups=_PodGroups(sent.pod_groups, ask) if sent.pod_groups else {},
+        members=sent.members,
+        sharing=sent.sharing,
+        waiting=partial(sequence, "waiting"),
+        skips=lambda owner: bool(ask(Question("skips", (owner,)))),
+        fenced=sent.fenced,
+        settings=settings,
+        parameters=memory.parameters,
+        rivals=sent.rivals,
+        late=late,
+        now=sent.now,
+    )
+
+
+def _sequence(
+    memory: Memory, ask: Ask, asked: dict[Any, tuple[Any, ...]], topic: Any, *words: Any
+) -> tuple[Any, ...]:
+    key = (topic, *words)
+    if key not in asked:
+        former = memory.sequences.get(key, ())
+        asked[key] = memory.sequences[key] = sequence_after(former, ask(Question(topic, words)))
+    return asked[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Params:
+    sequence: Callable[..., tuple[Any, ...]]
+
+    def objects(self, kind: ParamKind) -> Sequence[Any]:
+        return self.sequence("params", kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    ask: Ask
+    user: UserInfo
+
+    def check(self, query: Query) -> AccessDecision:
+        decision: AccessDecision = self.ask(Question("access", (self.user, query)))
+        return decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    by_namespace: dict[str, Settings]
+    ask: Ask
+
+    def __call__(self, namespace: str) -> Settings:
+        if namespace not in self.by_namespace:
+            self.by_namespace[namespace] = self.ask(Question("settings", (namespace,)))
+        return self.by_namespace[namespace]
+
+
+class _PodGroups(Mapping[tuple[str, str], Mapping[str, Any]]):
+    """The PodGroups of the cluster, of which a decision looks at those that its pods name."""
+
+    def __init__(self, count: int, ask: Ask) -> None:
+        self._count = count
+        self._ask = ask
+        self._groups: dict[tuple[str, str], Mapping[str, Any] | None] = {}
+
+    def __getitem__(self, key: tuple[str, str]) -> Mapping[str, Any]:
+        if key not in self._groups:
+            self._groups[key] = self._ask(Question("pod group", key))
+        group = self._groups[key]
+        if group is None:
+            raise KeyError(key)
+        return group
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._ask(Question("pod groups")))
+
+    def __len__(self) -> int:
+        return self._count
