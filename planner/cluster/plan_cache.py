@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock, RLock, local
@@ -111,6 +111,12 @@ def apart() -> AbstractContextManager[None]:
     for it, however long it searches or stands still. They are those of the first lane that nobody has, so
     where one thread decides at a time it finds all that was worked out before."""
     return _lanes.apart()
+
+
+def in_own_lane() -> AbstractContextManager[None]:
+    """The same for a process that was forked: the lane of the thread that forked it is its own, where that
+    has one. Others may be in use for ever by threads that it does not have."""
+    return nullcontext() if _lanes.current != COMMON else _lanes.apart()
 
 
 def still() -> AbstractContextManager[None]:

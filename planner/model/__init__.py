@@ -10,6 +10,7 @@
 - `pod_class`: equal pods as one class, which `request` makes and `node` packs
 - `quantity`, `natural_order`, `errors`, `words`: numbers, sorting, invalid input, phrases of messages
 - `work_budget`, `deadline`: when a search ends, in steps; when a decision ends, in time
+- `cached_property`: values of a record that are worked out once
 
 Imports nothing of the planner. Begin with `podgroup`, then `answer`.
 """

@@ -143,6 +143,7 @@ _DEPLOYMENT: Edits = (
         + when(CERT_MANAGER, _FILES),
     ),
     ("--mode=audit", "--mode={{ .Values.mode }}"),
+    ("--workers=1", "--workers={{ .Values.workers }}"),
     (
         "            - -p=/policies\n",
         f"            - -p=/policies{{{{ if {GIT} }}}}{_FOLDER}{{{{ end }}}}\n"

@@ -51,7 +51,7 @@ function _shtab_bayplan_using
 end
 
 set -g _shtab_bayplan_commands plan mutate report topology 'topology propose' 'topology show' generate 'generate kai' 'generate kueue' 'generate compute-domain' queue why top nodes 'nodes check' 'nodes mig' verify defrag ui replay simulate test policies 'policies list' 'policies show' 'policies check' 'policies parameters' 'policies new' 'policies schema' serve demo reservations 'reservations list' 'reservations show' 'reservations release' certs 'certs init' 'certs renew' 'certs show' 'certs bundle' doctor unpack completion
-set -g _shtab_bayplan_opts_with_value --account --api-version --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --in --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --move-after --move-every --move-gpu-hours --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --queue --reserve --restartable --seed --service --strategy --timeout --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations -c -f -n -o -p -t
+set -g _shtab_bayplan_opts_with_value --account --api-version --at-least --certificate-names --certificate-secret --client-ca --client-names --cluster --days --deadline --dir --dns --drain --fence --filename --for --free --gpus-per-node --hold-from --host --image --in --installation --journal --journal-size --junit --kind --kubeconfig --kubelet-config --ledger --level --load --measured --mode --move-after --move-every --move-gpu-hours --name --namespace --nodes --nodes-per-rack --output --parameters --plot --policies --port --print --probe-port --queue --reserve --restartable --seed --service --strategy --timeout --tls-cert --tls-key --topology --topology-matrix --warn-exit-code --webhook-configurations --workers -c -f -n -o -p -t
 
 complete -c bayplan -e
 complete -c bayplan -f
@@ -280,6 +280,7 @@ complete -c bayplan -n '_shtab_bayplan_using serve' -l journal -xka "(__fish_com
 complete -c bayplan -n '_shtab_bayplan_using serve' -l journal-size -x -d 'of all its files together, the oldest are removed (default: 512)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l no-controller -d 'answer only; other replicas control'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l deadline -x -d 'for one call'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l workers -x -d 'processes that decide at once, or `cores`: as many as it is given, at most 4 (default: 1, the serving process itself)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l drain -x -d 'when told to stop, serve on for so long'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a demo -d 'Serve the webhook on loopback and send it the example manifests.'
 complete -c bayplan -n '_shtab_bayplan_using demo' -s h -l help -d 'show this help message and exit'

@@ -457,6 +457,7 @@ _shtab_bayplan_serve_options=(
   "--journal-size[of all its files together, the oldest are removed (default\: 512)]:MIB:"
   "--no-controller[answer only\; other replicas control]"
   "--deadline[for one call]:SECONDS:"
+  "--workers[processes that decide at once, or \`cores\`\: as many as it is given, at most 4 (default\: 1, the serving process itself)]:N:"
   "--drain[when told to stop, serve on for so long]:SECONDS:"
 )
 

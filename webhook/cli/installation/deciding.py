@@ -15,23 +15,22 @@ from webhook.server.workers.cores import given_cores
 from webhook.server.workers.pool import Pool
 
 MOST_WORKERS = 4
-"""Workers by default, on however many cores: HTTP and the sending take the serving process 3 ms of a call, a
+"""Workers for `cores`, on however many: HTTP and the sending take the serving process 3 ms of a call, a
 decision takes a worker 12, so more than four would wait for it."""
+
+CORES = "cores"
 
 SPARE = 1
 """Workers beside those, so that who comes beside somebody's storm finds one idle: of all seats the fair queue
 keeps one from the flow that has the others. It is started when it is needed."""
 
 
-def default_workers() -> int:
-    """The cores that this process is given, within bounds."""
-    return min(MOST_WORKERS, given_cores())
-
-
 def worker_count(text: str) -> int:
-    """A number of workers, at least one."""
+    """A number of workers, or of the cores that this process is given, within bounds."""
+    if text == CORES:
+        return min(MOST_WORKERS, given_cores())
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 64:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of workers from 1 to 64")
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number from 1 to 64 nor {CORES}")
     return int(text)
 
 

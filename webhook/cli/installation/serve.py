@@ -129,7 +129,8 @@ def add_parser(subparsers: Subparsers) -> None:
         type=worker_count,
         default=1,
         metavar="N",
-        help="processes that decide at once, one per core (default: 1, this process itself)",
+        help="processes that decide at once, or `cores`: as many as it is given, at most 4 (default: 1, the "
+        "serving process itself)",
     )
     parser.add_argument(
         "--drain", type=pause, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"

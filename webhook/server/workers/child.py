@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from planner.cluster import plan_cache
 from planner.cluster.delta import after
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import Decision, decide
@@ -30,11 +32,9 @@ class Child:
 
     def run(self) -> None:
         """Until the end of the link."""
-        while True:
-            try:
+        with plan_cache.in_own_lane(), suppress(LinkLost):
+            while True:
                 self._answer(self.link.receive())
-            except LinkLost:
-                return
 
     def _answer(self, job: Job) -> None:
         began = time.thread_time()

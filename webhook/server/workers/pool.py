@@ -1,9 +1,12 @@
 """The workers of a server, and which of them decides.
 
 `Pool.decide` takes the place of `decide`: a thread that has a decision to make gives it to an idle worker and
-waits. A worker is forked when there is a decision and no idle one, so a server that is seldom asked twice at
-once has one. One that is lost, killed from outside or stuck, is replaced: its decision is made again by a new
-one, and a second time lost it is answered in words. So an object that ends a process ends no server.
+waits. Where there is none that fits (the first of all, other policies, a cluster of other places) the serving
+process decides itself, and forks a worker after it, which shares what was worked out; so a server that is
+seldom asked twice at once has one worker.
+
+A worker that is lost, killed from outside or ended, is replaced: its decision is made again by a new one, and
+a second time lost it is answered in words, never made in the serving process.
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,15 +60,16 @@ class Pool:
         self.count = count
         self.problem = ""
         """Why there are fewer workers than asked for, "" where nothing is wrong."""
-        self._slots: queue.LifoQueue[WorkerProcess | None] = queue.LifoQueue()
-        # The one that was used last is taken first: it has least to follow.
+        self.idle: queue.Queue[WorkerProcess | None] = queue.LifoQueue()
+        """Places, empty ones among them. Who was used last is taken first: it has least to follow."""
         for _ in range(count):
-            self._slots.put(None)
-        self._alive: Counter[int] = Counter()
+            self.idle.put(None)
+        self.pids: set[int] = set()
+        """The processes that there are now."""
         self._lock = threading.Lock()
         self.starts = started_workers()
         self.workers = living_workers()
-        self.workers.set_function(lambda: len(self._alive))
+        self.workers.set_function(lambda: len(self.pids))
 
     def decide(
         self,
@@ -77,43 +80,48 @@ class Pool:
         environment: Environment,
     ) -> tuple[Decision, float]:
         """What `decide` answers, and the seconds of a core that a worker took for it."""
-        reason = "asked"
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             with self._slot(environment) as slot:
                 if slot is None:  # the time is over before one was idle
-                    return decide(request, policies, snapshot, phase, environment), 0.0
+                    break
+                unfit = slot.unfit(policies, snapshot)
+                if unfit and not attempt:
+                    decision = decide(request, policies, snapshot, phase, environment)
+                    slot.fork(policies, snapshot, unfit)
+                    return decision, 0.0
+                if unfit and not slot.fork(policies, snapshot, "lost"):
+                    return _lost(request, policies, environment), 0.0
                 try:
-                    answer = slot.decided(request, policies, snapshot, phase, environment, reason)
+                    answer = slot.decided(request, snapshot, phase, environment)
                 except LinkLost as lost:
                     log.warning("a worker was lost while it decided on %s: %s", _name_of(request), lost)
-                    reason = "lost"
                     continue
                 except Overdue:
                     log.warning("a worker did not end its decision on %s, and was killed", _name_of(request))
-                    over = replace(environment, late=lambda: True)
-                    return decide(request, policies, snapshot, phase, over), 0.0
-                except (PicklingError, RecursionError, OSError):
-                    answer = None
-            if answer is None:  # none can be forked, or it cannot be sent: it is decided here
-                return decide(request, policies, snapshot, phase, environment), 0.0
+                    environment = replace(environment, late=lambda: True)
+                    break
+                except (PicklingError, RecursionError):  # nested too deeply to be sent
+                    break
             if isinstance(answer, Failed):
                 raise WorkerFault(answer.traceback)
             return with_snapshot(answer.decision, request, snapshot, environment), answer.worked
-        return _lost(request, policies, environment), 0.0
+        else:
+            return _lost(request, policies, environment), 0.0
+        return decide(request, policies, snapshot, phase, environment), 0.0
 
     def close(self) -> None:
         """End all of them."""
         for _ in range(self.count):
-            worker = self._slots.get()
+            worker = self.idle.get()
             if worker is not None:
-                self._end(worker)
+                self.end(worker)
 
     @contextmanager
     def _slot(self, environment: Environment) -> Iterator[_Slot | None]:
         """A place among the workers for the length of a decision; None where its time ends before."""
         while True:
             try:
-                worker = self._slots.get(timeout=LOOK_SECONDS)
+                worker = self.idle.get(timeout=LOOK_SECONDS)
                 break
             except queue.Empty:
                 if environment.late():
@@ -123,25 +131,27 @@ class Pool:
         try:
             yield slot
         finally:
-            self._slots.put(slot.worker)
+            self.idle.put(slot.worker)
 
-    def _start(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> WorkerProcess:
+    def start(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> WorkerProcess | None:
+        """A new worker, None where there is none to be had."""
         try:
             worker = WorkerProcess.forked(policies, snapshot)
         except OSError as error:
             self.problem = (
-                f"no process to decide in can be started: {error.strerror}; the server decides itself"
+                f"no process that decides can be started ({error.strerror}): the server decides itself"
             )
-            raise
+            return None
         self.problem = ""
         with self._lock:
-            self._alive[worker.pid] += 1
+            self.pids.add(worker.pid)
         self.starts.labels(reason).inc()
         return worker
 
-    def _end(self, worker: WorkerProcess) -> None:
+    def end(self, worker: WorkerProcess) -> None:
+        """At once."""
         with self._lock:
-            self._alive.pop(worker.pid, None)
+            self.pids.discard(worker.pid)
         worker.kill()
 
 
@@ -156,37 +166,30 @@ class _Slot:
         self._pool = pool
         self.worker = worker
 
+    def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
+        """Why what is in this place cannot decide by these policies on this cluster, "" where it can."""
+        return "asked" if self.worker is None else self.worker.unfit(policies, snapshot)
+
+    def fork(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> bool:
+        """Put a new worker in this place; whether there is one to be had."""
+        self._emptied()
+        self.worker = self._pool.start(policies, snapshot, reason)
+        return self.worker is not None
+
     def decided(
-        self,
-        request: AdmissionRequest,
-        policies: PolicySet,
-        snapshot: Snapshot | None,
-        phase: Phase,
-        environment: Environment,
-        reason: str,
-    ) -> Done | Failed | None:
-        """The answer of the worker in this place, of a new one where it is of other policies, or of a cluster
-        from which it cannot follow. Raises what `WorkerProcess.decide` does."""
-        if self.worker is not None and not self.worker.serves(policies, snapshot):
-            reason = "policies" if self.worker.policies is not policies else "changes"
-            self._emptied()
+        self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
+    ) -> Done | Failed:
+        """The answer of the worker in this place. Raises what `WorkerProcess.decide` does."""
+        assert self.worker is not None, "whoever asks has made sure that it fits"
         try:
-            for _ in range(2):
-                if self.worker is None:
-                    self.worker = self._pool._start(policies, snapshot, reason)
-                answer = self.worker.decide(request, snapshot, phase, environment)
-                if answer is not None:
-                    return answer
-                self._emptied()
-                reason = "cluster"
+            return self.worker.decide(request, snapshot, phase, environment)
         except BaseException:
             self._emptied()
             raise
-        return None
 
     def _emptied(self) -> None:
         if self.worker is not None:
-            self._pool._end(self.worker)
+            self._pool.end(self.worker)
             self.worker = None
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from planner.cluster import plan_cache
-from planner.cluster.delta import delta
+from planner.cluster.delta import SnapshotDelta, delta
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import Phase
 from webhook.admission.environment import Environment
@@ -61,6 +61,8 @@ class WorkerProcess:
     snapshot: Snapshot | None
     knowledge: Knowledge = field(default_factory=Knowledge)
     changes: int = 0
+    difference: SnapshotDelta | None = None
+    """What it is to be sent with the next decision."""
 
     @classmethod
     def forked(cls, policies: PolicySet, snapshot: Snapshot | None) -> WorkerProcess:
@@ -78,29 +80,28 @@ class WorkerProcess:
         child_end.close()
         return cls(pid, Link(parent_end), over, policies, snapshot)
 
-    def serves(self, policies: PolicySet, snapshot: Snapshot | None) -> bool:
-        """Whether it decides by these policies, and can follow to this cluster."""
-        if self.policies is not policies or self.changes > MOST_CHANGES:
-            return False
-        return (self.snapshot is None) == (snapshot is None)
+    def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
+        """Why it cannot decide by these policies, or follow to this cluster: a reason of
+        `bayplan_worker_starts_total`. "" where it can; the next decision is on that cluster."""
+        if self.policies is not policies:
+            return "policies"
+        if self.changes > MOST_CHANGES:
+            return "changes"
+        if self.snapshot is None or snapshot is None:
+            return "cluster" if self.snapshot is not snapshot else ""
+        self.difference = delta(self.snapshot, snapshot)
+        return "cluster" if self.difference is None else ""
 
     def decide(
-        self,
-        request: AdmissionRequest,
-        snapshot: Snapshot | None,
-        phase: Phase,
-        environment: Environment,
-    ) -> Done | Failed | None:
-        """Have one request decided; None where the worker cannot follow to this cluster.
+        self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
+    ) -> Done | Failed:
+        """Have one request decided on a cluster that it fits.
 
         Raises `LinkLost` where it has ended, `Overdue` where it does not end in time, and what `pickle`
         raises for a request that cannot be sent. After each of them it is to be killed.
         """
-        difference = None
-        if snapshot is not None and self.snapshot is not None:
-            difference = delta(self.snapshot, snapshot)
-            if difference is None:
-                return None
+        difference, self.difference = self.difference, None
+        if difference is not None:
             self.snapshot, self.changes = snapshot, self.changes + difference.changes
         self.over[0] = 0
         self.link.send(Job(request, phase, difference, surroundings(request, environment, self.knowledge)))
