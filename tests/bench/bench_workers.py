@@ -100,9 +100,9 @@ class Side:
 
     async def round(self) -> None:
         """All calls once."""
-        began, own, theirs = time.monotonic(), time.process_time(), seconds(self.workers())
+        began, own, deciding = time.monotonic(), time.process_time(), seconds(self.workers())
         await calls(self.client)
-        spent = time.process_time() - own, seconds(self.workers()) - theirs, time.monotonic() - began
+        spent = time.process_time() - own, seconds(self.workers()) - deciding, time.monotonic() - began
         self.costs.append(spent)
 
     def row(self, count: int) -> str:

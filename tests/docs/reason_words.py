@@ -163,6 +163,10 @@ REFUSALS = {
         "The replica cannot write reservations now.",
         "See its log and `/readyz`; in namespaces that are not enforced nothing is refused for it.",
     ),
+    ("InternalError", 500): (
+        "Two processes in turn ended while they decided on it (`serve --workers`).",
+        "Apply again; if it happens again, the kernel's log tells whether they ran out of memory.",
+    ),
 }
 """Of a call: what it means, what to do."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,12 +29,15 @@ def replicas_of(
     hosts: int,
     count: int = 2,
     former: Release | None = None,
+    options: Sequence[str] = (),
 ) -> Iterator[Replicas]:
-    """So many replicas over racks of so many hosts; pods are the default scheduler's. Gone afterwards."""
+    """So many replicas over racks of so many hosts; pods are the default scheduler's. Gone afterwards.
+    `options`: further ones of `bayplan serve`."""
     install(cluster.kubectl)
     fleet = Fleet(cluster.api)
     policies = policy_set("default-scheduler", folder)
-    replicas = Replicas(cluster.api, cluster.kubectl.kubeconfig, folder, count, policies, former=former)
+    kubeconfig = cluster.kubectl.kubeconfig
+    replicas = Replicas(cluster.api, kubeconfig, folder, count, policies, options, former=former)
     try:
         fleet.make(nodes(racks, hosts))
         replicas.start()

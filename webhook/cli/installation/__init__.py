@@ -1,4 +1,5 @@
 """Commands of who operates Bayplan: `serve`, `certs`, `doctor`, `unpack`. A file each.
 
-`serving_certificates`, `deciding`, `journaling` and `cluster_reports` are parts of `serve`. Begin with `serve`.
+`serving_certificates`, `deciding`, `journaling` and `cluster_reports` are parts of `serve`. Begin with
+`serve`.
 """
