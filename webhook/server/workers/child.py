@@ -16,7 +16,7 @@ from webhook.admission.decision import Decision, decide
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.link import Link, LinkLost
-from webhook.server.workers.messages import Done, Failed, Job, Question, Reply
+from webhook.server.workers.messages import Done, EnvironmentReply, Failed, Job, Question
 from webhook.server.workers.stand_in import Memory, stand_in
 
 
@@ -55,7 +55,7 @@ class Child:
 
     def _ask(self, question: Question) -> Any:
         self.link.send(question)
-        reply: Reply = self.link.receive()
+        reply: EnvironmentReply = self.link.receive()
         if reply.error is not None:
             raise reply.error
         return reply.value

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
+from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.decision import Decision
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import NO_PARAMETERS, Parameters
-from webhook.server.workers.messages import Question, Reply, Surroundings, Topic
+from webhook.server.workers.messages import EnvironmentReply, Question, Surroundings, Topic
 from webhook.server.workers.sequences import sequence_delta
 from webhook.wire.request import AdmissionRequest
 
@@ -47,12 +47,12 @@ def _without_memory(parameters: Parameters) -> Parameters:
     return replace(parameters, _objects={}, _settings={})
 
 
-def reply_to(question: Question, environment: Environment, knowledge: Knowledge) -> Reply:
+def reply_to(question: Question, environment: Environment, knowledge: Knowledge) -> EnvironmentReply:
     """The answer to a question, or what the environment raises."""
     try:
-        return Reply(_ANSWERS[question.topic](environment, knowledge, question))
+        return EnvironmentReply(_ANSWERS[question.topic](environment, knowledge, question))
     except Exception as error:  # it is the decision's to handle, as if it had been raised there
-        return Reply(error=error)
+        return EnvironmentReply(error=error)
 
 
 def _listed(now: Callable[[Environment, Question], Sequence[Any]]) -> Callable[..., Any]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from planner.cluster.delta import SnapshotDelta
+from webhook.admission.configuration.parameters import Parameters
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.decision import Decision, Phase
-from webhook.admission.parameters import Parameters
-from webhook.admission.settings import Settings
 from webhook.placement.group_members import GroupMember
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads import Workload
@@ -55,7 +55,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class EnvironmentReply:
     """The answer; `error` is raised where the decision asked."""
 
     value: Any = None

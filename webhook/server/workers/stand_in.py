@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
-from webhook.admission.parameters import NO_PARAMETERS, Parameters
-from webhook.admission.settings import Settings
 from webhook.cel.libraries.authorizer import AccessDecision, Query
 from webhook.policy.engine.model import ParamKind
 from webhook.server.workers.messages import Question, Surroundings
