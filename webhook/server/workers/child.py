@@ -15,8 +15,8 @@ from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import Decision, decide
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.model import PolicySet
-from webhook.server.workers.link import Link, LinkLost
-from webhook.server.workers.messages import Done, EnvironmentReply, Failed, Job, Question
+from webhook.server.workers.link import LinkLost, WorkerLink
+from webhook.server.workers.messages import DecisionJob, Done, EnvironmentReply, Failed, Question
 from webhook.server.workers.stand_in import Memory, stand_in
 
 
@@ -24,7 +24,7 @@ from webhook.server.workers.stand_in import Memory, stand_in
 class Child:
     """`late`: whether the serving process wants the decision ended."""
 
-    link: Link
+    link: WorkerLink
     policies: PolicySet
     snapshot: Snapshot | None
     late: Callable[[], bool]
@@ -36,7 +36,7 @@ class Child:
             while True:
                 self._answer(self.link.receive())
 
-    def _answer(self, job: Job) -> None:
+    def _answer(self, job: DecisionJob) -> None:
         began = time.thread_time()
         try:
             decision = self._decided(job)
@@ -46,7 +46,7 @@ class Child:
         except Exception:  # a fault of ours, or an object that is nested too deeply to be sent
             self.link.send(Failed(traceback.format_exc()))
 
-    def _decided(self, job: Job) -> Decision:
+    def _decided(self, job: DecisionJob) -> Decision:
         if self.snapshot is not None and job.difference is not None:
             self.snapshot = after(self.snapshot, job.difference)
         environment = stand_in(job.surroundings, self.memory, self._ask, self.late)

@@ -18,7 +18,7 @@ class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
     """The other process has ended, or has stopped in the middle of a message."""
 
 
-class Link:
+class WorkerLink:
     """One end. Who writes to it is this program itself, forked: what is read may be unpickled."""
 
     def __init__(self, end: socket.socket) -> None:

@@ -37,7 +37,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DecisionJob:
     """One decision. `difference`: what has changed in the cluster since the last job, None without one."""
 
     request: AdmissionRequest

@@ -29,8 +29,8 @@ from webhook.admission.environment import Environment
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.child import Child
 from webhook.server.workers.conversation import Knowledge, reply_to, surroundings
-from webhook.server.workers.link import Link
-from webhook.server.workers.messages import Done, Failed, Job, Question
+from webhook.server.workers.link import WorkerLink
+from webhook.server.workers.messages import DecisionJob, Done, Failed, Question
 from webhook.wire.request import AdmissionRequest
 
 LOOK_SECONDS = 0.02
@@ -54,7 +54,7 @@ class WorkerProcess:
     """A worker, and what it knows. One thread at a time uses it."""
 
     pid: int
-    link: Link
+    link: WorkerLink
     over: mmap.mmap
     """A byte that both see: 1 where the decision is to end."""
     policies: PolicySet
@@ -76,9 +76,9 @@ class WorkerProcess:
             child_end.close()
             raise
         if pid == 0:
-            _live(Child(Link(child_end), policies, snapshot, lambda: over[0] != 0))
+            _live(Child(WorkerLink(child_end), policies, snapshot, lambda: over[0] != 0))
         child_end.close()
-        return cls(pid, Link(parent_end), over, policies, snapshot)
+        return cls(pid, WorkerLink(parent_end), over, policies, snapshot)
 
     def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
         """Why it cannot decide by these policies, or follow to this cluster: a reason of
@@ -104,7 +104,9 @@ class WorkerProcess:
         if difference is not None:
             self.snapshot, self.changes = snapshot, self.changes + difference.changes
         self.over[0] = 0
-        self.link.send(Job(request, phase, difference, surroundings(request, environment, self.knowledge)))
+        self.link.send(
+            DecisionJob(request, phase, difference, surroundings(request, environment, self.knowledge))
+        )
         while True:
             message = self._next(environment)
             if not isinstance(message, Question):

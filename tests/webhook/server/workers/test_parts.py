@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from webhook.server.workers import link as links
 from webhook.server.workers.cores import given_cores
-from webhook.server.workers.link import Link, LinkLost
+from webhook.server.workers.link import LinkLost, WorkerLink
 from webhook.server.workers.sequences import SequenceDelta, sequence_after, sequence_delta
 
 ITEMS = tuple((number,) for number in range(6))
@@ -74,7 +74,7 @@ def test_an_affinity_counts_below_the_limit(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_message_of_any_size_arrives_whole() -> None:
     """Small ones in a row, each for itself."""
-    first, second = map(Link, socket.socketpair())
+    first, second = map(WorkerLink, socket.socketpair())
     for message in ("a", {"b": [1, None]}, b""):
         first.send(message)
     assert [second.receive() for _ in range(3)] == ["a", {"b": [1, None]}, b""]
@@ -87,7 +87,7 @@ def test_the_end_of_the_other_process_is_told() -> None:
         end, other = socket.socketpair()
         end.sendall(begun)
         end.close()
-        link = Link(other)
+        link = WorkerLink(other)
         assert link.has_message(0)
         with pytest.raises(LinkLost):
             link.receive()
@@ -101,4 +101,4 @@ def test_a_message_that_stops_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     end, other = socket.socketpair()
     end.sendall(b"\0\0")
     with pytest.raises(LinkLost):
-        Link(other).receive()
+        WorkerLink(other).receive()
