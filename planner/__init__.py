@@ -1,36 +1,35 @@
-"""The planner: where a whole gang fits, told the same way to all who ask. No I/O, no clock, no chance.
+"""The planner: finds nodes for all pods of a gang, or says why there are none. Pure: no I/O, clock or chance.
 
     plan(snapshot, gang)                     planning/plan.py
       held? -> replay                        planning/replay.py
-      problem = resolve(snapshot, gang)      request/       what is asked, made definite, once; or a Refusal
-      outcome = place_gang(problem)          extensions/    by the wishes beyond constraints: leaf-spine rules
-        place(problem)                       search/        (leafspine/), equal parts; of all others by the
-                                                            search that one table gives it, over the trees of
-                                                            cluster/ with the pods on hosts by node/
-      placed? -> admitted(problem, outcome)  planning/      the answer, and what a reservation is made from
-      if not  -> diagnose(problem, outcome)  explain/       why, and what would work: changed problems, placed
+      problem = resolve(snapshot, gang)      request/       topology, levels and pod classes; or a Refusal
+      outcome = place_gang(problem)          extensions/    leaf-spine gangs (leafspine/) and equal parts have
+        place(problem)                       search/        rules of their own; for every other gang one table
+                                                            names the search, which runs over the trees of
+                                                            cluster/ and packs pods on hosts with node/
+      placed? -> admitted(problem, outcome)  planning/      the answer, from which a reservation is made
+      if not  -> diagnose(problem, outcome)  explain/       the reason, and similar requests that have a place
 
-A `PodGroup` is what was read, a `ResolvedPodGroup` the same in one cluster, a `PlacementProblem` all that a
-search needs; what is tried instead of it (other nodes, counts, levels) is a changed problem. Begin with
-`planning.plan`.
+A `PodGroup` is the request as read, a `ResolvedPodGroup` the request in one cluster, and a `PlacementProblem`
+the input of a search. To try other nodes, counts or levels, the planner changes the problem and searches
+again. Begin with `planning.plan`.
 
-Here are the names that most callers need; the rest is in the packages. Each imports only what stands below
-it in this list:
+This module offers the names that most callers need. Each package imports only packages below it in this list:
 
 - `simulation`: days of a cluster under several strategies
-- `bandwidth`: what a place is worth
+- `bandwidth`: the all-reduce bandwidth of a placement
 - `planning`: `plan`, replay, the reservation and node affinity that follow from an answer
 - `explain`: why there is no place, and what nearest request has a place
-- `extensions`: requests beyond constraints: which rules serve a gang, equal parts, elastic gangs
+- `extensions`: which rules place a gang: leaf-spine, equal parts, elastic gangs
 - `leafspine`: nod-ai's rules over a fabric of switches, as a choice of leaves to search
-- `search`: the best placement in a tree, exact or said not to be
+- `search`: the best placement in a topology tree; the answer says where it was not proved best
 - `ledger`: who holds what: protocol, conflicts, SQLite
-- `request`: a PodGroup made definite in a cluster, every contradiction told
-- `manifests`: Kubernetes objects read into these records, and Reservations written
-- `cluster`: what there is at a moment: nodes in trees, what is on them, free capacity by domain; immutable
-- `node`: how many pods a node takes, with all that kubelet and device plugins look at
+- `request`: resolves a PodGroup in a cluster, and rejects a request that contradicts itself
+- `manifests`: reads Kubernetes objects into these records, and writes Reservations
+- `cluster`: a cluster at one moment: nodes in trees, their pods, free capacity by domain; immutable
+- `node`: how many pods a node takes, by the rules of the kubelet and of device plugins
 - `devices`: which devices of a node a set of claims can have (DRA)
-- `model`: what is asked, answered and held: frozen records and Kubernetes' words
+- `model`: frozen records of requests, answers and reservations, in Kubernetes' terms
 """
 
 from __future__ import annotations
@@ -58,8 +57,7 @@ _OFFERED = {
 
 
 def __getattr__(name: str) -> object:
-    """The name, imported when it is first asked for (PEP 562): who imports one small module of a package
-    below must not pay for all of them."""
+    """Imports a name on first use (PEP 562), so that importing one small module does not load everything."""
     if name not in _OFFERED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""The content of one device claim, independent of any node: requests with alternatives, and constraints.
+"""The content of a device claim: its requests with their alternatives, and its constraints.
 
 The planner handles a `ClaimSpec` as a resource with its own name (`claims/DIGEST`), so that reserved and used
 claims can be added up by name; `devices/availability.py` decides how many a node can serve.
@@ -35,10 +35,10 @@ PREFIX = "claims/"
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """`count` devices, or all, that meet the expressions of their class and the request's `selectors`.
+    """A request for `count` devices (`UNKNOWN` for all) that meet the class's and its own CEL `selectors`.
 
-    `admin_access`: observes devices and takes none. `capacity_requests`: minimum capacity of each device,
-    base units.
+    `of_class`: the selectors of the device class. `admin_access`: the request monitors devices, takes none.
+    `capacity_requests`: the minimum capacity of each device, in base units.
     """
 
     device_class: str

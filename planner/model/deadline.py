@@ -1,8 +1,8 @@
-"""Whether the time of a decision is over, asked inside all work that may be long. No clock of its own.
+"""The deadline of a decision, checked inside all work that may take long. This module reads no clock.
 
-Who decides hands in a function that tells (`watched`); reading, policies, search and explanation ask it at
-each step (`poll`). It is not an argument of some two hundred functions between the two, but a variable of the
-context (PEP 567) that is set for one decision in one thread.
+The caller hands in a function that says whether the deadline has passed (`watched`). Reading, policies,
+search and explanation check it at each step (`poll`). A context variable (PEP 567) carries the function: it
+is set for one decision in one thread, so that some two hundred functions in between need no argument for it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Part = Literal["reading", "policies", "search", "explanation"]
 
 
 class DeadlinePassed(BaseException):
-    """The decision has taken all its time; `part` was at work.
+    """The deadline passed while `part` was at work.
 
-    No `Exception`: what makes an answer of an error that an object or a policy causes must let it pass, as it
-    lets a `KeyboardInterrupt` pass.
+    A `BaseException`, like `KeyboardInterrupt`: handlers that turn an error of an object or a policy into an
+    answer catch `Exception`, and must not catch this.
     """
 
     def __init__(self, part: Part) -> None:
@@ -28,7 +28,7 @@ class DeadlinePassed(BaseException):
 
 
 def never() -> bool:
-    """Without a deadline there is time."""
+    """The check of a decision without a deadline: it never passes."""
     return False
 
 
@@ -37,7 +37,7 @@ _late: ContextVar[Callable[[], bool]] = ContextVar("late", default=never)
 
 @contextmanager
 def watched(late: Callable[[], bool]) -> Iterator[None]:
-    """Within it, `poll` raises as soon as `late` says so."""
+    """Sets the deadline check for the `with` block: `poll` raises once `late` returns True."""
     token = _late.set(late)
     try:
         yield
@@ -46,12 +46,14 @@ def watched(late: Callable[[], bool]) -> Iterator[None]:
 
 
 def deadline() -> Callable[[], bool]:
-    """What tells here whether the time is over: for innermost loops, where `poll` costs as much as a step.
-    Whoever is told so raises `DeadlinePassed`."""
+    """The deadline check itself, for innermost loops, where a call of `poll` costs as much as a step.
+
+    A caller that gets True raises `DeadlinePassed`.
+    """
     return _late.get()
 
 
 def poll(part: Part) -> None:
-    """Raise `DeadlinePassed` where the time is over. A fifth of a microsecond, so that it may be in loops."""
+    """Raises `DeadlinePassed` if the deadline has passed. Costs 0.2 µs, which is cheap enough for loops."""
     if _late.get()():
         raise DeadlinePassed(part)

@@ -9,17 +9,17 @@ from planner.model.labels import Taint
 from planner.model.resources import Resources
 
 UNBOUNDED = 2**31 - 1
-"""More nodes than any gang needs: nobody states how many may come."""
+"""The number of nodes that may be added where no maximum is stated: more than any gang needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowingPool:
-    """A pool of nodes that may grow, from no node at all.
+    """A node pool that an autoscaler may enlarge, also from zero nodes.
 
-    `max_added`: how many nodes may come beside the `present` ones. `capacity`: what one node has, in base
-    units; None where nobody tells: then it is taken to hold one pod, whatever that asks for. `choices`:
-    labels of which the autoscaler chooses a value as pods ask, () for any value; `free`: how the labels begin
-    of which it may choose any. `limits`: how much all further nodes may have together.
+    `max_added`: how many nodes may be added to the `present` ones. `capacity`: the capacity of one node in
+    base units; None if unknown, and then a new node is assumed to hold one pod of any size. `choices`: for
+    labels whose value the autoscaler picks to suit the pods, the possible values, () for any; `free`: the
+    prefixes of labels for which it may pick any value. `limits`: the total capacity of all added nodes.
     """
 
     name: str
@@ -35,7 +35,7 @@ class GrowingPool:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerGroup:
-    """A group of the Cluster Autoscaler's status: what its nodes are like, only nodes of it tell."""
+    """A node group in the Cluster Autoscaler's status. It states no labels: only existing nodes show them."""
 
     name: str
     present: int

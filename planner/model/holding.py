@@ -1,4 +1,4 @@
-"""What a gang that is admitted holds, and the domains that were considered for it."""
+"""What an admitted gang holds, and the domains that it could have held."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from planner.model.topology import ROOT, Domain
 class DomainShare:
     """A domain that a gang may hold whole: the GPUs that it has, and how many of them the gang takes.
 
-    `required`: every pod in it requires a level. `parted`: it is a node of several NVLink domains, and the
-    gang has room in one. `other_gang`: one that holds or uses a part of it, "" for none.
+    `required`: every pod of the gang in this domain requires a level. `parted`: the domain is a node with
+    several NVLink domains, and the gang fits in one of them. `other_gang`: another gang that holds or uses a
+    part of the domain, "" for none.
     """
 
     domain: Domain

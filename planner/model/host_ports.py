@@ -1,5 +1,4 @@
-"""Host ports as pod anti-affinity over the host: a pod is kept from nodes where a port that it asks for is
-taken.
+"""Host ports, expressed as pod anti-affinity over the host: a node takes no pod whose host port is in use.
 
 Source: kube-scheduler's NodePorts plugin. Two pods conflict if they ask for the same protocol and port on the
 same host address, or either of them on 0.0.0.0. Each port is written as labels that no user can write (a
@@ -9,10 +8,9 @@ label key has one slash at the most), and a pod has terms over them:
     TCP 80 on 10.0.0.1   labels  hostPort/TCP/80  hostPort/TCP/80/10.0.0.1    terms  hostPort/TCP/80/0.0.0.0
                                                                                      hostPort/TCP/80/10.0.0.1
 
-So everything that keeps anti-affinity keeps host ports: the search, reservations, conflicts between
-replicas. A bound pod has the labels only. Whoever asks for a port says by its own terms with whom it
-conflicts, so gangs without host ports need not look at the pods of DaemonSets, which have such ports on every
-node.
+The search, reservations and conflicts between replicas then handle host ports as they handle anti-affinity.
+A bound pod has the labels only: the terms of the pod that requests a port already name every conflict. So
+gangs without host ports need not look at pods of DaemonSets, which often use host ports on every node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Labels, taints and the words that select by them: requirements, terms, selectors, tolerations.
+"""Labels and taints, and what selects by them: requirements, terms, selectors, tolerations.
 
 The rules are those of apimachinery's label selectors and of kube-scheduler's NodeAffinity and TaintToleration
 plugins: the requirements of a term are ANDed; NotIn and DoesNotExist also hold where the label is missing.
@@ -48,11 +48,11 @@ Term = tuple[Requirement, ...]
 
 
 NODE_NAME_FIELD = "metadata.name"
-"""The one key of `matchFields`; a requirement with this key looks at the node's name."""
+"""The only key that `matchFields` allows; a requirement with this key matches the node's name."""
 
 
 ANY = "*"
-"""Among the values of a bar: whatever value the label has."""
+"""Among the values of a `NodeExclusion`: any value of the label."""
 
 
 PASSING_TAINTS = frozenset(
@@ -67,12 +67,12 @@ PASSING_TAINTS = frozenset(
         "network-unavailable",
     )
 )
-"""Taints that say how a node is now, not what it is for; a cluster "when empty" has none of them."""
+"""Taints for a node's current condition, not for its purpose; the cluster "when empty" has none of them."""
 
 
 RESERVED_TAINT = "bayplan.dev/reserved"
-"""Our own: on the nodes of a domain that a gang holds whole, where domains are fenced by taint. Nodes are
-read without it, for the book of reservations says the same."""
+"""Bayplan's own taint, for the nodes of a domain that a gang holds whole, where the taint fence is on. The
+planner ignores it when it reads nodes, because the ledger has the same information."""
 
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")

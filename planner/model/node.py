@@ -1,4 +1,4 @@
-"""Nodes as the planner sees them: labels, taints and what they can give."""
+"""Nodes as the planner sees them: labels, taints and allocatable amounts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Node:
     cordoned: bool = False
     ready: bool = True
     pending: Resources = field(default_factory=dict)
-    """What it will give besides, once a MIG reconfiguration that is under way has succeeded."""
+    """Amounts that the node will offer in addition once a running MIG reconfiguration has succeeded."""
 
 
 def divided(labels: Mapping[str, str]) -> bool:
-    """Whether the node's GPU resource gives parts of GPUs: MIG instances (strategy single) or time slices."""
+    """Whether the node's GPU resource means parts of GPUs: MIG instances (strategy single) or time slices."""
     product = labels.get(PRODUCT_LABEL, "")
     return "-MIG-" in product or product.endswith(_SHARED)

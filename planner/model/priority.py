@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from planner.model.podgroup import PodGroup
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-"""The classes that every API server makes itself, and makes again when they are deleted."""
+"""The classes that every API server creates, and creates again after a deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class PriorityClass:
-    """One class. `is_default`: it is that of pods that name none."""
+    """A PriorityClass. `is_default`: pods that name no class get this one."""
 
     name: str
     value: int
@@ -27,7 +27,7 @@ class PriorityClass:
 
 @dataclass(frozen=True, slots=True)
 class PriorityClasses:
-    """The classes of a cluster by name; none where nobody told, as every cluster has those of the system."""
+    """The PriorityClasses of a cluster by name; empty if none were read: every cluster has system classes."""
 
     by_name: Mapping[str, PriorityClass] = field(default_factory=dict)
 

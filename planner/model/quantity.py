@@ -36,7 +36,8 @@ LARGEST = 2**63 - 1
 
 
 _LONGEST = 40
-"""Characters of a quantity that is remembered: longer ones are hardly meant, and would fill the memory."""
+"""The longest quantity, in characters, that is cached: longer texts are no real amounts and would fill
+memory."""
 
 
 def parse(value: object, where: Where) -> Fraction:
@@ -87,7 +88,7 @@ def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
 
 
 def _seen(resource: str, value: object, *, up: bool) -> int | None:
-    """The amount of a sensible text or number; None where it must be looked at."""
+    """The amount of an ordinary text or number; None for a value that `amount` has to check."""
     text = str(value) if type(value) is int and 0 <= value <= LARGEST else value
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None
@@ -118,7 +119,7 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
     for name, value in values.items():
         resource = str(name)
         whole = _seen(resource, value, up=up)
-        if whole is None:  # where it stands matters to an error alone
+        if whole is None:  # only an error message needs the location
             whole = _whole(resource, value, where.at_path(f"{where.field}.{name}"), up=up)
         result[resource] = whole
     return result

@@ -63,7 +63,7 @@ class ResolvedShape(PodShape):
     """
 
     claim_specs: tuple[ClaimSpec, ...] = ()
-    """What the claims ask for, each of the devices that ResourceSlices offer."""
+    """The device claims of a pod, resolved against the devices in ResourceSlices."""
     extended_claims: tuple[ExtendedResourceClaim, ...] = ()
     """Devices that serve extended resources where no device plugin gives these."""
     exclusions: tuple[NodeExclusion, ...] = ()
@@ -73,9 +73,9 @@ class ResolvedShape(PodShape):
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """For each label and PodSets: all their pods in one domain of the label."""
     spread_states: tuple[SpreadState, ...] = ()
-    """What `spread` comes to."""
+    """The constraints of `spread` in this cluster."""
     nvlink_group: int = 0
-    """So many of these pods must lie in one NVLink domain inside the host; 0 for none."""
+    """The number of these pods that must share an NVLink domain inside the host; 0 for no such rule."""
 
     @property
     def seat(self) -> dict[str, int]:

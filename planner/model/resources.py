@@ -35,7 +35,7 @@ MISSPELT_DEVICES: Mapping[str, str] = {
     "intel.com/gpu": "gpu.intel.com/i915",
     "habana.com/gaudi": "habana.ai/gaudi",
 }
-"""What people write for the names of devices, which the API server takes for resources that no node has."""
+"""Common misspellings of device names. The API server accepts them as resources that no node offers."""
 
 SHARE_PREFIX = "gpu-"
 """Begins what the planner calls a part of a GPU that KAI's annotations ask for: `gpu-fraction/0.5`."""
@@ -47,7 +47,7 @@ CLAIMED_MIG = "mig.nvidia.com"
 """What the planner calls a claimed MIG device of any profile; a `/` and the profile's name may follow."""
 
 PART_PREFIXES = (SHARED_GPU, MIG_PREFIX, SHARE_PREFIX, CLAIMED_MIG)
-"""How the names of resources begin that are parts of GPUs."""
+"""Prefixes of the resources that are parts of GPUs."""
 
 PRESENT_LABEL = "nvidia.com/gpu.present"
 

@@ -1,9 +1,9 @@
 """What each scheduling system reads, and what it does by itself: one row of `FACTS` each.
 
-Whoever queues is one: where a system queues, Bayplan does not gate what it could start. Where it places,
-Bayplan does not pin against it. How a system's presence is known: its row of `SYSTEMS` in
-planner/manifests/schedulers/systems.py. Each key is written down with the file in which it is read, at the
-version of the row, so that a key that a policy writes can be held against it.
+Only one system queues a workload: where another system queues, Bayplan does not gate what it could start.
+Where another system assigns nodes, Bayplan does not pin pods against it. `SYSTEMS` in
+planner/manifests/schedulers/systems.py says how a system's presence is detected. Each key is listed with the
+source file that reads it, at the version of the row, so that tests can check the keys that policies write.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 FAILURE_DOMAINS = (ZONE, REGION)
-"""Levels as wide as a site: next to the host only where nobody knows the racks."""
+"""Levels as wide as a site: they are next to the host only where no rack labels are known."""
 
 
 NVLINK_KEYS = (
@@ -27,7 +27,7 @@ NVLINK_KEYS = (
     "accelerator",
     "accelerator.topograph.run/domain",
 )
-"""How the keys end that mean an NVLink domain, of one host or of several."""
+"""Suffixes of the label keys that stand for an NVLink domain, within one host or across hosts."""
 
 
 NODE_LABELS = "node labels"
@@ -103,7 +103,7 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
 
     Trailing missing labels are removed: `("zone-a", "")` is the same domain as `("zone-a",)`.
     """
-    first, last = min(paths), max(paths)  # what these two begin with, all that are sorted between begin with
+    first, last = min(paths), max(paths)  # a prefix of both is a prefix of every path sorted between them
     shared = 0
     while shared < min(len(first), len(last)) and first[shared] == last[shared]:
         shared += 1

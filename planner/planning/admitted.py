@@ -1,4 +1,4 @@
-"""The answer to a gang that has a place: its pods on nodes, the domain, and what it will hold and why."""
+"""The answer for a gang with a placement: its nodes, its domain, and what it will hold and why."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where a gang goes while others are planned at the same moment: not all of them to the one best place.
+"""Plans a gang while other gangs are planned at the same moment, so that they do not all choose one place.
 
-Replicas that plan at once choose the same fullest node or the same first rack, and all but one are planned
-again. So a gang with rivals passes over some of the places that it would be given, as if they were held, for
-others that are as good; how many follows from its name.
+Replicas that plan at the same time choose the same fullest node or the same first rack; one of them gets it,
+and all others must plan again. So a gang with rivals skips some of its best places, as if they were held, and
+takes another place of equal worth. A hash of the gang's name says how many places it skips.
 
     nodes by how full they are: n1 n2 n3 n4 ...      with three rivals: gang a takes n2, gang b n4, gang c n1
 """
@@ -21,17 +21,18 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 
 MAX_PASSED = 7
-"""Places that are passed over at most. Each is one more plan, which costs a small part of a decision; of more
-places a gang gains little, since so many rivals seldom choose the same one. How many decisions a pod takes
-with several replicas is a column of `make bench-cluster`."""
+"""The most places that a gang skips. Each costs one more plan, a small part of a decision. Skipping more
+gains little, since so many rivals seldom choose the same place. `make bench-cluster` prints how many
+decisions a pod takes with several replicas."""
 
 
 def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
-    """The plan of a gang while so many others are planned; `plan` where there are none.
+    """The plan of a gang while `rivals` others are planned; the same as `plan` if there are none.
 
-    A gang that holds nothing whole passes over a place for one at the same level with as many nodes, so it
-    may use a node that is less full; one that holds domains, for domains of equal content in domains that are
-    in use alike, so it breaks no more. The same snapshot, gang and number give the same answer.
+    A gang that holds no whole domain accepts another place at the same level with as many nodes, even if
+    these are less full. A gang that holds whole domains accepts only domains of equal content whose parents
+    are equally in use, so that it breaks into no further pristine domain. The same snapshot, gang and number
+    of rivals give the same answer.
     """
     answers = [plan(snapshot, group)]
     around, passed = snapshot, _passed(group.name, rivals)
@@ -52,7 +53,7 @@ def _passed(gang: str, rivals: int) -> int:
 
 
 def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
-    """What keeps the gang from the place that it was given: another gang that leaves nothing there."""
+    """The reservation of an imaginary gang that fills the nodes of `held`: the next plan avoids them."""
     nodes = sorted({assignment.node for assignment in held.assignments})
     return replace(
         held,
@@ -65,14 +66,14 @@ def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
 
 
 def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
-    """What two places have in common of which a gang may take either."""
+    """The properties that two places share if the gang may take either of them."""
     held = sorted(_content(snapshot, answer.topology, domain) for domain in answer.reserves)
     nodes = {assignment.node for assignment in answer.assignments}
     return answer.decision, answer.topology, answer.level, len(nodes), held
 
 
 def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
-    """Which of the domains around it are in use, and what is in it: equal contents are one object."""
+    """Which domains around this one are in use, and its content: equal contents are the same object."""
     tree = snapshot.base.trees[topology]
     branch, capacity = tree.root, snapshot.capacity(tree)
     opened: list[bool] = []

@@ -1,11 +1,11 @@
-"""The place that a gang which has none now gets first: where the least must end for it.
+"""The place that a queued gang will get first: the one where the fewest GPUs in use have to become free.
 
-    r1: ## .#  (# a GPU in use)      a gang of two nodes in one rack: in r1 three GPUs are in its way, in r2
-    r2: .. #.                        one, so it waits for r2, and what it would take there is kept for it
+    r1: ## .#  (# a GPU in use)      a gang of two nodes in one rack waits for three GPUs in r1, or for one in
+    r2: .. #.                        r2. So it waits for r2, and its place there is kept for it
 
-Whoever takes nothing of that place delays the gang by nothing: once what is in the way there has ended, it
-fits with or without the newcomer. That is backfilling with one reservation (EASY: Lifka 1995), without run
-times, which nobody states: instead of when, it is told what has to end.
+A newcomer that uses nothing of this place does not delay the gang: once the pods that occupy the place have
+ended, the gang fits with or without the newcomer. This is backfilling with one reservation (EASY, Lifka 1995)
+without run times, which nobody states: the planner says what has to end instead of when it ends.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from planner.request.resolve import resolve
 from planner.request.topology_request import TopologyRequest
 
 MAX_TRIED = 4
-"""Domains that are tried, in each one or two plans. GPUs tell nearly always which one it is; memory or taints
-may rule out a few. Beyond that the place on the emptied cluster is kept."""
+"""The most domains that are tried, with one or two plans each. The number of GPUs nearly always decides;
+memory or taints may rule out a few domains. After that the place in the emptied cluster is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPlace:
-    """What a gang would take. `gpus`: how many are in the way there at least; `ends`: the gangs that must end
-    for it (or pods without any, NAMESPACE/NAME), with the GPUs that they have there."""
+    """The place that is kept for a gang. `gpus`: the fewest GPUs that must become free there. `ends`: the
+    gangs that must end first (NAMESPACE/NAME for a pod without a gang), each with its GPUs in this place."""
 
     reservation: Reservation
     gpus: int = 0
@@ -45,9 +45,9 @@ class FirstPlace:
 
 
 def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
-    """The place of a gang that is queued in this snapshot; None where it has none even once all has ended.
+    """The place of a gang that is queued in this snapshot; None if it does not fit the empty cluster either.
 
-    Worked out once for a moment: each plan of a request asks again.
+    The result is cached with the snapshot, because each plan of a request asks for it again.
     """
     key = (group.name, fingerprint(group), repr(group.constraint), group.reserve)
     return snapshot.derived.get(_FIRST_PLACES, key, lambda: _first_place(snapshot, group))
@@ -56,7 +56,7 @@ def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 _FIRST_PLACES: DerivedSection[tuple[str, str, str, str], FirstPlace | None] = DerivedSection(
     "first places", max_keys=1
 )
-"""By what is asked. Only the first queued gang is asked for, so one is enough."""
+"""By the gang and its request. One entry is enough: only the first queued gang has a place kept for it."""
 
 
 def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
@@ -75,8 +75,8 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A domain in which the gang may be. `in_the_way`: GPUs in use that must end there at least, on the nodes
-    `to_clear`; `busy`: all GPUs in use; `nodes`: all nodes, none for a whole topology."""
+    """A domain that may take the gang. `in_the_way`: the fewest GPUs in use that must become free, all on the
+    nodes `to_clear`; `busy`: all GPUs in use; `nodes`: all nodes, () for the whole topology."""
 
     in_the_way: int
     busy: int
@@ -90,7 +90,7 @@ class _Scope:
 
 
 def _scopes(snapshot: Snapshot, group: PodGroup, request: TopologyRequest) -> Iterator[_Scope]:
-    """The domains of the required level, or the whole topology, that have GPUs enough."""
+    """The domains of the required level, or the whole topology, that have enough GPUs in total."""
     tree = snapshot.base.trees[request.topology.name]
     contested, taken = contested_gpus(snapshot, group), gpus_by_node(snapshot)
     anywhere = request.required == ROOT
@@ -107,9 +107,11 @@ def _scopes(snapshot: Snapshot, group: PodGroup, request: TopologyRequest) -> It
 def _cheapest_seats(
     group: PodGroup, totals: Mapping[str, int], free: Mapping[str, int]
 ) -> tuple[int, tuple[str, ...]] | None:
-    """How many GPUs must end so that the gang's pods find theirs, and the nodes on which these are; None
-    where there are too few. `totals` and `free`: by node all GPUs, and those that nobody has (below 0 where
-    more is promised than there is)."""
+    """How many GPUs must become free for the gang's pods, and on which nodes; None if there are too few GPUs.
+
+    `totals`, `free`: by node, all GPUs and the unused ones (negative where more are promised than exist).
+    Each pod, the largest first, goes to the node where it needs the fewest GPUs that are in use.
+    """
     left, unused = dict(totals), dict(free)
     in_the_way, nodes = 0, dict[str, bool]()
     for part in sorted(group.pod_sets, key=lambda part: -part.shape.gpus):
@@ -134,7 +136,7 @@ def _cheapest_seats(
 
 
 def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
-    """What the gang takes once all that is on these nodes has ended, pods of DaemonSets aside."""
+    """The gang's reservation once everything on these nodes except pods of DaemonSets has ended."""
     ended = snapshot
     for name in nodes:
         for held, _ in ended.holds.on(name):
@@ -146,7 +148,7 @@ def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Re
 
 
 def _ends(snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Who has GPUs on the nodes of a place, those with the most first, among the nodes on which all ends."""
+    """The gangs with GPUs on those nodes of the place that must be cleared, the largest share first."""
     taken = gpus_by_node(snapshot)
     gpus: Counter[str] = Counter()
     for name in reservation.touched.intersection(nodes):

@@ -1,8 +1,8 @@
-"""`plan`: the placement of a whole gang, or why it has none. The entry point of the planner.
+"""`plan`, the entry point of the planner: the placement of a whole gang, or the reason why it has none.
 
-The same snapshot and gang give the same answer, in whatever order the nodes were read. A gang that holds a
-reservation gets its own plan again. Nothing is reserved here: the caller turns an admitted answer into a
-`Reservation` with `reservation_for` and puts it into the ledger.
+The same snapshot and gang give the same answer, independent of the order in which nodes were read. A gang
+that holds a reservation gets the plan of that reservation again. This module reserves nothing: the caller
+turns an admitted answer into a `Reservation` with `reservation_for` and writes it to the ledger.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from planner.search.outcome import Outcome
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The planner's answer for one gang, as `Answer` describes.
+    """The planner's answer for one gang. An invalid request gets a rejection, not an exception.
 
-    An invalid request is rejected, not raised.
+    Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
     """
     held = snapshot.holding(group.name)
     if held is not None:
@@ -44,7 +44,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 
 def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The answer for an elastic gang: how many pods it got."""
+    """The answer for an elastic gang, whose message says how many pods have a place."""
     answer, minimum = admitted(problem, outcome), problem.gang.size
     placed = sum(assignment.count for assignment in answer.assignments)
     extent = f"Elastic: {placed} pods of {minimum} to {minimum + extra_pods(problem.gang)} have a place."
@@ -52,7 +52,7 @@ def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
 
 
 def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The placement in the empty cluster; an answer without message where there is none."""
+    """The answer for the gang in the empty cluster; `queued`, without a message, if it has no place there."""
     problem = resolve(snapshot, group).when_empty()
     outcome = place_gang(problem, WorkBudget())
     return Answer(group.name, "queued") if outcome.best is None else admitted(problem, outcome)

@@ -1,18 +1,18 @@
-"""The best placement of a definite request in one tree: exact, or says that it is not.
+"""Finds the best placement of a resolved request in one topology tree, or a placement not proved best.
 
-It offers `place`, the placement of a problem; one table there says which search serves which request. Begin
-with docs/how-a-plan-is-found.md, then `place`: the others stand in the order in which it uses them.
+This package offers `place`, which searches for a problem; a table there says which search serves which
+request. Begin with docs/how-a-plan-is-found.md, then `place`. The modules are in the order of their use:
 
 - `place`: the best placement of a problem, in each topology that it may mean; `outcome`: what comes of it
-- `space`: a tree as one gang sees it, now or when the cluster is empty
+- `space`: the search space: a tree with the capacity that one gang may use, now or in the empty cluster
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the one that comes closest
 - `packing`: the cheapest way to place all pods inside one domain
 - `objective`: what a placement costs, as one whole number
-- `eligibility_map`: which nodes the pods may be on by the nodes' labels; `domain_caps`: how many of them a
-  domain may hold
+- `eligibility_map`: which nodes the pods may use by their labels; `domain_caps`: the most pods that a domain
+  may hold
 - `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
-- `result`: what a search hands over
+- `result`: the result of a search
 - `mixtures`: several classes of pods
 - `rules`: rules over labels that are no level
 

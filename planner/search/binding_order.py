@@ -2,11 +2,14 @@
 
     row a: 2 pods there already      row b: none      maxSkew 1; the plan is one pod in a and three in b
 
-In the end both have three. In between, b must have two before a may take its pod: b, b, then a or b. Of one
-constraint it is enough that it holds in the end: the emptiest domain that waits for a pod may always have it.
-Of several one may wait for another for ever. And the plan pins pods to nodes, by node affinity: kube-
-scheduler then counts on those nodes alone (`nodeAffinityPolicy: Honor`), where pods of other workloads may
-lie unevenly. So the binding is gone through, each time with the pod that leaves the least skew."""
+In the end both rows have three pods. On the way, b must have two before a may take its pod: b, b, then a or
+b.
+
+With one constraint it is enough to check the end: the emptiest domain that expects a pod may always take it.
+With several constraints, one may wait for another for ever. And the plan pins pods to nodes by node affinity:
+kube-scheduler then counts pods on these nodes only (`nodeAffinityPolicy: Honor`), where pods of other
+workloads may be spread unevenly. So this module simulates the binding, and binds next the pod that leaves the
+smallest skew."""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from dataclasses import dataclass
 from planner.search.rules.spread_over_labels import SpreadRule
 
 _STEPS = 4000
-"""Bindings that are tried, or twice the gang's pods if those are more: an order that never turns back is
-always gone through to its end. Past it the order counts as not found."""
+"""The most bindings that are tried, or twice the number of the gang's pods if that is more, so that an order
+without backtracking is always followed to its end. Past this bound no order counts as found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,8 @@ class Seat:
 
 
 class BindingOrderCheck:
-    """One way of counting. `pinned`: by pod class the nodes that its pods are pinned to; None for no pins."""
+    """Simulates binding. `pinned`: by pod class, the nodes that the plan pins its pods to; None for no
+    pins."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -53,7 +57,7 @@ class BindingOrderCheck:
         return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
     def ends(self) -> bool:
-        """Whether all pods can be bound in some order, as far as is tried."""
+        """Whether an order was found, within the bound, in which all pods can be bound."""
         order = self._order()
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
@@ -75,7 +79,7 @@ class BindingOrderCheck:
         return True
 
     def _order(self) -> list[int]:
-        """The seats that may be taken next, those that leave the least skew first."""
+        """The seats that may be taken next, those that leave the smallest skew first."""
         skews: list[tuple[int, int]] = []
         for index, seat in enumerate(self._seats):
             if self._left[index]:
@@ -92,7 +96,7 @@ class BindingOrderCheck:
 
 
 class _RuleCounts:
-    """The counts of one rule as the scheduler has them for pods of one class."""
+    """The counts of one rule as kube-scheduler sees them for pods of one class."""
 
     def __init__(self, number: int, rule: SpreadRule, class_index: int, nodes: frozenset[str] | None) -> None:
         self._number, self.rule, self.class_index, self._nodes = number, rule, class_index, nodes
@@ -104,7 +108,7 @@ class _RuleCounts:
         self._levels = Counter(self._counts.values())
 
     def skew(self, seat: Seat) -> int:
-        """How far above the emptiest domain one more pod on this seat is."""
+        """The skew after one more pod on this seat: its domain's count less that of the emptiest domain."""
         too_few_domains = len(self._counts) < self.rule.spread.min_domains
         lowest = (
             0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)

@@ -1,12 +1,12 @@
-"""The best domain of a level for a gang, and the one that comes closest, without looking at every domain.
+"""Finds the best domain of a level for a gang, or the one that holds most pods, without visiting each domain.
 
     b1: r1 ...   r2 ...      a dot is a free node; three pods of a node each, level rack
     b2: r3 ....
 
-r1 and r2 are equal, so only r1 is looked at. r1 and r3 cost one rack and three nodes each; r3 would leave a
-node free and r1 none, so r1 is the best of the root: the best of a domain is the best of its children's
-bests. These are remembered by capacity: after a change only the path from the changed node up to the root is
-looked at again."""
+r1 and r2 are equal, so only r1 is examined. r1 and r3 cost one rack and three nodes each; r3 would leave a
+node free and r1 none, so r1 is the best rack of the whole tree. The best domain inside a parent is the best
+of its children's best domains. These results are cached by capacity: after a change only the path from the
+changed node to the root is computed again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.packing.domain_packing import DomainPacking
 
 ChildPath = tuple[int, ...]
-"""The places among children that lead from a domain down to one inside it."""
+"""The child indices that lead from a domain down to a domain inside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The best domain inside another. `key` is the order among candidates: what the placement costs and what
-    is broken around it, then how full it is around it, from the nearest domain outwards."""
+    """The best domain inside another. `key` orders candidates: first by the cost of the placement and of the
+    pristine domains opened around it, then by how full the surrounding domains are, the nearest first."""
 
     key: tuple[int, ...]
     path: ChildPath
@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class BestPartialFit:
-    """The domain that holds the most pods, though not all: at most so many, and where it is."""
+    """The domain that holds the most pods of a gang that fits nowhere: how many at most, and its path."""
 
     fits: int
     path: ChildPath
@@ -67,7 +67,7 @@ class DomainRanking:
 
     @property
     def size(self) -> int:
-        """How much it remembers."""
+        """The number of cached results."""
         return len(self._bests) + len(self._nearests) + self.packing.size
 
     def best(
@@ -110,7 +110,8 @@ class DomainRanking:
         return best
 
     def _lower(self, level: int, cost: int) -> None:
-        """A domain was found: of no use is one that costs more than this can with what is around it."""
+        """Lowers the cost limit after a domain was found: a domain with a higher cost can no longer be
+        best."""
         weights = self.packing.weights
         around = sum(weights.opened[: max(level, 0)]) + weights.unheld
         self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
@@ -139,11 +140,11 @@ class DomainRanking:
         return self._nearests[key]
 
     def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
-        """No domain of the level in here holds more pods than this."""
+        """An upper bound on the pods that one domain of the level inside this domain holds."""
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
-        """Whether domains of the level in here may be used: they have the labels, and nobody is there."""
+        """Whether domains of the level may be used here: they have names, and no other gang is in the way."""
         if capacity.level in self._together and not capacity.has_name:
             return False
         return not (clear and capacity.level == level and capacity.gang)
@@ -156,7 +157,8 @@ class DomainRanking:
 def _different(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """The children or chunks with their places; of equal ones the first, for the others can be no better."""
+    """The children or chunks with their indices; the first of equal ones, since the others cannot be
+    better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
     for place, child, child_match in inside(capacity, match):
         if (child, child_match) not in seen:

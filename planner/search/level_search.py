@@ -1,15 +1,15 @@
-"""The finest level that has a domain for the whole gang, and the best domain of that level.
+"""Finds the finest level with a domain that holds the whole gang, and the best domain of that level.
 
     b1: r1 ...  r2 ...        a dot is a free node; six pods of a node each
     b2: r3 .... r4 ..
 
-Host: the best takes one of six. Rack: r3 takes four of six. Block: b1 and b2 take six: the search ends here,
-and `DomainRanking` says which. A domain of a finer level is always fewer domains than several, so the first
-level with a domain for all pods is where the optimum lies.
+Host: the best host takes one of six pods. Rack: r3 takes four. Block: b1 and b2 both take six, so the search
+ends here, and `DomainRanking` chooses between them. One domain of a finer level always costs less than
+several domains, so the first level with a domain for all pods contains the optimum.
 
-In mode `domain` a domain must be clear of other gangs to be held; above the reservable level only hosts whose
-reservable domain is clear may be used. Where the budget ends, the search is made again with a beam: what
-that finds is a valid placement, not proved best.
+In mode `domain` no other gang may use a domain that the gang will hold; above the reservable level the gang
+may use only hosts whose reservable domain no other gang uses. If the budget ends, the search runs again with
+a beam, which keeps only a few sums at each step: its placement is valid but not proved best.
 """
 
 from __future__ import annotations
@@ -40,23 +40,24 @@ from planner.search.space import SearchSpace
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
     "capacity classes", results=len
 )
-"""By the pod classes, which nodes they may use, and the weights. Never stale: what is remembered follows from
-a domain's capacity. It grows by a result for each capacity that is new."""
+"""Keyed by the pod classes, which nodes they may use, and the weights. Entries never become stale, because
+each result depends only on a domain's capacity. Each new capacity adds a result."""
 
 RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking] = CacheSection(
     "domain rankings", results=lambda ranking: ranking.size
 )
-"""By the pod class, the required level, which nodes it may use, and the weights. Never stale, and grows, as
-`CLASSES`. Only of a single pod class: a ranking of several may end in the budget, and would remember that."""
+"""Keyed by the pod class, the required level, which nodes it may use, and the weights. Never stale and
+growing like `CLASSES`. Only for a single pod class: with several the budget may end, and the entry would keep
+that."""
 
 
 _BEAMS = (24, 6)
-"""Sums that a search with a beam keeps at each step, where the whole search did not end: a wide one, then,
-where even that does not end, a narrow one."""
+"""Sums that a beam search keeps at each step after the full search has run out of budget: first a wide beam,
+then, if that runs out too, a narrow one."""
 
 
 _BEAM_BUDGET = 2_000_000
-"""Sums of each of these; a whole search has 3,000,000."""
+"""The budget of each beam search, in sums; a full search has 3,000,000."""
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class LevelSearch:
     mode: ReserveMode
     budget: WorkBudget
     spare: WorkBudget = field(init=False)
-    """The work of searches over pooled classes, besides the budget."""
+    """A second budget, for searches over pooled classes."""
 
     def __post_init__(self) -> None:
         self.spare = self.budget if self.budget.hard else replace(self.budget)

@@ -1,16 +1,21 @@
-"""What a placement costs, as one whole number whose order is the order of choice.
+"""The cost of a placement as one whole number: the placement with the smallest cost is chosen.
 
     two pods of a node each          racks  nodes  opened racks  ...
     in one rack that is in use         1      2         0               cheapest
     in one pristine rack               1      2         1
     in two racks that are in use       2      2         0               dearest: the first digit decides
 
-From the most to the least significant digit: the domains used, level by level from the coarsest down to the
-hosts; the pristine domains opened, from the coarsest down to the reservable level; the reservable domains in
-which no gang holds anything yet, for a hold inside one keeps every gang that wants it whole away; the
-pristine domains opened below; how far the hosts fall short of the preferred node affinity; what is free in
-the domains used (so that the fullest that serve are taken), in the same order as the first. Each digit is
-wide enough never to carry, and costs of disjoint parts add up.
+The digits, from the most to the least significant:
+
+1. the domains used, level by level from the coarsest down to the hosts
+2. the pristine domains opened, from the coarsest down to the reservable level
+3. the reservable domains in which no gang holds anything yet: a hold inside one keeps away every gang that
+   wants the whole domain
+4. the pristine domains opened below the reservable level
+5. by how much the hosts miss the preferred node affinity
+6. the free capacity in the domains used, in the order of the first digit, so that the fullest ones win
+
+Each digit is wide enough never to carry, and the costs of disjoint parts add up.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from planner.model.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The value of one unit of each digit, by level where a digit has levels."""
+    """The weight of one unit of each digit, by level where a digit has levels."""
 
     domains: tuple[int, ...]
     opened: tuple[int, ...]
@@ -48,7 +53,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
     """Weights for a topology with this capacity when empty, where a host's penalty is `worst_penalty` at
     most.
 
-    They are the same whatever runs in it, for what is free is never more than when it is empty.
+    They do not depend on the running pods: free capacity is never more than in the empty cluster.
     """
     levels, reservable = len(topology.levels), topology.reservable_index
     count_bits = (empty.size + 1).bit_length()
