@@ -1,4 +1,4 @@
-"""Gangs of several classes of pods: prefill and decode, a launcher and its workers.
+"""Searches for gangs with several pod classes: prefill and decode, a launcher and its workers.
 
 It offers `SeveralClassesPacking`, a `DomainPacking` for several classes. Begin with `several_classes`.
 

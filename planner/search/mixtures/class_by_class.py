@@ -1,10 +1,10 @@
-"""Where a search of several classes has ended without a place: one class after another, the largest pods
-first.
+"""Places one pod class after another, the largest pods first: used if the search of all classes together runs
+out of budget without a placement.
 
     a: 3 pods of 4 GPUs    b: 5 pods of 2 GPUs       first all of a, then all of b beside them
 
-Each is then a search of one class, and these have an end. What is found so is a place, though hardly the
-best; where nothing is found, there may yet be one.
+A search of one class stays within its budget. Its result is a valid placement, though hardly the best one; if
+there is no result, the gang may still have a placement.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from planner.search.space import search_space
 def place_class_by_class(
     snapshot: Snapshot, tree: TopologyTree, request: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
-    """A place for each pod class beside those before it, those of the largest pods first. None for what must
-    be in one domain together, or keeps any other rule between the pod classes."""
+    """A placement for each pod class beside the classes before it, the largest pods first.
+
+    None if pod classes must share a domain or have any other rule between them: one class at a time could
+    break it.
+    """
     pod_classes = relaxations(request)[-1]
     if request.required > ROOT or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
         return None
@@ -49,7 +52,7 @@ def place_class_by_class(
 
 
 def _tied(pod_class: PodClass) -> bool:
-    """Whether where its pods may be hangs on those of others."""
+    """Whether a rule ties the nodes of this class's pods to those of other pods."""
     return bool(
         pod_class.anti_affinity_with
         or pod_class.anti_affinity_over
@@ -66,7 +69,7 @@ def _size(pod_class: PodClass) -> tuple[int, int, int]:
 
 
 def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placement: Placement) -> Reservation:
-    """What these pods take, as a reservation, so that the classes after them do not get it."""
+    """A reservation of what these pods use, so that the following classes do not get it."""
     (name, _), *_ = pod_class.parts
     hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
     seats = zip(hosts, placement.pods_by_node, strict=True)

@@ -1,13 +1,14 @@
-"""Classes of pods that no node can tell apart, though they ask for different amounts: planned as one.
+"""Merges pod classes with different requests that fit every node in equal numbers, and plans them as one
+class.
 
     A: 8 GPUs, 32 cores     B: 8 GPUs, 64 cores
     every node has 8 GPUs and 96 free cores:   one A or one B fits; planned as one class of 64 cores
     one node has 8 GPUs and 48 free cores:     one A fits and no B; planned as two classes
 
-Three PodSets of whole nodes that differ only in their cores come to the same on nodes with cores enough. So
-it is where a node holds as many pods of a shape that asks for the most of each resource that any of them asks
-for as of one that asks for the least: then every mixture of them, too, fits in that number and in no larger
-one. This is looked at for every node that there is, so the answer stays exact.
+Three PodSets of whole-node pods that differ only in their CPU requests make no difference on nodes with
+enough cores. The test: take the largest request and the smallest request of each resource among the classes.
+If a node holds as many pods with the largest requests as with the smallest, every mixture of the classes fits
+in this number too, and in no larger one. The test runs for every node, so the answer stays exact.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
-"""What pod classes may differ in; of devices each asks for as many."""
+"""Resources in which the merged pod classes may differ; their device requests must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SameCapacity:
-    """Whether pods of the two shapes come to the same on nodes; remembered by the domain's capacity."""
+    """Whether nodes hold as many pods of one shape as of the other; cached by the domain's capacity."""
 
     largest: ResolvedShape
     smallest: ResolvedShape
     by_capacity: dict[DomainCapacity, bool] = field(default_factory=dict)
 
     def on(self, capacity: DomainCapacity) -> bool:
-        """Whether they do on every node of a domain."""
+        """Whether every node of a domain holds equal numbers of both."""
         interchangeable = self.by_capacity.get(capacity)
         if interchangeable is None:
             if capacity.free is None:
@@ -50,10 +51,10 @@ class _SameCapacity:
 
 
 def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
-    """The pod classes as one of the largest requests, where no node of the search space tells them apart;
-    else as they are.
+    """The pod classes as one class with the largest requests, if all nodes hold equal numbers; else
+    unchanged.
 
-    All of them, or none: beside pods of yet another pod class it matters how much each leaves.
+    Either all classes are merged or none: beside pods of a further class it matters how much each pod leaves.
     """
     if space.plain:  # rules are over the pod classes as they are
         return pod_classes
@@ -77,7 +78,7 @@ def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodCl
 def _extreme_shapes(
     most_of: Sequence[ResolvedShape], least_of: Sequence[ResolvedShape]
 ) -> tuple[ResolvedShape, ResolvedShape] | None:
-    """The shapes that ask for the most and the least; None where the nodes look at more than amounts."""
+    """The shapes with the largest and the smallest requests; None if nodes check more than amounts."""
     first, second = most_of
     if replace(first, requests=second.requests) != second:
         return None
@@ -110,5 +111,5 @@ _Amounts = tuple[tuple[str, int], ...]
 INTERCHANGEABLE: CacheSection[tuple[_Amounts, _Amounts], _SameCapacity] = CacheSection(
     "interchangeable shapes", results=lambda shapes: len(shapes.by_capacity)
 )
-"""By the amounts of the larger and the smaller shape. Never stale: what is remembered follows from a domain's
-capacity. It grows by a result for each capacity that is new."""
+"""Keyed by the amounts of the larger and the smaller shape. Entries never become stale, because each result
+depends only on a domain's capacity. Each new capacity adds a result."""

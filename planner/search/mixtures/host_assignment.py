@@ -1,12 +1,13 @@
-"""Whether chosen hosts hold a gang of several classes together, and how many pods of each class each host
+"""Whether chosen hosts together hold a gang of several classes, and how many pods of each class each host
 gets.
 
     hosts with 4 and 2 free GPUs; a pod of 4 GPUs and one of 2:   4 | 2
-    with the pod of 2 on the first host, the second could not hold the pod of 4: that is not gone into
+    with the pod of 2 on the first host, the second could not hold the pod of 4: this branch is not searched
 
-A walk over the hosts, one packing each, that turns back where the hosts left cannot hold the pods left in
-some direction (``pooled_classes``). Domains whose pods must be together are dealt to as a whole first, and
-then inside. Where the directions say all that matters the walk never turns back."""
+The walk goes over the hosts and chooses one packing for each. It turns back if the remaining hosts cannot
+hold the remaining pods in some direction (``pooled_classes``). A domain whose pods must be together gets its
+pods as a whole first; then they are assigned to the hosts inside. If the directions describe everything that
+limits the hosts, the walk never turns back."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _FINE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ChosenDomain:
-    """A domain of a class that is to be used: which of its class's children with it; a host has none."""
+    """A domain to use, by its capacity class, with the children to use inside it; a host has none."""
 
     class_id: int
     inside: tuple[tuple[int, ChosenDomain], ...] = ()
@@ -32,7 +33,7 @@ class ChosenDomain:
 
 @dataclass(frozen=True, slots=True)
 class _PackingTarget:
-    """What takes one packing: a host (`path`: the places that lead to it), or a domain as a whole."""
+    """What gets one packing: a host (`path`: the child indices that lead to it), or a domain as a whole."""
 
     options: tuple[PodCount, ...]
     path: tuple[int, ...] = ()
@@ -40,7 +41,7 @@ class _PackingTarget:
 
 
 PodsByHost = dict[tuple[int, ...], PodCount]
-"""By the way to each host what it holds."""
+"""The pods of each host, keyed by the child indices that lead to it."""
 
 
 class HostAssignment:
@@ -50,11 +51,11 @@ class HostAssignment:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
 
     def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
-        """How the goal is spread over the chosen hosts; None where they cannot hold it."""
+        """The goal divided over the chosen hosts; None if they cannot hold it."""
         return self._over(self._items(chosen), goal)
 
     def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
-        """The directions in which the chosen hosts have too little, the one that lacks most first."""
+        """The directions in which the chosen hosts have too little, the largest shortage first."""
         items, each = self._items(chosen), self._counts.each(goal)
         lacking = []
         for place, direction in enumerate(self._along):
@@ -166,7 +167,7 @@ class HostAssignment:
 
 
 class _Free(dict[PodCount, int]):
-    """No sum may cost anything, and none does."""
+    """A cost limit of zero, for sums without costs."""
 
     def __missing__(self, counts: PodCount) -> int:
         return 0

@@ -1,15 +1,16 @@
-"""The search for several classes of pods: every mixture, and where these are too many, pooled.
+"""The search for several pod classes: by every mixture of them, or pooled where there are too many mixtures.
 
     prefill: 4 pods of 4 GPUs    decode: 8 pods of 1 GPU      24 GPUs together: six nodes of 4 at the least
     pooled: the six cheapest nodes by GPUs; dealt: four take a prefill pod, two take four decode pods: proved
 
-A piece of work that has tried many sums is looked at pooled (``pooled_classes``): the cheapest hosts that
-have enough of the direction that lacks most, then of the next one in which they turn out short, until the
-pods can be dealt to just these hosts. What that costs is the optimum. Where they cannot be dealt although
-nothing is short, every mixture is tried as before.
+A piece of work that has tried many sums switches to pools (``pooled_classes``). It finds the cheapest hosts
+that have enough of the scarcest direction, then also of the next direction in which they fall short, until
+the pods can be assigned to these hosts. The cost of these hosts is the optimum. If the pods cannot be
+assigned although no direction is short, every mixture is tried as before.
 
-A place that was found pooled is looked for once more by trying mixtures, now that its cost is known, so that
-the first of equal ones is the answer; only where that has no end are the pods where they were dealt.
+Once the pools give the optimal cost, the mixtures are searched again within that cost, so that among equal
+placements the first one is the answer. If this search runs out of budget, the assignment of the pools is
+used.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from planner.search.packing.pooled_classes import Direction, PooledClasses, dire
 from planner.search.result import PodsByNode
 
 _FIRST = 150_000
-"""Sums of mixtures that a piece of work tries before it is looked at pooled: a twentieth of a plan's
-budget, within which most mixtures are done."""
+"""Sums of mixtures that a piece of work tries before it switches to pools: a twentieth of a plan's budget,
+enough to finish most mixtures."""
 
 
 _FINE = 1 << 20
@@ -39,11 +40,11 @@ _FINE = 1 << 20
 
 
 _MAX_DIRECTIONS = 5
-"""Directions of one pool: with more, its sums are as many as those of the mixtures."""
+"""The most directions of one pool: with more, a pool has as many sums as the mixtures."""
 
 
 class _PooledPacking(DomainPacking):
-    """The search for the cheapest hosts that have enough in some directions."""
+    """Searches for the cheapest hosts that have enough in the given directions."""
 
     classes: PooledClasses
 

@@ -1,18 +1,18 @@
-"""The cheapest way to place all pods of a gang inside one domain, by sums of what its parts hold.
+"""Finds the cheapest way to place all pods of a gang inside one domain, by adding up what its children hold.
 
-It offers `DomainPacking`; `SeveralClassesPacking` of `mixtures` is built on it. It knows domains by their
-capacity and eligibility alone: which of them are looked at, at which level, is the search's affair. Begin
-with `domain_packing`.
+This package offers `DomainPacking`, on which `SeveralClassesPacking` of `mixtures` is built. It sees only a
+domain's capacity and eligibility; the level search chooses which domains to pack. Begin with
+`domain_packing`.
 
-- `domain_packing`: the least cost of the gang in a domain, and the placement of that cost
-- `domain_options`: what each domain could hold, at what least cost, from the hosts up
-- `work_pieces`: the budget, divided over pieces of work
-- `frontier`: sums of options, on the way to a goal within a limit, and which options make a sum
-- `pod_counts`: sums of numbers of pods, of one class or several; `kept_counts`: what a domain may keep of
-  them by the levels that the pods ask for
-- `bounds`, `joint_bounds`: the domains that some pods need at the least, so that dear sums are dropped
-- `capacity_classes`: domains that come to the same are worked out once
-- `pooled_classes`: what hosts hold of several classes as a few sums
+- `domain_packing`: the least cost of the gang in a domain, and the placement of that cost - `domain_options`:
+how many pods each domain could hold, and at what least cost, from the hosts up - `work_pieces`: the budget,
+divided over pieces of work - `frontier`: adds up options towards a goal within a cost limit, and finds which
+options make up a sum - `pod_counts`: arithmetic on pod counts, of one class or several; `kept_counts`: how
+many of the pods that fit
+  a domain may keep under the levels that the pods require
+- `bounds`, `joint_bounds`: the fewest domains that some pods need, so that too expensive sums are dropped
+- `capacity_classes`: groups equal domains, so that each group is computed once
+- `pooled_classes`: what hosts hold of several classes, as a few sums
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""How far a search looks: the most that sums may cost so that a placement within a ceiling can come of them.
+"""Cost limits: the highest cost of a partial sum from which a placement within the ceiling is still possible.
 
     racks with 72, 30, 24, 24 free GPUs; 128 pods of a GPU each
 
-72 + 30 + 24 are 126: the pods need four racks (`fewest`), though 128 / 72 says two. The first ceiling to try
-is thus the price of four racks. A sum that has used two racks for 54 pods leaves 74, which need two more at
-the least (72 + 30): it is kept. One that has used three racks for 54 pods leaves as many, and would end with
-five racks: it is dropped.
+72 + 30 + 24 = 126, so 128 pods need four racks (`fewest`), although 128 / 72 suggests two. The first ceiling
+is therefore the price of four racks. A sum that has used two racks for 54 pods leaves 74 pods, which need at
+least two more racks (72 + 30): it is kept. A sum that has used three racks for 54 pods would end with five
+racks: it is dropped.
 
-So at each level the pods that are left need at least as many domains as the fullest ones would do (`Peaks`).
-Ceilings begin with the fewest domains of every level that there can be; most gangs have a place with these,
-and then hardly anything is looked at.
+In general, at each level the remaining pods need at least as many domains as if these were the largest ones
+(`Peaks`). The ceilings begin with the fewest possible domains of every level. Most gangs have a placement
+within the first ceiling, and then the search examines very few sums.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MAX_LISTED = 4096
-"""Pods up to which what sums may cost is worked out for all numbers at once, a list a level; of more pods,
-as read."""
+"""Up to this number of pods the allowed costs are computed for all numbers at once, as a list for each level;
+for more pods each value is computed on first use."""
 
 
 @dataclass(frozen=True, slots=True)
 class InnerLevels:
-    """The levels inside a domain, from `first` (that of its children) to the hosts, each with the price of
-    one more domain of it, and its peaks: the most that some domains of it hold."""
+    """The levels inside a domain, from `first` (that of its children) to the hosts. Each has the price of one
+    more domain of the level, and the peaks: the most that one, two, … domains of the level hold."""
 
     first: int
     prices: Sequence[int]
@@ -37,7 +37,7 @@ class InnerLevels:
 
 
 class CostLimit:
-    """One goal in one domain."""
+    """The cost limits for one goal in one domain."""
 
     def __init__(self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int) -> None:
         self.goal, self.ceiling = goal, ceiling
@@ -54,7 +54,8 @@ class CostLimit:
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """By the pods that a sum places, the most that it may cost in domains of this level and finer."""
+        """The highest allowed cost of a sum in domains of this level and finer, by the pods that it
+        places."""
         remembered = self._allowed.get(level)
         if remembered is None:
             max_costs: Allowed = _MaxCosts(self, level)
@@ -109,10 +110,11 @@ class _MaxCosts(dict[PodCount, int]):
 
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
-    """Ceilings to try, ascending: the fewest domains of each level (`needed`), then more; at last any cost.
+    """The ceilings to try, ascending: the fewest domains of each level (`needed`), then more, at last any
+    cost.
 
-    `domains`: there are no more of any level, so more need not be allowed for. `floor`: nothing costs less,
-    and a host more may do; only ceilings above that are of use.
+    `domains`: how many domains of each level exist, so that no ceiling allows for more. `floor`: a lower
+    bound of the cost; only ceilings above it, by at least one host, are of use.
     """
     if floor:
         yield floor + prices[-1]
@@ -127,22 +129,22 @@ def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floo
 
 
 def unlimited(prices: Sequence[int]) -> int:
-    """A ceiling that nothing passes."""
+    """A ceiling that no cost exceeds."""
     return max(prices) << 64
 
 
 Peaks = tuple[tuple[int, ...], ...]
-"""By what is measured, the most that one, two, … domains of a level hold together. Of further ones none
-holds more than the last that is listed; where that holds nothing, none does."""
+"""For each measure, the most that one, two, … domains of a level hold together. No further domain adds more
+than the last one in the list; if the last one adds nothing, neither do further ones."""
 
 
 _FEW = 3
-"""Domains up to which `steady` rounds a peak up. Of more domains a rounded peak would bound them too
-weakly."""
+"""The number of domains up to which `steady` rounds a peak up. For more domains a rounded peak would make the
+bound too weak."""
 
 
 def fewest(wanted: Measure, peaks: Peaks) -> int:
-    """Domains that hold what is wanted at the least, for the peaks of their level."""
+    """The fewest domains that can hold what is wanted, by the peaks of their level."""
     domains = 0
     for amount, sums in zip(wanted, peaks, strict=True):
         highest = sums[-1]

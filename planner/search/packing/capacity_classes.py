@@ -1,4 +1,4 @@
-"""What domains come to for a gang's classes of pods: domains that come to the same are of one capacity class.
+"""Capacity classes: domains that can hold the same pods of a gang are in one class, and are computed once.
 
     r1: nodes with 8, 8, 8, 2 free GPUs        r2: nodes with 2, 8, 8, 8 free GPUs        pods of 4 GPUs
 
@@ -33,20 +33,21 @@ from planner.search.packing.kept_counts import projections, splits, unions
 from planner.search.packing.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
 
 Exclusivity = Literal["shared", "clear", "apart"]
-"""Which nodes may be used: those that no gang holds whole; those that no gang touches; or of these only those
-whose reservable domain no gang touches either, for it will be held."""
+"""Which nodes may be used. `shared`: nodes that no other gang holds whole. `clear`: nodes that no other gang
+uses or holds. `apart`: `clear` nodes whose whole reservable domain is clear too, because the gang will hold
+it."""
 
 
 EMPTY = 0
-"""The class of a domain that can hold nothing."""
+"""The class of domains that can hold no pod."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """What domains of equal capacities have in common: level, children's classes, own cost.
+    """What the domains of a class have in common: the level, the classes of the children, the own cost.
 
-    The children of a wide one are chunks of it, which cost nothing of their own and may hold what their
-    children do.
+    A domain with very many children has chunks of them as its children. A chunk has no cost of its own and
+    may hold all that its children hold.
     """
 
     level: int

@@ -1,12 +1,13 @@
-"""The options of domains: how many pods each could hold, at what least cost, from the hosts up.
+"""The options of domains: how many pods each domain could hold, and at what least cost, from the hosts up.
 
     rack r1: nodes n1 and n2, both free; a pod takes a node; a rack costs 100, a node 1
 
     options of n1: 1 pod 1        of n2: 1 pod 1        their sums: 1 pod 1, 2 pods 2
     options of r1: 1 pod 101, 2 pods 102
 
-A host's options are its largest packings; a domain's are the sums of its children's, cut to what the domain
-may hold. Of classes of pods each of which is wholly in a domain or not at all, each set is a goal of its own.
+The options of a host are its largest packings. The options of a domain are the sums of its children's
+options, cut to what the domain may hold. If some pod classes must be in a domain with all of their pods or
+none, each set of these classes is a goal of its own.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from planner.search.packing.pod_counts import (
 from planner.search.packing.work_pieces import WorkPieces
 
 _MAX_CHUNKS = 48
-"""Parts of wide domains whose sums are kept until they are filled. Of other domains those of the last one
-alone are kept: most often it is the one that is filled next. The sums of a large domain take megabytes, and
-what is not there is added up again."""
+"""Chunks of wide domains whose sums are kept until the placement is read from them. Of other domains only the
+last one's sums are kept, because most often this domain is filled next. The sums of a large domain take
+megabytes; sums that were dropped are computed again."""
 
 
 _MAX_WHOLE = 6
-"""Classes up to which each set of whole classes is a goal of its own: two to the sixth are 64 goals a
-domain."""
+"""The most pod classes for which each set of whole classes is a goal of its own: six classes make 64 goals
+for each domain."""
 
 
 class DomainOptions(ABC):

@@ -1,4 +1,4 @@
-"""The cheapest way to place every pod of a gang inside one domain: exact, from the hosts up.
+"""Finds the cheapest way to place every pod of a gang inside one domain: exact, from the hosts up.
 
     rack r1: 3 free nodes     rack r2: 2 free nodes     four pods of a node each; a rack costs 100, a node 1
 
@@ -6,18 +6,21 @@
     sums after r1:  0:0  1:101  2:102  3:103
     sums after r2:  0:0  1:101  2:102  3:103  4:204           four pods cost 204: 3 + 1 (2 + 2 costs the same)
 
-An *option* is what a domain could hold (a count of each class), with the least cost of holding it. A host's
-options are its largest packings; a domain's are the sums of its children's, cut to what the domain may hold.
-Costs are whole numbers that add up, so the least cost of the whole gang is the true optimum. Sums from which
-no placement within a ceiling can come are dropped (`bounds`, `joint_bounds`); of each count only the children
-that offer it cheapest are kept; where nothing comes of a ceiling, a higher one is tried.
+An *option* is a number of pods of each class that a domain could hold, with the least cost of holding them.
+The options of a host are its largest packings. The options of a domain are the sums of its children's
+options, cut to what the domain may hold. Costs are integers that add up, so the least cost of the whole gang
+is the true optimum.
 
-The placement is read off the sums backwards: from the last child to the first, each gets the smallest option
-that is part of an optimum, so that ties fill earlier nodes (r1 gets three pods above).
+To keep the sums few, the search drops sums that cannot become a placement within a ceiling (`bounds`,
+`joint_bounds`), and for each count keeps only the children that offer it at the lowest cost. If a ceiling
+allows no placement, the search tries a higher one.
 
-The work is counted; past the budget `BudgetEnded` is raised. A search that is kept for later plans has a
-budget for each piece of work, so that no answer depends on what an earlier plan left behind. A search with a
-`beam` keeps only that many sums at each step: what it finds is valid, though perhaps not the best.
+The placement is read from the sums backwards: from the last child to the first, each child gets its smallest
+option that is part of an optimum. So ties fill earlier nodes (r1 gets three pods in the example).
+
+The search counts its work, and raises `BudgetEnded` past the budget. A packing that is cached for later plans
+has a budget for each piece of work, so that no answer depends on how much an earlier plan has spent. A search
+with a `beam` keeps only that many sums at each step: its placement is valid, but perhaps not the best.
 """
 
 from __future__ import annotations
@@ -51,20 +54,19 @@ from planner.search.packing.work_pieces import WorkPieces
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
-"""Which bounds served so many pods last: those of each level by itself, or those of `joint_bounds`.
+"""Which bounds worked last for a number of pods: separate ones for each level, or those of `joint_bounds`.
 
-The first change with few pods, so that most of what is worked out with them is still good in the next plan;
-the second end searches that the first do not, but change with many a pod. So the first are tried first, with
-few sums; where that does not do, the second serve; if another plan asks for as many pods, the first are tried
-once more, with many sums. It is a matter of time alone: where one of them does not end a search, the other
-is tried. Where the second say that more domains are needed than the first do, the first come to nothing and
-are left out.
+Separate bounds rarely change when a pod comes or goes, so the next plan can reuse most results. Joint bounds
+finish searches that separate bounds do not, but change often. So a search tries separate bounds first, with
+few sums, and then joint bounds. If another plan asks for the same number of pods, it tries separate bounds
+once more, with many sums. This choice affects only the time: if one kind does not finish a search, the other
+is tried. If joint bounds prove that more domains are needed, separate bounds cannot succeed and are skipped.
 """
 
 
 _SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 8_000, "separate": 600_000, "joint once": 600_000}
-"""Sums that are tried with the bounds of each level by itself. Between 2,000 and 8,000 the time of a first
-plan of 1,024 whole nodes on 9,216 was the same."""
+"""Sums that are tried with separate bounds. With 2,000 to 8,000 the first plan of 1,024 whole nodes on 9,216
+took the same time."""
 
 
 _JOINT_BOUNDS = 2 * BUDGET
@@ -74,14 +76,15 @@ beam found a place that was not proved."""
 
 
 _FEW_DOMAINS = 16
-"""Where so few domains of each level may do, the bounds of each level serve, with half of the budget. On
-100,000 nodes, half of the racks in use, 144 whole nodes need eight racks and more than 600,000 sums at first,
-but few in later plans; with the joint bounds each of these plans took 67 ms instead of 2."""
+"""If this many domains of each level may be enough, separate bounds get half of the budget. On 100,000 nodes
+with half of the racks in use, 144 whole nodes need eight racks: the first plan takes more than 600,000 sums,
+later plans few. With joint bounds each of the later plans took 67 ms instead of 2."""
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
-"""Sums to tell how many pods of several classes fit one domain, for a message; then a beam, with twice as
-many, which may tell fewer. A thirtieth of a plan's budget: a refusal names one such domain a level."""
+"""The budget, in sums, for counting how many pods of several classes fit one domain, for a message; then a
+beam with twice as many sums, which may count too few. A thirtieth of a plan's budget, because a refusal names
+one such domain for each level."""
 
 
 _Able = tuple[int, DomainCapacity, EligibilityMap, int]

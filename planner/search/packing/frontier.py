@@ -4,7 +4,7 @@
     sums after r1: 0:0  1:101  2:102            after r2: 1:101  2:102  3:203       three pods cost 203
     read backwards: r2 gets the smallest option that leaves 203, 1 pod at 101; r1 holds the other two at 102
 
-Sums from which no placement within a limit can come are dropped as soon as they are made.
+Sums that cannot become a placement within the limit are dropped as soon as they are made.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from planner.search.packing.pod_counts import Allowed, CostBySum, CountAlgebra, 
 
 
 class FrontierSearch(NamedTuple):
-    """What each of several domains offers within a limit, and the least cost of each sum of the first 0, 1, …
-    of them."""
+    """The options of several domains within a limit, and the least cost of each sum over the first 0, 1, … of
+    these domains."""
 
     limit: CostLimit
     offers: list[list[Option]]
@@ -29,10 +29,10 @@ class FrontierSearch(NamedTuple):
     def shares(
         self, counts: CountAlgebra, target: PodCount, cost: int
     ) -> Iterator[tuple[int, PodCount, int]]:
-        """Which domains hold the target at this cost, the last one first: place, share and price of each.
+        """The domains that hold the target at this cost, the last one first: index, pods and price of each.
 
-        Each gets the smallest option that still is part of a placement of that cost, and the domains before
-        it hold the rest, so that earlier domains hold as much as they can.
+        Each domain gets its smallest option that is part of a placement of this cost; the domains before it
+        hold the rest. So earlier domains hold as much as they can.
         """
         for place in range(len(self.offers) - 1, -1, -1):
             price, rest = _smallest_option(counts, self.stages[place], self.offers[place], target, cost)
@@ -43,7 +43,7 @@ class FrontierSearch(NamedTuple):
 
 
 class Frontier:
-    """Sums of options by one algebra; `effort` is what trying one sum counts against the budget."""
+    """Adds up options in one count algebra. `effort`: the steps of the budget that one sum costs."""
 
     def __init__(self, counts: CountAlgebra, budget: WorkBudget, effort: int, beam: int) -> None:
         self._counts, self._budget, self._effort, self._beam = counts, budget, effort, beam
@@ -58,8 +58,8 @@ class Frontier:
     ) -> list[CostBySum]:
         """The sums after the first 0, 1, … of the domains of this level, on the way to the limit's goal.
 
-        Those that cannot reach it any more with what the rest can hold (`reaches`) are dropped, and so are
-        those that would pass the limit, or the ceiling where that is lower.
+        A sum is dropped if the remaining domains (`reaches`) cannot hold the rest of the goal, or if its cost
+        exceeds the limit or the ceiling, whichever is lower.
         """
         counts, goal = self._counts, limit.goal
         rest = [counts.zero]
@@ -88,9 +88,9 @@ class Frontier:
         return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
 
     def narrowed(self, stage: CostBySum, allowed: Allowed) -> CostBySum:
-        """The sums that no larger sum costs as little as; at most the beam's number of them.
+        """The sums for which no larger sum has the same or a lower cost; with a beam, at most its number.
 
-        Half of a beam are the largest, half those that leave most room below what they may cost.
+        Half of a beam are the largest sums, the other half those with the most room below their allowed cost.
         """
         kept = self._counts.undominated(stage)
         self._budget.spend(len(stage))

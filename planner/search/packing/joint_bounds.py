@@ -1,15 +1,17 @@
-"""How many domains of each level some pods need together, where neighbouring levels are looked at in one.
+"""The fewest domains of each level that some pods need, computed for two neighbouring levels at once.
 
     1 block of racks with 12, 12, 12 free nodes          10 blocks of racks with 18, 4, 4 free nodes
 
-60 pods of a whole node each need two blocks: 36 + 26. Racks by themselves say that four racks do (18 each),
-as `bounds` has it. But *two* blocks have the racks 18, 12, 12, 12, 4, 4: it takes all six.
+60 pods of a whole node each need two blocks: 36 + 26. The bound of the rack level alone (`bounds`) says that
+four racks of 18 nodes are enough. But any *two* blocks have at best the racks 18, 12, 12, 12, 4, 4: all six
+are needed.
 
-To say so without trying every choice of blocks, a rack gets a toll, here 4 pods. A block is worth the most
-that some of its racks hold above their tolls: 3 * (12 - 4) = 24 the one, 18 - 4 = 14 the others. So r racks
-in two blocks hold at most 4 r + 24 + 14, and 60 pods need (60 - 38) / 4, rounded up: six. Each toll gives a
-bound, and the best one counts. (It is a Lagrangian relaxation. On half-used clusters of 9,216 nodes it told
-the true number of racks in all draws that were measured, where the racks alone were up to 20 short.)
+To prove this without trying every pair of blocks, each used rack pays a toll, here 4 pods. The value of a
+block is the most that its racks hold above their tolls: 3 * (12 - 4) = 24 for the first block, 18 - 4 = 14
+for each other one. So r racks in two blocks hold at most 4 r + 24 + 14 pods, and 60 pods need (60 - 38) / 4
+racks, rounded up: six. Each toll gives a valid bound, and the largest one counts. (This is a Lagrangian
+relaxation. On half-used clusters of 9,216 nodes it gave the true number of racks in all samples that were
+measured, where the bound of the rack level alone was up to 20 racks too low.)
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 _MAX_TOLLS = 64
-"""Tolls of a level that are tried, evenly among the useful ones. Fewer make the bounds weaker, never wrong.
-Pods of a GPU each on racks of 72 have up to 72; the time that the bounds take grows with them (4 to 8 ms with
-18 tolls on 9,216 nodes)."""
+"""The most tolls of a level that are tried, spread evenly over the useful ones. Fewer tolls make the bounds
+weaker, never wrong. Pods of one GPU on racks of 72 GPUs have up to 72 useful tolls, and the time grows with
+the number of tolls (4 to 8 ms with 18 tolls on 9,216 nodes)."""
 
 
 @dataclass(frozen=True, slots=True)

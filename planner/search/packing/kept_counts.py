@@ -1,12 +1,12 @@
-"""What one domain may keep of the pods that its nodes could hold, by the levels that the pods ask for.
+"""How many of the pods that its nodes could hold a domain may keep, under the levels that the pods require.
 
     a rack whose nodes could hold 7 of 12 pods
       required in one rack         0: all twelve are there, or none
       slices of 4 within a rack    4: slices are there wholly
       one pod a rack               1
 
-Pod classes that shun each other over a level keep one or the other (`splits`), those that must be together in
-one domain all or none (`unions`).
+If two pod classes have anti-affinity to each other over a level, a domain keeps only one of them (`splits`).
+If pod classes must be together in one domain, it keeps all of them or none (`unions`).
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Numbers of pods by class, as the search adds them up: always a plain number, so that sums are quick.
+"""Numbers of pods by class, each packed into one plain integer, so that the search adds them quickly.
 
     two classes, 5 and 3 pods wanted: a field of five bits for each, the first class in the higher bits
 
     0 0101 0 0011    all that is wanted (163)        0 0010 0 0001    two of the one and one of the other (65)
     ^      ^         the spare bit of each field
 
-Adding two such numbers adds each class. To compare them field by field, the spare bits of one are set and
-the other is taken away: a spare bit is gone exactly where the other has more pods of that class.
+Adding two such integers adds the pods of each class. To compare them field by field, the spare bits of one
+are set and the other is subtracted: a spare bit is cleared exactly where the other has more pods of that
+class.
 
-Counts never exceed what is wanted, so that sums stay small and covering everything is an equality. What a
-count *measures* is the number of each class and, of several, how much of each resource they ask for together:
-the most of each that one domain may hold bounds the number of domains from below.
+Counts are capped at what is wanted, so that sums stay small and "covers everything" is an equality. The
+*measure* of a count is the number of pods of each class and, for several classes, the total request of each
+resource. The most of each measure that one domain may hold gives a lower bound of the number of domains.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""What domains hold of several classes of pods, pooled: a few sums instead of every mixture.
+"""Pools: what domains hold of several pod classes, as a few weighted sums instead of every mixture.
 
     hosts with 4 free GPUs each; a gang of 6 pods of 2 GPUs (S) and 3 pods of 4 GPUs (L)
     direction (S 2, L 4): the gang weighs 6 * 2 + 3 * 4 = 24, a host adds at most 4: 6 hosts or more
     direction (S 0, L 1): the gang weighs 3, a host adds at most 1:                   3 hosts or more
     dealt to 6 hosts:     SS SS SS L L L: it fits, so 6 is the optimum
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 of four, or any mixture between. Pooled, they hold 32
-GPUs. A *direction* weighs each class of pods; no host adds more to it than its best packing does, and a gang
-needs as much of it as its pods weigh. So the cheapest hosts that have enough of every direction cost no more
-than any placement does, and where the pods can be dealt to just these hosts (``host_assignment``), that is
-the optimum. Each host has one option then, where there were as many as there are mixtures."""
+Eight trays of four GPUs hold 16 pods of two GPUs, or 8 pods of four, or any mixture. As a pool they hold 32
+GPUs. A *direction* gives each pod class a weight. A host adds at most the weight of its best packing, and a
+gang needs the weight of all its pods. So the cheapest hosts that have enough in every direction cost no more
+than any placement. If the pods can be assigned to these hosts (``host_assignment``), this is the optimum. In
+a pool each host has one option instead of one for each mixture."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@
     piece (cost, class 8)    has 3,000,000 of its own
     trial of 60              of a shared budget of 100: it takes 40, so 60 are left afterwards
 
-A packing that is kept for later plans has a budget for each piece of work, so that no answer depends on what
-an earlier plan left behind; one that serves a single search shares that search's budget.
+A packing that is cached for later plans has a budget for each piece of work, so that no answer depends on how
+much an earlier plan has spent. A packing for a single search shares the budget of that search.
 """
 
 from __future__ import annotations
