@@ -3,13 +3,14 @@
 - `decision`: `decide`, the steps of the way, and the `Decision` they end in
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
 - `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
-- `modes`: the mode of a namespace, and what is done there of a decision
-- `evaluation`: `Evaluation`, what was worked out of them, asked for by name
+- `modes`: the mode of a namespace, and what each mode does with a decision
+- `evaluation`: `Evaluation`, the values that a decision computes from its inputs, by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
-- `unchanged`: which pod templates policies may mend; `fewer_replicas`: whether what they wrote lets fewer fit
-- `bounds`: what one object may ask of a plan; `too_long`: the answer where a decision takes too long
-- `used_topology`: a Topology that is taken away while gangs use it
-- `reapply`: what a second `kubectl apply` must not undo
+- `unchanged`: which pod templates policies may change; `fewer_replicas`: whether their changes let fewer pods
+  fit
+- `bounds`: the largest request that is planned; `too_long`: the answer when a decision takes too long
+- `used_topology`: warns when a Topology that gangs use is changed or deleted
+- `reapply`: keeps a second `kubectl apply` from undoing what admission wrote
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
 
 Begin with `decision`.

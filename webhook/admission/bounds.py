@@ -1,8 +1,8 @@
-"""What one object may ask of a plan, so that no single request takes the others' time. Pure.
+"""The largest request of one object that is planned, so that no request takes the time of others. Pure.
 
-Checked before policies and plan, of what is new: an object that exists already is never refused for what it
-asked for when it was let in. Each bound is far above what people ask for, and as high as a decision on a
-small cluster can be within a second; on larger ones the deadline of the decision is what ends it.
+The bounds are checked before policies and plan, and only for new objects: an existing object is never refused
+for a size that was allowed when it was created. Each bound is far above real workloads. A decision at the
+bound takes up to a second on a small cluster; on a larger cluster the deadline of the decision ends it.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from planner.model.podgroup import PodGroup
 from webhook.workloads import Workload
 
 MOST_POD_SETS = 512
-"""PodSets of one gang. Each is a kind of pods to the search, and has its template mended by each policy."""
+"""The most PodSets of one gang. Each may be a pod class of the search, and each policy runs on its
+template."""
 
 
 MOST_REQUIREMENTS = 1_000
-"""Requirements in the node affinity of one template, of all its terms. A refusal looks at each of them for
-the one to leave out, on each kind of nodes."""
+"""The most requirements in the node affinity of one template, over all terms. A refusal tries to leave out
+each of them, on each kind of node, to name the one that excludes the nodes."""
 
 
 MOST_CONSTRAINED = 5_000
-"""Pods × (spread constraints and terms of pod affinity) of one gang: each pod that is placed is counted in
-the domains of each constraint. One constraint may be on as many pods as Kubernetes supports nodes."""
+"""The most pods × (spread constraints + pod affinity terms) of one gang: the search counts each placed pod in
+the domains of each constraint. With one constraint that is as many pods as Kubernetes supports nodes."""
 
 
 MOST_CLAIMS = 64
-"""Device claims and volume claims of one pod. Claims of devices are matched with the devices of each node."""
+"""The most device and volume claims of one pod: device claims are matched with the devices of each node."""
 
 
 def check_bounds(workload: Workload) -> None:
-    """Raise `InputError`, with bound and number, for a workload that asks for more than is planned."""
+    """Raises `InputError`, which names the bound and the number, for a workload above a bound."""
     # The replicas of one object share their PodSets, and there may be thousands of them.
     for group in {id(group.pod_sets): group for group in workload.gangs}.values():
         for problem in _problems(group):

@@ -15,11 +15,11 @@ from webhook.wire.request import AdmissionRequest
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a decision is made from; two equal contexts get the same answer.
+    """All inputs of a decision; two equal contexts get the same answer.
 
-    `request` carries its Namespace object where the environment knows it. `snapshot` None: no cluster is
-    known, and nothing is planned. `params` are the objects beside the policies, then those of the
-    environment. `settings`: those of the request's namespace; one decision never sees two.
+    `request` includes its Namespace object if the environment knows it. If `snapshot` is None, no cluster is
+    known and nothing is planned. `params`: the parameter objects from the policy files, then those of the
+    environment. `settings`: the settings of the request's namespace, the same throughout the decision.
     """
 
     request: AdmissionRequest
@@ -53,5 +53,5 @@ class RequestContext:
         )
 
     def as_created(self) -> RequestContext:
-        """The same, as if the object of an update were a new one."""
+        """The same context, with the object of an update as if it were new."""
         return replace(self, request=replace(self.request, operation="CREATE", old_object=None))

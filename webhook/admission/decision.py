@@ -1,9 +1,9 @@
-"""The decision: from a request, the policies and a snapshot of the cluster to one answer. Pure.
+"""The decision: takes a request, the policies and a snapshot of the cluster, and returns one answer. Pure.
 
 `decide` reads the object, runs the mutating policies in a fixed order, plans the gangs, applies the plan to
-the object, runs the validating policies on the result, and makes one patch; last, the mode of the namespace
-says what of it is done. No I/O, no clock, no randomness: a dry run is the same decision with nothing done
-about it.
+the object, runs the validating policies on the result, and makes one patch. Last, the mode of the namespace
+decides what takes effect. There is no I/O, clock or randomness: a dry run makes the same decision, and the caller
+carries nothing out.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Json = Mapping[str, Any]
 
 
 PLAN = "plan"
-"""The name under which the plan's own changes stand among the effects."""
+"""The name of the plan's own changes among the effects."""
 
 
 _NO_ENVIRONMENT = Environment()
@@ -68,7 +68,7 @@ _NO_ENVIRONMENT = Environment()
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person is told of an object's pods, though it is let in; `rule` is a CamelCase token."""
+    """A notice about an allowed object's pods, for its author; `rule` is a CamelCase token."""
 
     rule: str
     message: str
@@ -76,14 +76,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer, what is to be done in the ledger for it, and how it came about.
+    """The answer, the ledger steps that it needs, and how the decision came about.
 
-    `object` is the object as it leaves (as it arrived, where it is refused or nothing changed it).
-    `plan` is None where nothing was planned. `effects` say which policy changed what, the plan's own changes
-    among them under the name `plan`; `mutated` and `findings` are what the policy engine says, None where it
-    was not asked. `malformed`: the object could not be read; `late`: it was not decided in time. `force`: the
-    mode of the namespace; outside `enforce` only response, object and steps differ, and `enforced` is the
-    answer that it would have given.
+    `object`: the object after the decision; the original if the decision refuses it or changes nothing. `plan`:
+    None if nothing was planned. `effects`: which policy changed what; the plan's own changes have the name
+    `plan`. `mutated`, `findings`: the results of the policy engine, None if it did not run. `malformed`: the
+    object could not be read. `late`: the deadline passed. `force`: the mode of the namespace. In a mode other
+    than `enforce` only the response, the object and the steps differ, and `enforced` is the answer that
+    `enforce` would have given.
     """
 
     response: Response
@@ -97,9 +97,9 @@ class Decision:
     late: bool = False
     revision: str = ""
     tries: int = 1
-    """How often it was decided: each time but the last for a place that others took meanwhile."""
+    """The number of attempts: each one before the last chose a place that another gang took meanwhile."""
     notes: tuple[Note, ...] = ()
-    """What is told of its pods; the response warns of it too."""
+    """Notices about the object's pods, which the response repeats as warnings."""
     force: ModeInForce = ENFORCE
     enforced: Response | None = None
     unless_held: Response | None = None
@@ -117,7 +117,7 @@ class Decision:
 
     @property
     def exempted(self) -> tuple[Exempted, ...]:
-        """What exemptions did, for mutating and for validating policies."""
+        """The exemptions that applied, for mutating and for validating policies."""
         of_mutations = self.mutated.exempted if self.mutated is not None else ()
         return (*of_mutations, *(self.findings.exempted if self.findings is not None else ()))
 
@@ -144,7 +144,7 @@ def decide(
     phase: Phase,
     environment: Environment = _NO_ENVIRONMENT,
 ) -> Decision:
-    """Answer one request. Never raises for what an object holds: that is a refusal in words."""
+    """Answers one request. An invalid object gets a refusal with the reason, never an exception."""
     context = RequestContext.of(request, policies, snapshot, environment)
     decision = _in_its_mode(context, phase)
     used = still_used(request, snapshot, environment.waiting) if snapshot is not None else ""
@@ -160,8 +160,8 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
     force = context.environment.mode(request)
     if force.enforces:
         return in_mode(force, _decide(context, phase))
-    # A validating call sees the object without what policies would have written: of that the mutating call
-    # has told already, and on this object they would find what `enforce` mends.
+    # Outside `enforce` the validating call sees the object without the policies' changes. The mutating call
+    # has reported these, and validating policies would report problems that the changes solve.
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
@@ -170,7 +170,7 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
 
 
 def in_mode(force: ModeInForce, decision: Decision) -> Decision:
-    """The decision of `enforce`, answered as the mode says. What it does in the ledger is left as it is."""
+    """The decision of `enforce` with the response of the given mode. Its ledger steps stay unchanged."""
     mutated, findings = decision.mutated, decision.findings
     of_mutations = (*mutated.warnings, *mutated.exempted) if mutated is not None else ()
     policy_warnings = (*map(str, of_mutations), *(findings.warnings if findings is not None else ()))
@@ -179,7 +179,7 @@ def in_mode(force: ModeInForce, decision: Decision) -> Decision:
 
 
 def _decide(context: RequestContext, phase: Phase) -> Decision:
-    """What `enforce` makes of the request, as long as the environment says that there is time."""
+    """The decision in mode `enforce`; a refusal if the deadline passes."""
     request, policies = context.request, context.policies
     try:
         with watched(context.environment.late):
@@ -200,7 +200,7 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
 
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
-    """The mutating call: the whole way, on the object with the templates that it had before."""
+    """The mutating call: all steps, on the object with its former templates where an update repeats them."""
     evaluation = Evaluation(context, obj)
 
     def as_created() -> Json | None:
@@ -211,7 +211,7 @@ def _mutate(context: RequestContext, obj: Json) -> Decision:
 
 
 def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
-    """What a new object would become; None where it would be refused."""
+    """The object as it would be after its creation; None if its creation would be refused."""
     try:
         decision = _admit(context, Evaluation(context, obj), obj)
     except InputError:
@@ -253,7 +253,7 @@ def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Jso
 def _apply_plan(
     context: RequestContext, evaluation: Evaluation, mutated: Mutated
 ) -> tuple[Json, tuple[Effect, ...]]:
-    """The object that carries its plan, and all effects, the plan's own the last of them."""
+    """The object with its plan written onto it, and all effects; the plan's own effect is the last."""
     obj, plan, may = mutated.object, evaluation.plan, evaluation.mendable
     workload = replace(evaluation.workload(obj), templates=(*may.templates, *may.noted))
     if plan is not None:
@@ -301,15 +301,18 @@ def _patched(
 
 
 def _noting(decision: Decision, *notes: Note) -> Decision:
-    """The decision with these notes, which its response warns of."""
+    """The decision with these notes, which the response repeats as warnings."""
     response = decision.response
     warnings = [*response.warnings, *(note.message for note in notes)]
     return replace(decision, response=replace(response, warnings=warnings), notes=notes)
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:
-    """The validating call, on the object as it will be stored: no patch; its owner claims the reservation,
-    which is made again where it expired, or was given back, since the mutating call."""
+    """The validating call, on the object as it will be stored. It makes no patch.
+
+    The object claims its reservation. If the reservation has expired or was given back since the mutating call,
+    it is made again.
+    """
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
     findings = run_validating(context.policies, context.request, obj, evaluation)
@@ -328,12 +331,12 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
 
 
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
-    """The refusal of a new object that was given a place by the mutating call and has none any more: stored,
-    it would be pinned to what is another's. Pods of a controller are left: their gang is let in later.
+    """The refusal of a new object whose place from the mutating call is no longer free.
 
-    It is the answer only where the ledger confirms it: another replica may have made the mutating call, and
-    what this one knows may be older than that. A dry run asks no ledger and holds nothing that could be lost
-    between its calls, so it is never refused for this.
+    If it were stored, its pods would be pinned to nodes that another gang holds. Pods with a controller are not
+    refused: their gang is admitted later. The refusal counts only if the ledger confirms it: another replica may
+    have answered the mutating call, and this replica may not know its reservation yet. A dry run uses no ledger
+    and holds nothing, so it is never refused for this.
     """
     created = request.operation == "CREATE" and not find(obj, ("metadata", "ownerReferences"))
     annotated_decision = _placement(obj).decision
@@ -355,19 +358,19 @@ def _validated_steps(
     if evaluation.original.suspended:
         return releasing_suspended(obj, before)
     if context.request.operation == "CREATE" and not _placement(obj).decision:
-        # The mutating call planned nothing: its namespace was not enforced a moment ago, or no mutating call
-        # was made. What is stored is pinned to no place, and a hold on one would keep others out for nothing.
+        # The mutating call planned nothing: the namespace was not enforced at that time, or no mutating call
+        # was made. The object is pinned to no place, so a hold would keep others out for nothing.
         return ()
     return (*reserving(context.request, plan, before), *claiming(context.request, plan))
 
 
 def _placement(obj: Json) -> PlacementAnnotation:
-    """What the mutating call wrote on the object."""
+    """The placement annotation that the mutating call wrote onto the object; None without one."""
     return placement_annotation(find(obj, ("metadata", "annotations")))
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:
-    """A deletion or a subresource: there is no gang to plan, and only policies that need none run."""
+    """The answer for a deletion or a subresource: without a gang, only policies that need none run."""
     request, policies = context.request, context.policies
     inputs = BareInputs(context.params, context.authorizer, now=context.environment.now)
     obj = request.object

@@ -1,7 +1,8 @@
-"""What a cluster gives to decisions beside its snapshot: namespaces, parameters, PodGroups, permissions.
+"""The inputs of a decision that come from the cluster besides the snapshot: namespaces, parameters, PodGroups,
+permissions.
 
-From cluster files on the command line, from watches in a cluster. Nothing here does I/O: an `Access` that
-asks the API server is handed in.
+On the command line they come from cluster files, in a cluster from watches. Nothing here does I/O: the caller
+hands in an `Access` that queries the API server.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ Json = Mapping[str, Any]
 
 
 NAMESPACE = "bayplan-system"
-"""Where Bayplan's own objects lie, unless `bayplan serve --namespace` says otherwise."""
+"""The namespace of Bayplan's own objects; `bayplan serve --namespace` sets another one."""
 
 
 _NOT_KEPT = ("Node", "Pod", "Event", "Lease")
-"""Kinds that no policy takes as parameters, and of which a cluster has too many to keep."""
+"""Kinds that are not kept as possible parameters: a cluster has very many, and no policy uses them."""
 
 
 _NO_PARAMS = FileParams(())
 
 
 def no_access(user: UserInfo) -> Access:
-    """Offline there is nobody to ask."""
+    """The permissions without a cluster: none can be checked."""
     return Unavailable()
 
 

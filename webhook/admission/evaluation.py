@@ -1,7 +1,7 @@
-"""What one decision has worked out of its request, asked for by name: workload, plan, `gang`, `cluster`.
+"""The values that one decision computes from its request, by name: workload, plan, `gang`, `cluster`.
 
-Policies see the object as the former policies left it, and so does whatever is worked out of it. The plan
-alone is not made when somebody asks for it: `make_plan` is a step of the decision.
+A policy sees the object as the policies before it left it; the computed values follow that object. Only the plan
+is not computed on first use: `make_plan` is an explicit step of the decision.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Json = Mapping[str, Any]
 
 
 class LazyMapping(Mapping[str, Any]):
-    """A mapping of names to values that are worked out on first use."""
+    """A mapping whose values are computed on first use."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Any]]) -> None:
         self._makers = makers
@@ -93,7 +93,7 @@ class Evaluation:
 
     def workload(self, obj: Json) -> Workload:
         """The gangs of the object. Raises `InputError` where it is malformed."""
-        # Asked several times for each state of the object, by several policies; the last state is kept.
+        # Several policies ask for the workload of the same object, so the result for the last object is kept.
         if self._read is None or self._read[0] is not obj:
             request = self._context.request
             workload = read(
@@ -121,9 +121,10 @@ class Evaluation:
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def _with_members(self, workload: Workload) -> Workload:
-        """The workload with its gang as it is with all members, where these are known beforehand.
+        """The workload with its whole gang, if all members of the gang are known beforehand.
 
-        They are as they came, without the place that policies write: the same gang whoever of them asks.
+        The members are taken as they arrived, without the affinity that policies write, so that each member
+        gets the same gang.
         """
         gang_members = self._context.environment.sharing.get(workload.name, ())
         if workload.share is None or not workload.gangs or not gang_members:
@@ -131,10 +132,10 @@ class Evaluation:
         return whole(workload, gang_members)
 
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
-        """Plan the object's gangs, unless just this object was planned. Raises as `workload` does.
+        """Plans the object's gangs, unless this very object was planned last. Raises as `workload` does.
 
-        Policies write the plan onto the object, so it is planned once more when they are done: where they
-        only did that the same plan is replayed; where they changed what is asked for it is another one.
+        Policies write the plan onto the object, so the object is planned again after them. If they changed
+        nothing else, the same plan is replayed; if they changed the request, there is a new plan.
         """
         if self._planned is not obj:
             workload = self.workload(obj)

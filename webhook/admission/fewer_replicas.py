@@ -1,9 +1,9 @@
-"""Whether fewer of an object's pods fit because policies raised what they ask for, with both numbers. Pure.
+"""Whether fewer pods of an object fit because policies raised their requests, with both numbers. Pure.
 
-Counted on empty nodes to which selectors, required affinity and taints let the pods as their author wrote
-them, of those kinds to which they may still go: policies steer pods away from kinds of nodes, which is not
-meant here, and a plan pins them to a few nodes, which takes no room from anybody. Where what is raised stays
-within a GPU's share of the node, as many pods fit as there are GPUs, and nothing is said.
+Pods are counted on empty nodes that the author's selectors, required affinity and tolerations allow, and only on
+kinds of nodes that are still allowed after the policies: steering pods away from a kind of node is not meant
+here, nor is the pinning by a plan. If the raised requests stay within one GPU's share of the node, as many pods fit
+as there are GPUs, and there is no message.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 _MOST_PODS = 10**9
-"""Pods of a request that asks for nothing; every node bounds its pods, so this stands for "any number"."""
+"""Stands for "any number" where pods request nothing; in practice every node limits its pods."""
 
 
 def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeGroup]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a decision asks of the ledger: reserve a place, claim it for its owner, give it back. Pure."""
+"""The ledger steps of a decision: reserve a place, claim it for its owner, release it. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION, kind_of
 
 MOST_NAMED = 32
-"""Reservations that an object names and that are read at most where they are not known. Anybody may write the
-annotation."""
+"""The most reservations named by one object that are looked up if they are unknown. The bound is needed because
+any user may write the annotation."""
 
 
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
@@ -52,16 +52,16 @@ LedgerStep = Reserve | ReservationClaim | ReservationRelease
 
 
 def reservation_identity(held: Reservation) -> tuple[object, ...]:
-    """What makes two reservations the same: whose they are, of what, and where."""
+    """The fields in which two equal reservations agree: the gang, the request and the place."""
     return held.id, held.fingerprint, held.assignments, held.domains
 
 
 def reserving(
     request: AdmissionRequest, plan: WorkloadPlan | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """What the plan newly reserves; a replayed gang has just that already, among those `before`.
+    """Steps that reserve what the plan adds to the reservations `before`; a replayed gang adds nothing.
 
-    An update's object has its UID already, by which the ledger knows who may change a place.
+    The object of an update already has a UID, by which the ledger knows who may change a place.
     """
     if plan is None:
         return ()
@@ -75,15 +75,17 @@ def reserving(
 
 
 def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
-    """Those that nobody takes back. A hold may be the proposal of another call, which withdraws it where
-    something was in its way; so a mutating call that relies on it asks the ledger for it. Nothing is written
-    where it stands."""
+    """The reservations that no call can withdraw any more.
+
+    A hold may be the proposal of another call, which withdraws the hold on a conflict. So a mutating call that
+    relies on a hold asks the ledger for it; nothing is written if the hold is valid.
+    """
     return tuple(held for held in reservations if held.state == "claimed")
 
 
 def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
-    """The object's own reservations. A pod of a larger gang claims nothing: the place is its workload's, and
-    that of a gang without a workload belongs to the pod that came first."""
+    """Claims of the object's own reservations. A pod of a larger gang claims nothing: its workload owns the
+    place, or, for a gang without a workload object, the pod that arrived first."""
     owner_uid = _uid(request.object)
     if plan is None or not owner_uid:
         return ()
@@ -123,7 +125,7 @@ def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Led
 def releasing_suspended(
     obj: Mapping[str, Any] | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """A workload that is suspended gives back what it claimed: its pods go, and may never come again."""
+    """Releases what a suspended workload has claimed: its pods end, and may never start again."""
     owner_uid = _uid(obj)
     return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)
 

@@ -1,9 +1,9 @@
-"""The mode of a namespace, and what a decision comes to in it. Pure.
+"""The mode of a namespace, and what each mode does with a decision. Pure.
 
-In the manner of Pod Security Admission: the label `bayplan.dev/mode` of a namespace, and for namespaces
-without it the mode of the settings. `enforce` answers as it was decided. In `warn` and `audit` nothing is
-changed, refused or held; `warn` tells who applies what would have been, and both tell the audit log. In `off`
-nothing is looked at.
+As with Pod Security Admission, a label sets the mode of a namespace: `bayplan.dev/mode`. Namespaces without the
+label have the mode of the settings. `enforce` carries the decision out. `warn` and `audit` change, refuse and hold
+nothing; both write what `enforce` would do to the audit log, and `warn` also tells the user. `off` examines
+nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Json = Mapping[str, Any]
 
 
 Outcome = Literal["refused", "queued", "changed", "unchanged"]
-"""What `enforce` makes of an object."""
+"""The outcome for an object in mode `enforce`."""
 
 
 MAX_TEXT = 600
@@ -49,7 +49,7 @@ class ModeInForce:
 
     @property
     def enforces(self) -> bool:
-        """Whether what is decided is done."""
+        """Whether the decision is carried out."""
         return self.mode == "enforce"
 
 
@@ -116,7 +116,7 @@ def answer_in(
 
 
 def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str]:
-    """What would have been, for the audit log."""
+    """The audit annotations that say what `enforce` would do."""
     queued = "; ".join(_waits(plan)) if enforced.allowed else ""
     would = {
         "would-refuse": "" if enforced.allowed else enforced.message,
@@ -129,7 +129,7 @@ def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str
 def _would(
     enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], policy_warnings: tuple[str, ...]
 ) -> Iterator[str]:
-    """A line for each thing that would have been, the gravest first."""
+    """A line for each thing that `enforce` would do, the most serious first."""
     if not enforced.allowed:
         yield shortened(f"would be refused: {enforced.message}", MAX_TEXT)
         return
@@ -147,7 +147,7 @@ def _would(
 
 
 def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
-    """The gangs that would wait, with what for."""
+    """The gangs that would wait, each with its reason."""
     for placed in plan.placed if plan is not None else ():
         grows = placed.answer.grows and plan is not None and not plan.gated
         if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not grows:

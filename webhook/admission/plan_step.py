@@ -1,7 +1,7 @@
-"""The step of a decision that plans: the gangs of one object, and again where policies have changed them.
+"""The planning step of a decision: plans the gangs of one object, and plans again after policies changed it.
 
-The plan that is made first is held tentatively in the snapshot, so that planning the same gangs again replays
-it: their templates are pinned to the place by then, and the place is no longer free for anybody else.
+The first plan is kept as a tentative reservation in the snapshot, so that planning the same gangs again replays
+it. By then the gangs' templates are pinned to the place, and no other gang of the request can take it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _Amounts = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class _FirstAnswer:
-    """What was answered when a gang was planned first, and to which request."""
+    """The first answer for a gang, and the request that it answered."""
 
     answer: Answer
     group: PodGroup

@@ -1,4 +1,4 @@
-"""The response of a decision: why it refuses, what it warns of, what the audit log is told. Pure."""
+"""The response of a decision: the reasons of a refusal, warnings, and audit annotations. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXEMPT = "exempt"
 
 
 MAX_POINTERS = 16
-"""Pointers told of each policy: an audit annotation is for people, and the API server limits its size."""
+"""The most JSON pointers for each policy: people read audit annotations, and the API server limits their size."""
 
 
 def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:

@@ -1,4 +1,4 @@
-"""A hold: the reservation of a gang that has a place, until its object is stored and claims it."""
+"""A hold: the temporary reservation of a gang's place, until its object is stored and claims the place."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_SECONDS = 10.0
-"""Time to live of a reservation whose object was not seen to be stored: nobody else may have the place so
-long for an object that never comes, be the call forged. The API server stores an object within seconds of the
-mutating call; where it takes longer, the place is reserved again by the validating call, and where that was
-missed too, by the controller (`Restore`). Where calls may take longer than `http.DEADLINE`, in proportion."""
+"""Time to live, in seconds, of a reservation whose object has not been seen in storage. It is short because the
+object may never be stored, and a call may be forged. The API server stores an object within seconds of the
+mutating call. If it takes longer, the validating call reserves the place again, and if that failed too, the
+controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in proportion."""
 
 
 def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS) -> Reservation:
@@ -24,14 +24,17 @@ def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS)
 
 
 def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
-    """Whether a pod on a node makes use of a reservation: one of the gang's namespace, and for a gang with
-    devices one with devices, or a pod of nothing but the annotation would keep the place."""
+    """Whether a bound pod uses the reservation.
+
+    The pod must be in the gang's namespace and, for a gang with devices, have devices itself: otherwise a pod with
+    nothing but the annotation could keep the place.
+    """
     wants_devices = any("/" in name for _, amounts in reservation.requests for name in amounts)
     return _is_carried(snapshot, reservation.gang, wants_devices)
 
 
 def stands(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether such a pod is on a node, be the gang's reservation there or not."""
+    """Whether such a pod is bound, with or without a reservation of the gang in the snapshot."""
     shapes = [pod_set.shape for pod_set in group.pod_sets]
     wants_devices = any(shape.claims or any("/" in name for name in shape.requests) for shape in shapes)
     return _is_carried(snapshot, group.name, wants_devices)

@@ -1,9 +1,9 @@
-"""How much the gangs of one namespace may hold: its ResourceQuota, and what the parameters say. Pure.
+"""How many GPUs the gangs of one namespace may hold: by its ResourceQuota and by the parameters. Pure.
 
-Held is what nobody else can have: the GPUs of all nodes that a gang holds whole, else those that its pods are
-to use. A gang that would hold more than it may holds what it uses, if its author left that open and it is
-little enough; else it waits, holding nothing and keeping nothing free, until gangs of its namespace end. One
-that is more than the limit by itself waits for the limit, and is told so.
+Held GPUs are those that no other gang can get: all GPUs of the nodes that a gang holds whole, otherwise the GPUs of
+its pods. A gang above the limit holds only what it uses, if its author left this open and that is within the limit.
+Otherwise it waits, without holding anything or keeping a place free, until other gangs of its namespace end. A gang
+that alone exceeds the limit waits until the limit is raised, and its message says so.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
 from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_LIMIT = "HoldLimit"
-"""The reason of a gang that waits for its own namespace."""
+"""The reason of a gang that waits because its namespace is at its limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldLimits:
-    """What parameters say. `gpus`: that a namespace may hold at most. `per_used`: held GPUs for each one that
-    its gangs' pods use of them. None: no limit."""
+    """The limits from the parameters, None for no limit. `gpus`: the most GPUs that a namespace may hold.
+    `per_used`: the most GPUs held for each GPU that its gangs' pods use."""
 
     gpus: int | None = None
     per_used: float | None = None
@@ -39,7 +39,7 @@ Limits = Callable[[str], HoldLimits]
 
 
 def no_limits(namespace: str) -> HoldLimits:
-    """Nobody chose any."""
+    """The limits of a namespace without parameters: none."""
     return NO_LIMITS
 
 

@@ -1,9 +1,9 @@
-"""Who gets a place next, of those that wait and of those that are applied now. Pure.
+"""The queue: which gang gets a place next, among the waiting gangs and a newcomer. Pure.
 
-The rules of the queue, for the controller and for one newcomer alike: gangs are planned in the order of
-`fair_order`, each in what those before it left; for the first that has no place yet, the one that it gets
-first (`planner.planning.first_place`) is kept free of all that come behind it. What takes nothing of that
-delays nobody, and goes ahead.
+The controller and the admission of a newcomer use the same rules. Gangs are planned in the order of `fair_order`,
+each on the capacity that the gangs before it leave. The first gang without a place gets a place kept for it
+(`planner.planning.first_place`), which no gang behind it may use. A gang that needs nothing of that place delays
+nobody and may start.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE, namespace_of
 
 MAX_WAITING_PLANNED = 32
-"""Waiting gangs that are planned for one newcomer; those behind them are left aside, so that a long queue
-does not use up the deadline of the call."""
+"""The most waiting gangs that are planned ahead of a newcomer. Gangs further back are ignored, so that a long
+queue does not use up the deadline of the call."""
 
 
 MOST_NAMED = 3
-"""Gangs or nodes that a message names."""
+"""The most gangs or nodes that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueTurn:
-    """What came of a gang's turn. `reservation`: what it takes, None where it is not admitted. `after`: the
-    snapshot that it leaves behind."""
+    """The result of a gang's turn. `reservation`: what the gang takes, None if it is not admitted. `after`: the
+    snapshot after its turn."""
 
     answer: Answer
     reservation: Reservation | None
@@ -62,11 +62,11 @@ def foreign_gates(group: PodGroup) -> tuple[str, ...]:
 def plan_queue(
     snapshot: Snapshot, groups: Iterable[PodGroup], limits: Limits = no_limits
 ) -> tuple[list[QueueTurn], Snapshot]:
-    """The turns of gangs that stand in the queue in this order, and the snapshot that they leave behind.
+    """The turns of the gangs in this order, and the snapshot after them.
 
-    What an admitted gang takes is taken from those behind it, and so is the place that the first gang without
-    one gets first: however many small gangs come, it is never delayed by them. Nothing is kept for a gang
-    beyond what its namespace may hold.
+    The gangs behind an admitted gang cannot use its place, nor the place that is kept for the first gang without
+    one. So small gangs never delay that gang, however many arrive. Nothing is kept for a gang beyond what its
+    namespace may hold.
     """
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
