@@ -394,12 +394,7 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
         return bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
 
     def settled() -> bool:
-<<<<<<< Updated upstream
         """Whether the Reservation is the gang's own: a proposal's goes when its place is taken over."""
-=======
-        """Whether the only Reservation is the gang's own: a proposal's object goes when its place is taken
-        over."""
->>>>>>> Stashed changes
         held = reservations(serving.api)["research/Job/train"]
         return held_by_the_job() and not is_next(held["metadata"]["name"])
 

@@ -2,8 +2,8 @@
 
 `decide` reads the object, runs the mutating policies in a fixed order, plans the gangs, applies the plan to
 the object, runs the validating policies on the result, and makes one patch. Last, the mode of the namespace
-decides what takes effect. There is no I/O, clock or randomness: a dry run makes the same decision, and the caller
-carries nothing out.
+decides what takes effect. There is no I/O, clock or randomness: a dry run makes the same decision, and the
+caller carries nothing out.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class Note:
 class Decision:
     """The answer, the ledger steps that it needs, and how the decision came about.
 
-    `object`: the object after the decision; the original if the decision refuses it or changes nothing. `plan`:
-    None if nothing was planned. `effects`: which policy changed what; the plan's own changes have the name
-    `plan`. `mutated`, `findings`: the results of the policy engine, None if it did not run. `malformed`: the
-    object could not be read. `late`: the deadline passed. `force`: the mode of the namespace. In a mode other
-    than `enforce` only the response, the object and the steps differ, and `enforced` is the answer that
+    `object`: the object after the decision; the original if the decision refuses it or changes nothing.
+    `plan`: None if nothing was planned. `effects`: which policy changed what; the plan's own changes have the
+    name `plan`. `mutated`, `findings`: the results of the policy engine, None if it did not run. `malformed`:
+    the object could not be read. `late`: the deadline passed. `force`: the mode of the namespace. In a mode
+    other than `enforce` only the response, the object and the steps differ, and `enforced` is the answer that
     `enforce` would have given.
     """
 
@@ -310,8 +310,8 @@ def _noting(decision: Decision, *notes: Note) -> Decision:
 def _validate(context: RequestContext, obj: Json) -> Decision:
     """The validating call, on the object as it will be stored. It makes no patch.
 
-    The object claims its reservation. If the reservation has expired or was given back since the mutating call,
-    it is made again.
+    The object claims its reservation. If the reservation has expired or was given back since the mutating
+    call, it is made again.
     """
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
@@ -333,10 +333,10 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
     """The refusal of a new object whose place from the mutating call is no longer free.
 
-    If it were stored, its pods would be pinned to nodes that another gang holds. Pods with a controller are not
-    refused: their gang is admitted later. The refusal counts only if the ledger confirms it: another replica may
-    have answered the mutating call, and this replica may not know its reservation yet. A dry run uses no ledger
-    and holds nothing, so it is never refused for this.
+    If it were stored, its pods would be pinned to nodes that another gang holds. Pods with a controller are
+    not refused: their gang is admitted later. The refusal counts only if the ledger confirms it: another
+    replica may have answered the mutating call, and this replica may not know its reservation yet. A dry run
+    uses no ledger and holds nothing, so it is never refused for this.
     """
     created = request.operation == "CREATE" and not find(obj, ("metadata", "ownerReferences"))
     annotated_decision = _placement(obj).decision

@@ -1,5 +1,5 @@
-"""The inputs of a decision that come from the cluster besides the snapshot: namespaces, parameters, PodGroups,
-permissions.
+"""The inputs of a decision that come from the cluster besides the snapshot: namespaces, parameters,
+PodGroups, permissions.
 
 On the command line they come from cluster files, in a cluster from watches. Nothing here does I/O: the caller
 hands in an `Access` that queries the API server.

@@ -1,7 +1,7 @@
 """The values that one decision computes from its request, by name: workload, plan, `gang`, `cluster`.
 
-A policy sees the object as the policies before it left it; the computed values follow that object. Only the plan
-is not computed on first use: `make_plan` is an explicit step of the decision.
+A policy sees the object as the policies before it left it; the computed values follow that object. Only the
+plan is not computed on first use: `make_plan` is an explicit step of the decision.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Whether fewer pods of an object fit because policies raised their requests, with both numbers. Pure.
 
-Pods are counted on empty nodes that the author's selectors, required affinity and tolerations allow, and only on
-kinds of nodes that are still allowed after the policies: steering pods away from a kind of node is not meant
-here, nor is the pinning by a plan. If the raised requests stay within one GPU's share of the node, as many pods fit
-as there are GPUs, and there is no message.
+Pods are counted on empty nodes that the author's selectors, required affinity and tolerations allow, and only
+on kinds of nodes that are still allowed after the policies: steering pods away from a kind of node is not
+meant here, nor is the pinning by a plan. If the raised requests stay within one GPU's share of the node, as
+many pods fit as there are GPUs, and there is no message.
 """
 
 from __future__ import annotations

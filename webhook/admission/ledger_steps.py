@@ -16,8 +16,8 @@ from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION, kind_of
 
 MOST_NAMED = 32
-"""The most reservations named by one object that are looked up if they are unknown. The bound is needed because
-any user may write the annotation."""
+"""The most reservations named by one object that are looked up if they are unknown. The bound is needed
+because any user may write the annotation."""
 
 
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
@@ -77,8 +77,8 @@ def reserving(
 def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
     """The reservations that no call can withdraw any more.
 
-    A hold may be the proposal of another call, which withdraws the hold on a conflict. So a mutating call that
-    relies on a hold asks the ledger for it; nothing is written if the hold is valid.
+    A hold may be the proposal of another call, which withdraws the hold on a conflict. So a mutating call
+    that relies on a hold asks the ledger for it; nothing is written if the hold is valid.
     """
     return tuple(held for held in reservations if held.state == "claimed")
 

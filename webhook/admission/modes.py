@@ -1,9 +1,9 @@
 """The mode of a namespace, and what each mode does with a decision. Pure.
 
-As with Pod Security Admission, a label sets the mode of a namespace: `bayplan.dev/mode`. Namespaces without the
-label have the mode of the settings. `enforce` carries the decision out. `warn` and `audit` change, refuse and hold
-nothing; both write what `enforce` would do to the audit log, and `warn` also tells the user. `off` examines
-nothing.
+As with Pod Security Admission, a label sets the mode of a namespace: `bayplan.dev/mode`. Namespaces without
+the label have the mode of the settings. `enforce` carries the decision out. `warn` and `audit` change, refuse
+and hold nothing; both write what `enforce` would do to the audit log, and `warn` also tells the user. `off`
+examines nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The planning step of a decision: plans the gangs of one object, and plans again after policies changed it.
 
-The first plan is kept as a tentative reservation in the snapshot, so that planning the same gangs again replays
-it. By then the gangs' templates are pinned to the place, and no other gang of the request can take it.
+The first plan is kept as a tentative reservation in the snapshot, so that planning the same gangs again
+replays it. By then the gangs' templates are pinned to the place, and no other gang of the request can take
+it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ EXEMPT = "exempt"
 
 
 MAX_POINTERS = 16
-"""The most JSON pointers for each policy: people read audit annotations, and the API server limits their size."""
+"""The most JSON pointers for each policy: people read audit annotations, and the API server limits their
+size."""
 
 
 def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:

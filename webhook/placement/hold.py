@@ -12,10 +12,11 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_SECONDS = 10.0
-"""Time to live, in seconds, of a reservation whose object has not been seen in storage. It is short because the
-object may never be stored, and a call may be forged. The API server stores an object within seconds of the
-mutating call. If it takes longer, the validating call reserves the place again, and if that failed too, the
-controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in proportion."""
+"""Time to live, in seconds, of a reservation whose object has not been seen in storage. It is short because
+the object may never be stored, and a call may be forged. The API server stores an object within seconds of
+the mutating call. If it takes longer, the validating call reserves the place again, and if that failed too,
+the controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in
+proportion."""
 
 
 def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS) -> Reservation:
@@ -26,8 +27,8 @@ def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS)
 def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
     """Whether a bound pod uses the reservation.
 
-    The pod must be in the gang's namespace and, for a gang with devices, have devices itself: otherwise a pod with
-    nothing but the annotation could keep the place.
+    The pod must be in the gang's namespace and, for a gang with devices, have devices itself: otherwise a pod
+    with nothing but the annotation could keep the place.
     """
     wants_devices = any("/" in name for _, amounts in reservation.requests for name in amounts)
     return _is_carried(snapshot, reservation.gang, wants_devices)

@@ -1,9 +1,10 @@
 """How many GPUs the gangs of one namespace may hold: by its ResourceQuota and by the parameters. Pure.
 
-Held GPUs are those that no other gang can get: all GPUs of the nodes that a gang holds whole, otherwise the GPUs of
-its pods. A gang above the limit holds only what it uses, if its author left this open and that is within the limit.
-Otherwise it waits, without holding anything or keeping a place free, until other gangs of its namespace end. A gang
-that alone exceeds the limit waits until the limit is raised, and its message says so.
+Held GPUs are those that no other gang can get: all GPUs of the nodes that a gang holds whole, otherwise the
+GPUs of its pods. A gang above the limit holds only what it uses, if its author left this open and that is
+within the limit. Otherwise it waits, without holding anything or keeping a place free, until other gangs of
+its namespace end. A gang that alone exceeds the limit waits until the limit is raised, and its message says
+so.
 """
 
 from __future__ import annotations

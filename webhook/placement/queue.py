@@ -1,9 +1,9 @@
 """The queue: which gang gets a place next, among the waiting gangs and a newcomer. Pure.
 
-The controller and the admission of a newcomer use the same rules. Gangs are planned in the order of `fair_order`,
-each on the capacity that the gangs before it leave. The first gang without a place gets a place kept for it
-(`planner.planning.first_place`), which no gang behind it may use. A gang that needs nothing of that place delays
-nobody and may start.
+The controller and the admission of a newcomer use the same rules. Gangs are planned in the order of
+`fair_order`, each on the capacity that the gangs before it leave. The first gang without a place gets a place
+kept for it (`planner.planning.first_place`), which no gang behind it may use. A gang that needs nothing of
+that place delays nobody and may start.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class QueueTurn:
-    """The result of a gang's turn. `reservation`: what the gang takes, None if it is not admitted. `after`: the
-    snapshot after its turn."""
+    """The result of a gang's turn. `reservation`: what the gang takes, None if it is not admitted. `after`:
+    the snapshot after its turn."""
 
     answer: Answer
     reservation: Reservation | None
@@ -64,9 +64,9 @@ def plan_queue(
 ) -> tuple[list[QueueTurn], Snapshot]:
     """The turns of the gangs in this order, and the snapshot after them.
 
-    The gangs behind an admitted gang cannot use its place, nor the place that is kept for the first gang without
-    one. So small gangs never delay that gang, however many arrive. Nothing is kept for a gang beyond what its
-    namespace may hold.
+    The gangs behind an admitted gang cannot use its place, nor the place that is kept for the first gang
+    without one. So small gangs never delay that gang, however many arrive. Nothing is kept for a gang beyond
+    what its namespace may hold.
     """
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
