@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.webhook.admission.test_parameters import beside, changed_by, config_map, settings
 
 from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
 from tests.policies.helpers import policies
+from tests.webhook.admission.configuration.test_parameters import beside, changed_by, config_map, settings
 from webhook.admission.configuration.parameters import read_parameters
 from webhook.kube.state.scheduling_findings import pack_finding
 from webhook.policy.engine.packs import PACKS, fitting

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.webhook.admission.test_parameters import SYSTEM, Json, config_map, pod
 
+from tests.webhook.admission.configuration.test_parameters import SYSTEM, Json, config_map, pod
 from webhook.cli.common.inputs import shipped
 from webhook.cli.main import main
 

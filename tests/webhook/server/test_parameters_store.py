@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.webhook.admission.test_parameters import SYSTEM, config_map
 
 from tests.policies.helpers import policies, with_parameters
+from tests.webhook.admission.configuration.test_parameters import SYSTEM, config_map
 from tests.webhook.calls import EXAMPLES, Serve
 from webhook.admission.environment import Environment
 from webhook.server import parameters_store
