@@ -6,12 +6,12 @@ from dataclasses import fields
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.planner.manifests.test_pod import FULL, places
 
 from planner.manifests.pods import pod
 from planner.manifests.pods.pod import LONGEST_KEPT, UNREAD, shape_of
 from planner.model.errors import InputError, Where
 from planner.model.pod import PodShape
+from tests.planner.manifests.pods.test_pod import FULL, places
 
 WHERE = Where("m.yaml", "Job default/a", "spec.template.spec")
 TERM = {"topologyKey": "k", "labelSelector": {"matchLabels": {"app": "a"}}, "matchLabelKeys": ["app"]}
