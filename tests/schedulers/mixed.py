@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import statistics
 import sys
 import time
@@ -19,9 +20,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tests.e2e.api import ApiError, Json
+from tests.e2e.processes import wait_until
 from tests.schedulers.kai import HOME
 from tests.schedulers.nodes import BLOCK, GPUS, HOSTNAME, RACK, TOPOLOGY
-from tests.schedulers.site import HOSTS, Site, nodes_of
+from tests.schedulers.site import GONE_SECONDS, HOSTS, Site, nodes_of
 from tests.schedulers.workloads import (
     QUEUE,
     deployment,
@@ -164,9 +166,11 @@ def _summary(site: Site, course: Course, seconds: float, seed: int) -> str:
     wrong += [gang for gang in ran if not gang.fits]
     queued = [gang for gang in course.waits() if gang.bare and not gang.fits]
     stuck = [gang for gang in course.waits() if gang not in queued]
-    for gang in stuck:
+    for gang in course.waits():
+        word = "QUEUED" if gang in queued else "STUCK"
         reasons = f"{nodes_of(site.pods(gang.name))}; {site.reasons(gang.name)}"
-        print(f"STUCK {gang.name} {gang.description}: {reasons}", file=sys.stderr, flush=True)
+        print(f"{word} {gang.name} {gang.description}: {reasons}", file=sys.stderr, flush=True)
+    idle = _idle_holds(site, course)
     for gang in wrong:
         print(f"WRONG {gang.name} {gang.description}: {gang.end}", file=sys.stderr, flush=True)
     for gang in list(course.gangs):
@@ -179,8 +183,21 @@ def _summary(site: Site, course: Course, seconds: float, seed: int) -> str:
         f"waits {statistics.median(waits or [0]):.1f} s in the middle, {max(waits or [0]):.1f} s at most"
     )
     assert not wrong, f"{text}; wrong: {[(gang.name, gang.description, gang.end[:200]) for gang in wrong]}"
+    assert not idle, f"{text}; held for gangs that are at their end: {idle}"
     assert not stuck, f"{text}; stuck: {[(gang.name, gang.description) for gang in stuck]}"
     return text
+
+
+def _idle_holds(site: Site, course: Course) -> list[str]:
+    """What is held for nobody who waits, once the controller has had its time to see who is gone."""
+    waiting = {gang.name for gang in course.waits()}
+
+    def idle() -> list[str]:
+        return [gang for gang in site.held() if waiting.isdisjoint(re.split("[/-]", gang))]
+
+    with suppress(TimeoutError):
+        wait_until(lambda: not idle(), "holds of gangs that are at their end to go", GONE_SECONDS)
+    return idle()
 
 
 def _shape(chance: random.Random) -> tuple[int, int, str, str, bool]:
