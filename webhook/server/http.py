@@ -128,7 +128,8 @@ class Webhook:
             log.info(log_line(phase, request, decision, seconds))
             # After the answer is on its way: who applies something does not wait for whoever reports it.
             asyncio.get_running_loop().call_soon(self.observer, phase, request, decision)
-            return web.Response(body=encode(request.uid, decision.response), content_type="application/json")
+            body = encode(request.uid, decision.response, request.label)
+            return web.Response(body=body, content_type="application/json")
 
         return handle
 

@@ -103,6 +103,11 @@ class AdmissionRequest:
         stated = labels if isinstance(labels, Mapping) else {}
         return {**stated, NAMESPACE_NAME_LABEL: self.namespace} if self.namespace else stated
 
+    @property
+    def label(self) -> str:
+        """NAMESPACE/KIND/NAME, as messages have it; "" for what lies in no namespace or has no name yet."""
+        return f"{self.namespace}/{self.kind.kind}/{self.name}" if self.namespace and self.name else ""
+
     def as_cel(self) -> dict[str, Any]:
         """The map that the variable `request` is. `object` and `oldObject` are variables of their own."""
         request_kind = self.request_kind or self.kind

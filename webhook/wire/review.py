@@ -53,6 +53,10 @@ _ABOUT = re.compile(
 """What the sentences of a warning are about: an object or a policy, and what mode `warn` would have done."""
 
 
+_NAMES_OBJECT = re.compile(r"(?:would (?:be \w+|warn): )?[^\s/:]+/[^\s/:]+/[^\s:]+")
+"""The beginning of a warning that says which object it is about."""
+
+
 class BadCall(Exception):  # noqa: N818 - the name is the road it takes
     """The call itself is wrong; `status` is the HTTP status that says so."""
 
@@ -100,8 +104,10 @@ def decode(body: bytes) -> AdmissionRequest:
     return _request(request)
 
 
-def encode(uid: str, response: Response) -> bytes:
-    """The AdmissionReview to send back; the only place that knows of UID, patch type and base64."""
+def encode(uid: str, response: Response, about: str = "") -> bytes:
+    """The AdmissionReview to send back; the only place that knows of UID, patch type and base64.
+
+    `about`: the object, NAMESPACE/KIND/NAME."""
     answer: dict[str, Any] = {"uid": uid, "allowed": response.allowed}
     if response.patch and response.allowed:
         answer["patchType"] = "JSONPatch"
@@ -114,18 +120,23 @@ def encode(uid: str, response: Response) -> bytes:
             "message": response.message,
         }
     if response.warnings:
-        answer["warnings"] = fit_warnings(response.warnings)
+        answer["warnings"] = fit_warnings(response.warnings, about)
     if response.audit_annotations:
         answer["auditAnnotations"] = dict(response.audit_annotations)
     return orjson.dumps({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": answer})
 
 
-def fit_warnings(warnings: Iterable[str]) -> list[str]:
-    """Warnings as kubectl shows them whole: each a line of its own, 4,096 characters in all, none twice."""
+def fit_warnings(warnings: Iterable[str], about: str = "") -> list[str]:
+    """Warnings as kubectl shows them whole: each a line of its own, 4,096 characters in all, none twice.
+
+    One that names no object begins with `about`: what is wrong with several objects of an `apply` is told of
+    each, and what would work once."""
     lines: list[str] = []
     room = WARNINGS_TOTAL
     for warning in dict.fromkeys(warnings):
-        for line in _lines(" ".join(warning.split())):
+        text = " ".join(warning.split())
+        opens = 0 < len(about) <= WARNING_WIDTH and not _NAMES_OBJECT.match(text)
+        for line in _lines(text, f"{about}: " if opens else ""):
             if len(line) > room:
                 return lines
             lines.append(line)
@@ -133,11 +144,12 @@ def fit_warnings(warnings: Iterable[str]) -> list[str]:
     return lines
 
 
-def _lines(text: str) -> list[str]:
+def _lines(text: str, opening: str) -> list[str]:
     """A warning that is longer than the width, a sentence a line, each with what it is about: kubectl leaves
-    out a line that it has printed before, also for another object of the same `apply`."""
+    out a line that it has printed before, also for another object of the same `apply`. `opening`: what the
+    first line begins with, beside its width."""
     if len(text) <= WARNING_WIDTH:
-        return [text]
+        return [f"{opening}{text}"]
     about = _ABOUT.match(text)
     prefix = f"{about[0]}: " if about and about[0] and len(about[0]) <= WARNING_WIDTH else ""
     lines: list[str] = []
@@ -146,18 +158,18 @@ def _lines(text: str) -> list[str]:
             lines[-1] += f" {sentence}"
             continue
         line = f"{prefix}{sentence}" if lines else sentence
-        while len(line) > WARNING_LIMIT:
-            end = _clause_end(line, len(prefix))
+        while len(line) > (limit := WARNING_LIMIT - (0 if lines else len(opening))):
+            end = _clause_end(line, len(prefix), limit)
             lines.append(line[:end].rstrip())
             line = f"{prefix}{line[end:].lstrip()}"
         lines.append(line)
-    return lines
+    return [f"{opening}{lines[0]}", *lines[1:]]
 
 
-def _clause_end(line: str, start: int) -> int:
+def _clause_end(line: str, start: int, limit: int) -> int:
     """Where a line that is too long is broken: after a clause, or else a word, or else anywhere."""
-    ends = (line.rfind(mark, start, WARNING_LIMIT) + 1 for mark in ("; ", ": ", ", ", " "))
-    return next((end for end in ends if end > start + WARNING_WIDTH // 2), WARNING_LIMIT)
+    ends = (line.rfind(mark, start, limit) + 1 for mark in ("; ", ": ", ", ", " "))
+    return next((end for end in ends if end > start + WARNING_WIDTH // 2), limit)
 
 
 def _request(request: Mapping[str, Any]) -> AdmissionRequest:

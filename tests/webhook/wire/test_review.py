@@ -176,6 +176,16 @@ def test_what_a_warning_is_about_stands_before_each_sentence(before: str) -> Non
     assert fit_warnings([f"{before}: {first} {second}"]) == [f"{before}: {first}", f"{before}: {second}"]
 
 
+def test_a_warning_about_a_policy_alone_says_first_which_object_it_is_about() -> None:
+    """Of four Jobs that name a scheduler which nobody runs kubectl told of one: it leaves out equal lines."""
+    fault, advice = f"policy 'nccl': {'X' * 100}.", "What would work: nothing of the kind, or all of it."
+    lines = [fit_warnings([f"{fault} {advice}"], about) for about in ("a/Job/b", "a/Job/c")]
+    second = f"policy 'nccl': {advice}"
+    assert lines == [[f"a/Job/b: {fault}", second], [f"a/Job/c: {fault}", second]]
+    for text in ("a/PodGroup/d is queued", "would be refused: a/Job/b: no"):
+        assert fit_warnings([text], "a/Job/b") == [text]
+
+
 def test_a_long_sentence_is_broken_after_a_clause_and_no_word_is_lost() -> None:
     """Within the length that the API server never cuts; a key is broken only where nothing else helps."""
     causes = ", ".join(f"{count} carry the taint example.com/burn-in-{count}" for count in range(30))
