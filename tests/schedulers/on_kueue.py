@@ -287,7 +287,6 @@ def fenced_rack(site: Site) -> str:
 
 SCENARIOS: tuple[Scenario, ...] = (
     doctor,
-    quota_told,
     *(
         played
         for scenario in (
@@ -296,6 +295,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         )
         for played in in_both(scenario)
     ),
+    quota_told,
 )  # fmt: skip
 OBSERVED: tuple[Scenario, ...] = (doctor, only_watched)
 FENCED: tuple[Scenario, ...] = (fenced_rack,)

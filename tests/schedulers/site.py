@@ -51,6 +51,7 @@ RACKS, HOSTS = 4, 4
 BOUND_SECONDS = 120.0
 """Within which a gang that has room is expected to be bound, on a machine that is busy with other things."""
 GONE_SECONDS = 120.0
+KUEUE_FINALIZER = "kueue.x-k8s.io/managed"
 
 
 @dataclass(slots=True)
@@ -133,6 +134,8 @@ class Site:
 
     def clear(self) -> None:
         """Nothing of a scenario is left: no workload, no pod, no hold. Raises `TimeoutError`."""
+        if isinstance(self.scheduler, Kueue):
+            self._end_groups()
         for place in NAMESPACES:
             for kind, group in WORKLOADS.items():
                 path = f"{group}/namespaces/{place}/{kind.lower()}s"
@@ -144,6 +147,16 @@ class Site:
                     self.api.delete(f"{path}/{item['metadata']['name']}")
         wait_until(self._is_empty, "all pods to go", GONE_SECONDS)
         wait_until(lambda: not reservations(self.api), "all holds to go", GONE_SECONDS)
+
+    def _end_groups(self) -> None:
+        """Kueue keeps the pods of a group until the group has ended, however often they are deleted."""
+
+        def unended() -> list[Json]:
+            pods = [pod for place in NAMESPACES for pod in self.pods(place=place)]
+            return [pod for pod in pods if KUEUE_FINALIZER in pod["metadata"].get("finalizers", ())]
+
+        self.finish(pod for pod in alive(unended()) if pod["spec"].get("nodeName"))
+        wait_until(lambda: not nodes_of(unended()), "Kueue to let go of groups that have ended", GONE_SECONDS)
 
     def _is_empty(self) -> bool:
         return not any(self.api.items(f"/api/v1/namespaces/{place}/pods") for place in NAMESPACES)
