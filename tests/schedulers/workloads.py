@@ -94,14 +94,19 @@ def training_job(name: str, workers: int, gpus: int = 8, *, spec: Json | None = 
 
 
 def leader_worker_set(name: str, replicas: int, size: int, gpus: int = 8, **metadata: Any) -> Json:
-    """A LeaderWorkerSet whose leaders are like its workers."""
+    """A LeaderWorkerSet whose leaders are like its workers. Its own webhook states the strategy; Kueue's
+    leaves it empty, which the schema refuses."""
     metadata.setdefault("annotations", wish())
     group = {"size": size, "workerTemplate": pod_template(gpus)}
     return manifest(
         "leaderworkerset.x-k8s.io/v1",
         "LeaderWorkerSet",
         name,
-        {"replicas": replicas, "leaderWorkerTemplate": group},
+        {
+            "replicas": replicas,
+            "leaderWorkerTemplate": group,
+            "rolloutStrategy": {"type": "RollingUpdate"},
+        },
         **metadata,
     )
 
