@@ -17,9 +17,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 HEADER = """\
 # Commands
 
-Written by `python -m tests.docs.generate_cli` from the parsers. `--help` after each command tells the same;
-with [shell completion](../start/install.md#shell-completion) a shell offers it. Each command is also one of
-kubectl's, as `kubectl bayplan COMMAND`.
+This page is generated from the program by `python -m tests.docs.generate_cli`. `--help` prints the
+same text, and [shell completion](../start/install.md#shell-completion) completes commands and options. Each
+command is also available as `kubectl bayplan COMMAND`.
 """
 
 
@@ -66,7 +66,7 @@ def _row(command: argparse.ArgumentParser, action: argparse.Action) -> tuple[str
     words = f"{_value(action)}" if action.nargs != 0 else ""
     names = [f"{name} {words}".strip() for name in action.option_strings] or [words]
     help_text = command._get_formatter()._expand_help(action) if action.help else ""
-    must = "needed" if action.required and action.option_strings else ""
+    must = "required" if action.required and action.option_strings else ""
     choices = f"one of {code(map(str, action.choices))}" if action.choices else ""
     default = f"default `{action.default}`" if _is_told(action, help_text) else ""
     return code(names), "; ".join(filter(None, (help_text, choices, default, must)))

@@ -3,241 +3,350 @@
 from __future__ import annotations
 
 ANSWERS = {
-    "Placed": ("admitted", "The gang has a place.", "Nothing."),
-    "AlreadyReserved": ("admitted", "It was planned before, and keeps the place that it holds.", "Nothing."),
-    "Reserved": ("admitted", "It holds this place; nothing was planned again.", "Nothing."),
+    "Placed": (
+        "admitted",
+        "The gang has a place.",
+        "Nothing.",
+    ),
+    "AlreadyReserved": (
+        "admitted",
+        "The gang was planned before, and keeps its reservation.",
+        "Nothing.",
+    ),
+    "Reserved": (
+        "admitted",
+        "The gang has this reservation; it was not planned again.",
+        "Nothing.",
+    ),
     "NoRoomNow": (
         "queued",
-        "It fits the empty cluster, and not what is free now.",
-        "Wait, or take what the message says would work now. `bayplan why` shows who is in the way.",
+        "The gang fits the empty cluster, but not the capacity that is free now.",
+        (
+            "Wait, or choose what the message lists as working now. `bayplan why` shows which gangs "
+            "use the capacity."
+        ),
     ),
     "BehindOthers": (
         "queued",
-        "There is a place, which is kept for gangs that wait already.",
+        "There is a place, but it is kept for gangs that are ahead in the queue.",
         "Wait; `bayplan queue` shows the order. A higher PriorityClass goes first.",
     ),
     "HoldLimit": (
         "queued",
-        "Its namespace would hold more than its ResourceQuotas or the parameters `holds.*` let it.",
-        "Wait for gangs of the namespace, use `bayplan.dev/reserve: nodes`, or raise the limit.",
+        "Its namespace would reserve more than its ResourceQuotas or the parameters `holds.*` allow.",
+        "Wait for other gangs of the namespace to end, use `bayplan.dev/reserve: nodes`, or raise the limit.",
     ),
     "WaitsForNodes": (
         "queued",
-        "It fits nodes that an autoscaler may add.",
+        "The gang fits nodes that an autoscaler can add.",
         "Wait. Its pods have no gate, so that the autoscaler sees them.",
     ),
     "WaitsForAll": (
         "queued",
-        "It starts together with others, of which one has no place.",
-        "See the answer of that other gang.",
+        "The gang starts together with other gangs, and one of them has no place.",
+        "See the answer of that gang.",
     ),
-    "ReplicaWaits": ("queued", "The pod's replica has no place yet.", "See the workload's own answer."),
+    "ReplicaWaits": (
+        "queued",
+        "The replica that the pod belongs to has no place yet.",
+        "See the answer of the workload.",
+    ),
     "NoRoomBeside": (
         "queued",
-        "Its gang holds a place, and beside that there is none for these pods.",
-        "Wait, or ask for the whole gang at once.",
+        "The gang has a reservation, and there is no room next to it for these additional pods.",
+        "Wait, or request all pods of the gang at once.",
     ),
     "GatedByOthers": (
         "queued",
-        "Its pods have a scheduling gate of somebody else's.",
-        "See who opens that gate; it is planned then.",
+        "Its pods have a scheduling gate of another controller.",
+        "Find out who removes that gate. The gang is planned when it is removed.",
     ),
     "WaitsForKueue": (
         "queued",
-        "Kueue has not admitted it.",
-        "`kubectl describe workload` tells Kueue's reason.",
+        "Kueue has not admitted the workload.",
+        "`kubectl describe workload` shows Kueue's reason.",
     ),
     "SearchBudgetExhausted": (
         "queued",
-        "The search ended before every packing was tried.",
-        "Ask for fewer different kinds of pods in one gang.",
+        "The search reached its limit before all packings were tried.",
+        "Use fewer different kinds of pods in one gang.",
     ),
     "LimitPerLeaf": (
         "queued or rejected",
-        "`topologyConstraints` allow so few nodes or GPUs of a gang in a leaf.",
-        "Fewer pods, or higher limits in `topology-scheduler-config`.",
+        "`topologyConstraints` limit the nodes or GPUs per leaf too strictly for the gang.",
+        "Use fewer pods, or raise the limits in `topology-scheduler-config`.",
     ),
     "TooLargeForLevel": (
         "rejected",
         "No domain of the required level is large enough, even when empty.",
-        "Fewer pods, or the coarser level that the message names.",
+        "Use fewer pods, or the coarser level that the message names.",
     ),
     "TooLargeForCluster": (
         "rejected",
         "The cluster is too small, even when empty.",
-        "Fewer or smaller pods, or more nodes.",
+        "Use fewer or smaller pods, or add nodes.",
     ),
     "PodFitsNoNode": (
         "rejected",
-        "A single pod asks for more than any node has.",
-        "Smaller requests; the message names the resource and the most that a node has.",
+        "A single pod requests more than any node has.",
+        "Request less; the message names the resource and the largest amount on a node.",
     ),
     "NoNodeMatches": (
         "rejected",
-        "Selectors, affinity or taints leave no node.",
-        "The label value or the toleration that the message names.",
+        "No node matches the node selectors, affinity and taints.",
+        "Use the label value or the toleration that the message names.",
     ),
     "NoNUMAFit": (
         "rejected",
-        "No kubelet could align the pod: `TopologyAffinityError`.",
-        "Amounts that fit one NUMA node, or nodes with another Topology Manager policy.",
+        "No kubelet could align the pod (`TopologyAffinityError`).",
+        "Request amounts that fit one NUMA node, or use nodes with another Topology Manager policy.",
     ),
     "NoLinkFastEnough": (
         "rejected",
-        "No leaf has links as fast as asked for.",
-        "The speed that the message names.",
+        "No leaf has links of the requested speed.",
+        "Use the speed that the message names.",
     ),
-    "UnknownTopology": ("rejected", "The cluster has no Topology of that name.", "One of those named."),
-    "UnknownLevel": ("rejected", "No topology has that level.", "One of the levels named."),
+    "UnknownTopology": (
+        "rejected",
+        "The cluster has no Topology of this name.",
+        "Use one of the Topologies that the message names.",
+    ),
+    "UnknownLevel": (
+        "rejected",
+        "No topology has this level.",
+        "Use one of the levels that the message names.",
+    ),
     "MultipleTopologies": (
         "rejected",
-        "The parts of one gang point into two topologies.",
-        "Keep one of them.",
+        "Parts of one gang refer to two topologies.",
+        "Use one topology for all parts.",
     ),
     "PodSetLevelTooCoarse": (
         "rejected",
-        "A part's required level is coarser than the whole gang's.",
-        "The gang's level or a finer one.",
+        "The required level of a part is coarser than that of the whole gang.",
+        "Use the level of the gang or a finer one.",
     ),
     "SliceLevelTooCoarse": (
         "rejected",
-        "The slices' level is coarser than the required one.",
-        "The required level or a finer one.",
+        "The level of the slices is coarser than the required level.",
+        "Use the required level or a finer one.",
     ),
-    "SliceLevelMissing": ("rejected", "A slice size without a slice level.", "Name the level."),
+    "SliceLevelMissing": (
+        "rejected",
+        "A slice size is set, but no slice level.",
+        "Set the slice level.",
+    ),
     "SlicesDoNotDivide": (
         "rejected",
-        "The number of pods is no multiple of the slice size.",
-        "One of the numbers that the message names.",
+        "The number of pods is not a multiple of the slice size.",
+        "Use one of the numbers that the message names.",
     ),
     "NoSuchDevice": (
         "rejected",
-        "No node offers what a ResourceClaim asks for.",
-        "Fewer devices, or a class that is offered.",
+        "No node offers what a ResourceClaim requests.",
+        "Request fewer devices, or a device class that nodes offer.",
     ),
     "ClaimTakesOnePod": (
         "rejected",
-        "Several pods mount a claim that takes one (`ReadWriteOncePod`).",
-        "A claim for each pod, or ReadWriteMany.",
+        "Several pods mount a volume claim that allows one pod (`ReadWriteOncePod`).",
+        "Use a claim for each pod, or ReadWriteMany.",
     ),
     "PartAndWholeGpu": (
         "rejected",
-        "A pod asks for a part of a GPU and for whole ones.",
-        "One of the two.",
+        "A pod requests a fraction of a GPU and whole GPUs.",
+        "Request only one of the two.",
     ),
-    "NoPods": ("rejected", "The gang has no pods.", "Ask for one at least."),
-    "DuplicatePodSet": ("rejected", "Two parts of a gang have one name.", "A name for each."),
-    "TooManyPods": ("rejected", "More pods than any cluster runs.", "Most likely a slip in the number."),
-    "NegativeCount": ("rejected", "A part has fewer than no pods.", "0 or more."),
-    "MinimumAboveMaximum": ("rejected", "An elastic gang's least is above its most.", "A smaller least."),
-    "AbsurdQuantity": ("rejected", "An amount below 0, or beyond counting.", "0 or more."),
+    "NoPods": (
+        "rejected",
+        "The gang has no pods.",
+        "Request at least one.",
+    ),
+    "DuplicatePodSet": (
+        "rejected",
+        "Two parts of a gang have the same name.",
+        "Give each part its own name.",
+    ),
+    "TooManyPods": (
+        "rejected",
+        "The gang has more pods than any cluster can run.",
+        "Check the number for a typing error.",
+    ),
+    "NegativeCount": (
+        "rejected",
+        "A part has a negative number of pods.",
+        "Use 0 or more.",
+    ),
+    "MinimumAboveMaximum": (
+        "rejected",
+        "The minimum of an elastic gang is above its maximum.",
+        "Lower the minimum.",
+    ),
+    "AbsurdQuantity": (
+        "rejected",
+        "A quantity is negative, or too large to count.",
+        "Use 0 or more.",
+    ),
 }
 """Of a gang: the decision, what it means, what to do."""
 
 REFUSALS = {
     ("Invalid", 422): (
-        "A policy or the planner refuses it, an expression fails, or the object cannot be read.",
-        "The message says what would work. It will be the same the next time.",
+        "A policy or the planner refuses the object, an expression fails, or the object cannot be read.",
+        "The message says what would work. Applying the same object again gives the same result.",
     ),
     ("Forbidden", 403): (
-        "The gang has no place now and says `bayplan.dev/on-unavailable: reject`; or a policy forbids it.",
+        "The gang has no place now and has `bayplan.dev/on-unavailable: reject`, or a policy forbids it.",
         "Apply again later, or let it queue.",
     ),
     ("Conflict", 409): (
-        "Another gang took the place while this one was stored.",
-        "Apply again. Controllers do so by themselves.",
+        "Another gang took the place while this one was being stored.",
+        "Apply again. Controllers do this automatically.",
     ),
     ("AlreadyExists", 409): (
-        "A gang of this name is there and holds a place, most likely of an object that is being deleted.",
-        "Delete that first, or wait until it is gone.",
+        "A gang of this name already has a reservation, most likely of an object that is being deleted.",
+        "Delete that object, or wait until it is gone.",
     ),
     ("RequestEntityTooLarge", 413): (
-        "One decision on it takes longer than a call may.",
-        "Fewer kinds of pods, containers or affinity terms; the message says which.",
+        "The decision takes longer than a single call may take.",
+        "Use fewer kinds of pods, containers or affinity terms; the message says which.",
     ),
     ("TooManyRequests", 429): (
-        "Too many calls wait for a decision.",
-        "Apply again in a moment; controllers do so by themselves.",
+        "Too many calls are waiting for a decision.",
+        "Apply again in a moment. Controllers do this automatically.",
     ),
     ("ServiceUnavailable", 503): (
         "The replica cannot write reservations now.",
-        "See its log and `/readyz`; in namespaces that are not enforced nothing is refused for it.",
+        (
+            "Check its log and `/readyz`. In namespaces that are not enforced, nothing is refused for"
+            " this reason."
+        ),
     ),
     ("InternalError", 500): (
-        "Two processes in turn ended while they decided on it (`serve --workers`).",
-        "Apply again; if it happens again, the kernel's log tells whether they ran out of memory.",
+        "Two processes ended one after the other while they decided on the object (`serve --workers`).",
+        "Apply again. If it happens again, check the kernel log for processes that ran out of memory.",
     ),
 }
 """Of a call: what it means, what to do."""
 
 EVENTS = {
-    "Reserved": ("The gang holds a place, with how (domain, nodes).", "Nothing."),
+    "Reserved": (
+        "The gang has a reservation. The message says which kind (domain, nodes).",
+        "Nothing.",
+    ),
     "Queued": (
-        "Its position, and what it waits for; told again as that changes.",
-        "See the reason above; `bayplan why` says more.",
+        "The gang's position in the queue, and what it waits for. The event is repeated when these change.",
+        "See the reason above; `bayplan why` shows details.",
     ),
     "Admitted": (
-        "The pods of a gang that waited were let go, to their place or for want of enforcement.",
+        (
+            "The gates of waiting pods were removed, because they have a place or because their "
+            "namespace is no longer enforced."
+        ),
         "Nothing.",
     ),
     "Replanned": (
-        "Nodes or the reservation were lost, and its pods go elsewhere; as a warning: there is no place now.",
-        "For the warning: it gets a place as one is free; `bayplan why`.",
+        (
+            "Nodes or the reservation were lost, and the gang gets another place. As a warning: there"
+            " is no other place now."
+        ),
+        "After a warning: the gang gets a place when one is free; see `bayplan why`.",
     ),
-    "Followed": ("Pods are bound elsewhere than planned, and the reservation follows them.", "Nothing."),
-    "Adopted": ("Kueue has assigned its pods these nodes, which are held for it now.", "Nothing."),
+    "Followed": (
+        "Pods were bound to other nodes than planned, and the reservation was changed to these nodes.",
+        "Nothing.",
+    ),
+    "Adopted": (
+        "Kueue assigned these nodes to the pods, and they are now reserved for the gang.",
+        "Nothing.",
+    ),
     "NotAdopted": (
-        "Kueue has assigned nodes that another gang holds or fills: the rest is held, those are not.",
-        "Keep Kueue out of held racks by `--fence taint`, or give its flavors nodes of their own.",
+        (
+            "Kueue assigned nodes that another gang reserves or fills. Only the other assigned nodes "
+            "are reserved."
+        ),
+        "Keep Kueue out of reserved racks with `--fence taint`, or give its flavors separate nodes.",
     ),
-    "Released": ("Its place is free, and why.", "Nothing, if that was meant."),
+    "Released": (
+        "The reservation was released. The message says why.",
+        "Nothing, if this was intended.",
+    ),
     "Defragmenting": (
-        "It has waited for `defrag.after-seconds`, and others move to make room: who, and what it loses.",
+        (
+            "The gang has waited for `defrag.after-seconds`, and other workloads are moved for it. "
+            "The message names them and the work that is lost."
+        ),
         "Nothing.",
     ),
     "Defragmented": (
-        "On who moves: its pods are evicted for a gang that waits, to where. On that gang: it has its place.",
-        "Nothing; take the label `bayplan.dev/restartable` from what shall not move.",
+        (
+            "On a moved workload: its pods are evicted for a waiting gang, and where they go. On the "
+            "waiting gang: it has a place."
+        ),
+        "Nothing. To keep a workload from being moved, remove its label `bayplan.dev/restartable`.",
     ),
     "DefragmentationStopped": (
-        "The moves for it met a surprise; the nodes are uncordoned, and what was evicted has its new place.",
-        "Look at what the message names. The next try comes after `defrag.every-seconds`.",
+        (
+            "The moves for the gang were stopped because something unexpected happened. The nodes are"
+            " uncordoned, and evicted workloads have their new place."
+        ),
+        "Check what the message names. The next attempt follows after `defrag.every-seconds`.",
     ),
     "NotDefragmented": (
-        "It has waited for `defrag.after-seconds`, and nobody is moved for it, and why.",
-        "Wait, or allow what the message names: a budget, the label, `defrag.gpu-hours`.",
+        (
+            "The gang has waited for `defrag.after-seconds`, but no workload is moved for it. The "
+            "message says why."
+        ),
+        "Wait, or allow what the message names: a PodDisruptionBudget, the label, `defrag.gpu-hours`.",
     ),
     "Unbound": (
-        "For a minute no scheduler has bound its pods; with what that scheduler, or Kueue, says.",
-        "Look at what these say: quota, queue, a scheduler that does not run, another admission policy.",
+        (
+            "No scheduler has bound the gang's pods for a minute. The message includes what the "
+            "scheduler or Kueue reports."
+        ),
+        "Check what it reports: a quota, a queue, a scheduler that does not run, another admission policy.",
     ),
 }
 """Of an event: what it means, what to do."""
 
 NOTES = {
     "Replaced": (
-        "An update brings a new template, which policies mended: the controller replaces the pods by it.",
-        "Nothing, if that was meant.",
+        (
+            "An update contains a new pod template, which policies changed. The workload's controller"
+            " will replace the pods."
+        ),
+        "Nothing, if this was intended.",
     ),
     "FewerReplicas": (
-        "More modest limits would let more pods of this kind fit than the amounts that were written do.",
-        "State the limits that the warning names.",
+        "With lower limits, more pods of this kind would fit than with the amounts that were written.",
+        "Set the limits that the warning names.",
     ),
 }
 """Of a warning in reports."""
 
 MOVES = {
-    "TooFewDomains": ("The cluster has fewer domains than are to be freed.", "A smaller `--free`."),
-    "DomainsKept": (
-        "Too few domains can be freed: pods that may not be moved keep the others.",
-        'The list says who keeps which; `bayplan.dev/restartable: "true"` lets a gang be moved.',
+    "TooFewDomains": (
+        "The cluster has fewer domains than `--free` requests.",
+        "Use a smaller `--free`.",
     ),
-    "NoOtherPlace": ("Who would have to leave has no other place.", "A smaller `--free`, or wait."),
-    "NoRoom": ("No moves of those who may be moved make room.", "Let more gangs be moved, or wait."),
-    "TooFewGpus": ("Fewer GPUs are free in all than the gang asks for; moves free none.", "Wait."),
+    "DomainsKept": (
+        "Too few domains can be freed, because pods that cannot be moved occupy the others.",
+        'The list names these pods; `bayplan.dev/restartable: "true"` allows a gang to be moved.',
+    ),
+    "NoOtherPlace": (
+        "Workloads that would have to move have no other place.",
+        "Use a smaller `--free`, or wait.",
+    ),
+    "NoRoom": (
+        "Moving the workloads that can be moved does not make enough room.",
+        "Mark more gangs as restartable, or wait.",
+    ),
+    "TooFewGpus": (
+        "The cluster has fewer free GPUs than the gang requests, so moves cannot help.",
+        "Wait.",
+    ),
     "TooMuchWork": (
-        "Moves would lose more work than `defrag.gpu-hours` lets them.",
-        "Raise it, or move by `bayplan defrag --for`, which has no such limit.",
+        "The moves would lose more work than `defrag.gpu-hours` allows.",
+        "Raise the limit, or use `bayplan defrag --for`, which has no such limit.",
     ),
 }
 """Of `bayplan defrag`."""

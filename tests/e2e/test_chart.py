@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tomllib
@@ -149,6 +150,31 @@ VALUES: dict[str, tuple[list[str], str, Any]] = {
         "Deployment.spec.template.spec.tolerations",
         [{"operator": "Exists"}],
     ),
+    "affinity": (
+        ['affinity={"nodeAffinity":{}}'],
+        "Deployment.spec.template.spec.affinity",
+        {"nodeAffinity": {}},
+    ),
+    "pod annotations": (
+        ['podAnnotations={"example.com/team":"platform"}'],
+        "Deployment.spec.template.metadata.annotations",
+        {"example.com/team": "platform"},
+    ),
+    "pod labels": (
+        ['podLabels={"example.com/team":"platform"}'],
+        "Deployment.spec.template.metadata.labels",
+        {"app.kubernetes.io/name": "bayplan", "example.com/team": "platform"},
+    ),
+    "annotations of the service account": (
+        ['serviceAccount.annotations={"example.com/role":"reader"}'],
+        "ServiceAccount/bayplan.metadata.annotations",
+        {"example.com/role": "reader"},
+    ),
+    "environment": (
+        ['env=[{"name":"HTTPS_PROXY","value":"http://proxy:3128"}]'],
+        "Deployment.spec.template.spec.containers.0.env",
+        [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+    ),
     "parameters": (
         ['parameters={"reserve.default":"nodes"}'],
         "ConfigMap/bayplan-parameters.data",
@@ -206,6 +232,30 @@ def test_a_value_says_what_stands_in_an_object(helm: Helm, value: str) -> None:
     assert at_path(after, path) == wanted
 
 
+def test_the_live_page_is_scheduled_and_labelled_as_the_replicas_are(helm: Helm) -> None:
+    """What is said of all pods."""
+    settings = ['podLabels={"example.com/team":"a"}', 'affinity={"nodeAffinity":{}}', "ui.enabled=true"]
+    page = by_identity(helm.template(settings))["Deployment", "bayplan-system", "bayplan-ui"]
+    template = page["spec"]["template"]
+    assert template["metadata"]["labels"] == {"app.kubernetes.io/name": "bayplan-ui", "example.com/team": "a"}
+    assert template["spec"]["affinity"] == {"nodeAffinity": {}}
+
+
+def test_an_issuer_of_the_platform_signs_the_certificate(helm: Helm) -> None:
+    """The chart then makes no CA of its own."""
+    reference = {"name": "platform-ca", "kind": "ClusterIssuer"}
+    settings = ['certificates="cert-manager"']
+    own = helm.template(settings)
+    rendered = by_identity(helm.template([*settings, f"certManager.issuerRef={json.dumps(reference)}"]))
+    certificate = rendered["Certificate", "bayplan-system", "bayplan"]
+    assert certificate["spec"]["issuerRef"] == reference
+    assert by_identity(own).keys() - rendered.keys() == {
+        ("Issuer", "bayplan-system", "bayplan-root"),
+        ("Certificate", "bayplan-system", "bayplan-ca"),
+        ("Issuer", "bayplan-system", "bayplan"),
+    }
+
+
 def test_the_metrics_are_at_a_port_that_the_pods_have(helm: Helm) -> None:
     """And the PodMonitor selects them."""
     objects = helm.template(["monitoring.podMonitor.enabled=true"])
@@ -260,6 +310,9 @@ def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None
         ('policies.source="configMap"', "configMap"),
         ('policies.source="git"', "repository"),
         ('webhooks.failurePolicy="fail"', "failurePolicy"),
+        ('podLabels={"app.kubernetes.io/name":"other"}', "podLabels"),
+        ('certManager.issuerRef={"kind":"ClusterIssuer"}', "issuerRef"),
+        ('affinity={"nodeAffinities":{}}', "affinity"),
     ],
 )
 def test_a_value_that_is_none_is_refused_by_name(helm: Helm, setting: str, message: str) -> None:

@@ -163,7 +163,7 @@ def test_another_leader_keeps_the_fence_and_what_is_left_behind_is_taken_off_by_
     (held,) = reservations(rollout.api).values()
     rollout.api.delete(f"{RESERVATIONS}/{held['metadata']['name']}")
     grade, text = fence_by_doctor(rollout)
-    assert (grade, text) == ("warn", "3 of 3 fenced nodes are held by nobody, as r1-n1 is not")
+    assert (grade, text) == ("warn", "3 of 3 fenced nodes, such as r1-n1, belong to no reservation")
     output = cluster.kubectl("taint", "nodes", "--all", f"{TAINT}-")
     assert tainted(rollout) == {}, output.err
     rollout.add()

@@ -240,12 +240,12 @@ def test_with_every_replica_gone_only_enforced_namespaces_wait_for_one_and_one_l
         wait_until(lambda: refused(cluster) == "", f"mode {mode} to be seen", 30)
     label(cluster, "enforce")
     wait_until(lambda: refused(cluster) != "", "enforce to be seen", 30)
-    off, ungate = blocks("Off at once")
+    off, ungate = blocks("Turn everything off")
     shell(cluster, off, tmp_path)
     wait_until(lambda: refused(cluster) == "", "the API server to ask nobody", 30)
     printed = shell(cluster, ungate, tmp_path)
     assert gated(cluster) == [], printed
-    stop, rest = blocks("Uninstalling")
+    stop, rest = blocks("Uninstall")
     printed = shell(cluster, stop, tmp_path) + shell(cluster, rest, tmp_path)
     assert tainted(cluster) == [], printed
     kinds = (

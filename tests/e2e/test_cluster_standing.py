@@ -34,7 +34,7 @@ def test_the_queue_shows_who_waits_and_for_what(cluster: Cluster) -> None:
     (entry,) = json.loads(shown)["items"]
     assert (entry["name"], entry["position"], entry["pods"]["gated"], entry["gpus"]) == (WAITS, 1, 2, 16)
     assert entry["reason"]
-    assert bayplan(cluster, "queue", "-n", "other") == (0, "nobody waits in other\n")
+    assert bayplan(cluster, "queue", "-n", "other") == (0, "no gang waits in other\n")
 
 
 @pytest.mark.usefixtures("serving")

@@ -262,7 +262,7 @@ def trial(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def test_before_anything_is_installed_the_report_tells_what_would_change(trial: Trial) -> None:
     """All but the DaemonSets, each once; most of them would be mended, and nothing is."""
-    output = trial.read_out("Before anything is installed")
+    output = trial.read_out("Before you install Bayplan")
     assert "of 290 objects 217 changed, 73 unchanged" in output
     trial.undisturbed()
 
@@ -307,6 +307,6 @@ def test_upgraded_nothing_that_runs_changes(trial: Trial) -> None:
 
 def test_uninstalled_nothing_that_runs_changes(trial: Trial) -> None:
     """The off switch first, which needs no replica; then the rest."""
-    trial.read_out("Off, at once")
+    trial.read_out("Turn everything off")
     trial.rollout.uninstall()
     trial.undisturbed(*trial.touch(3))

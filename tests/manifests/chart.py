@@ -2,7 +2,7 @@
 
 Each template is the text of a manifest with a value of values.yaml where a user may want another; what is
 not named here is in both the same. What kustomize does with a component, the chart does with a value. Written
-by hand are Chart.yaml, values.yaml, values.schema.json and NOTES.txt.
+by hand are Chart.yaml, values.yaml, values.schema.json and NOTES.txt; README.md lists values.yaml as a table.
 """
 
 from __future__ import annotations
@@ -102,6 +102,25 @@ _PRIORITY = """\
       priorityClassName: {{ . }}
       {{- end }}
 """
+_SCHEDULING = (
+    optional_field("image.pullSecrets", "imagePullSecrets", 6)
+    + _PRIORITY
+    + optional_field("nodeSelector", "nodeSelector", 6)
+    + optional_field("tolerations", "tolerations", 6)
+    + optional_field("affinity", "affinity", 6)
+)
+
+
+def _extra_metadata(name: str) -> Edits:
+    """Further annotations and labels of the pods with a name."""
+    labels = f"    metadata:\n      labels:\n        app.kubernetes.io/name: {name}\n"
+    annotations = optional_field("podAnnotations", "annotations", 6)
+    further = (
+        "        {{- with .Values.podLabels }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"
+    )
+    return ((labels, labels.replace("      labels:\n", annotations + "      labels:\n") + further),)
+
+
 _IMAGE = """\
           image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
           {{- with .Values.image.digest }}@{{ . }}{{ end }}"
@@ -119,22 +138,19 @@ _RESOURCES = """\
             requests: {cpu: 500m, memory: 512Mi}
             limits: {memory: 2Gi}
 """
+_HTTPS = "          ports:\n            - {name: https, "
 _SPREAD = (MANIFESTS / "40-deployment.yaml").read_text()
 _SPREAD = _SPREAD[
     _SPREAD.index("      topologySpreadConstraints:\n") : _SPREAD.index("      securityContext:\n")
 ]
 
 _DEPLOYMENT: Edits = (
+    *_extra_metadata("bayplan"),
     ("  replicas: 3\n", "  replicas: {{ .Values.replicas }}\n"),
     (_SPREAD, optional_field("topologySpreadConstraints", "topologySpreadConstraints", 6)),
     (
         "      containers:\n",
-        optional_field("image.pullSecrets", "imagePullSecrets", 6)
-        + _PRIORITY
-        + optional_field("nodeSelector", "nodeSelector", 6)
-        + optional_field("tolerations", "tolerations", 6)
-        + when(GIT, _sidecar())
-        + "      containers:\n",
+        _SCHEDULING + when(GIT, _sidecar()) + "      containers:\n",
     ),
     ("          image: bayplan:0.1.0\n", _IMAGE),
     (
@@ -150,6 +166,7 @@ _DEPLOYMENT: Edits = (
         + when(TAINT, "            - --fence=taint\n")
         + _extra_rows("extraArgs"),
     ),
+    (_HTTPS, optional_field("env", "env", 10) + _HTTPS),
     (_RESOURCES, optional_field("resources", "resources", 10)),
     (
         "            - {name: tmp, mountPath: /tmp}\n",
@@ -192,7 +209,16 @@ KEPT = """\
   {{- end }}
 """
 
+_SERVICE_ACCOUNT = """\
+kind: ServiceAccount
+metadata:
+  name: bayplan
+  namespace: bayplan-system
+"""
+_ACCOUNT_ANNOTATIONS = optional_field("serviceAccount.annotations", "annotations", 2)
+
 EDITS: dict[str, Edits] = {
+    "30-rbac.yaml": ((_SERVICE_ACCOUNT, _SERVICE_ACCOUNT + _ACCOUNT_ANNOTATIONS),),
     "20-crds.yaml": tuple(
         (f"  name: {name}.bayplan.dev\n", f"  name: {name}.bayplan.dev\n{KEPT}")
         for name in ("reservations", "topologies")
@@ -217,22 +243,34 @@ CONDITIONS: dict[str, str] = {
 """Manifests that a value leaves out."""
 
 ADDED: dict[str, tuple[str, Path]] = {
-    "36-cert-manager.yaml": (CERT_MANAGER, COMPONENTS / "cert-manager" / "certificates.yaml"),
     "33-taint-fence.yaml": (TAINT, COMPONENTS / "taint-fence" / "rbac.yaml"),
     "34-defragmentation.yaml": (".Values.defragmentation", COMPONENTS / "defragmentation" / "rbac.yaml"),
 }
 """Templates of what components add, each with its condition."""
 
+_CERTIFICATES = (COMPONENTS / "cert-manager" / "certificates.yaml").read_text()
+_ISSUER = "  issuerRef: {name: bayplan, kind: Issuer}\n"
+
+
+def _cert_manager() -> str:
+    """The Certificate of the webhook, and, where no issuer of the user's signs it, the CA that does."""
+    *own, serving = _CERTIFICATES.split("---\n")
+    reference = (
+        "  issuerRef:\n    {{- .Values.certManager.issuerRef | default (dict "
+        '"name" "bayplan" "kind" "Issuer") | toYaml | nindent 4 }}\n'
+    )
+    return when("not .Values.certManager.issuerRef", "---\n".join([*own, ""])) + edited(
+        serving, ((_ISSUER, reference),)
+    )
+
+
 _UI = (COMPONENTS / "ui" / "page.yaml").read_text()
 _UI_POLICY = _UI[_UI.index("apiVersion: networking.k8s.io/v1\n") :]
 UI: Edits = (
+    *_extra_metadata("bayplan-ui"),
     (
         "      containers:\n",
-        optional_field("image.pullSecrets", "imagePullSecrets", 6)
-        + _PRIORITY
-        + optional_field("nodeSelector", "nodeSelector", 6)
-        + optional_field("tolerations", "tolerations", 6)
-        + "      containers:\n",
+        _SCHEDULING + "      containers:\n",
     ),
     ("          image: bayplan:0.1.0\n", _IMAGE),
     (
@@ -323,6 +361,7 @@ def templates(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
         files[path.name] = HEADER + (when(condition, text) if condition else text)
     for name, (condition, path) in ADDED.items():
         files[name] = HEADER + when(condition, path.read_text())
+    files["36-cert-manager.yaml"] = HEADER + when(CERT_MANAGER, _cert_manager())
     files["80-ui.yaml"] = HEADER + when(
         ".Values.ui.enabled", (COMPONENTS / "ui" / "rbac.yaml").read_text() + "---\n" + edited(_UI, UI)
     )

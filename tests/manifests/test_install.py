@@ -19,7 +19,7 @@ from planner.model.errors import Where
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
-from tests.manifests import generate
+from tests.manifests import chart_readme, generate
 from tests.manifests.examples import EXAMPLES
 from tests.webhook.workloads import objects as o
 from webhook.admission.configuration.settings import MODES, Settings
@@ -561,3 +561,31 @@ def test_the_charts_templates_are_what_the_manifests_give() -> None:
     assert {path.name for path in generate.chart.TEMPLATES.iterdir()} == templates.keys() | by_hand
     for name, text in templates.items():
         assert (generate.chart.TEMPLATES / name).read_text() == text, name
+
+
+def test_the_charts_readme_lists_every_value() -> None:
+    """A new value fails until it has a comment and the generator was run."""
+    assert chart_readme.FILE.read_text() == chart_readme.text()
+
+
+def test_a_value_is_described_by_the_comment_above_it() -> None:
+    """Also inside a group; what a documented key holds is its default and has no row."""
+    lines = ("# How many.", "replicas: 3", "image:", "  # Where,", "  # and whose.", "  tag: a", "# All.")
+    text = "\n".join([*lines, "spread:", "  - a: 1", ""])
+    assert dict(chart_readme.described(text)) == {
+        "replicas": "How many.",
+        "image.tag": "Where, and whose.",
+        "spread": "All.",
+    }
+
+
+def test_the_chart_declares_the_kinds_that_it_installs() -> None:
+    """Catalogs of charts read them from its annotations."""
+    metadata = yaml.safe_load((generate.chart.MANIFESTS / "chart" / "Chart.yaml").read_text())
+    declared = yaml.safe_load(metadata["annotations"]["artifacthub.io/crds"])
+    installed = yaml.safe_load_all((generate.chart.MANIFESTS / "20-crds.yaml").read_text())
+    assert [(row["name"], row["kind"], row["version"]) for row in declared] == [
+        (crd["metadata"]["name"], crd["spec"]["names"]["kind"], version["name"])
+        for crd in installed
+        for version in crd["spec"]["versions"]
+    ]

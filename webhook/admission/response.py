@@ -93,11 +93,11 @@ def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
     group, answer = gang_plan.group, gang_plan.answer
     if answer.decision != "queued" or group.on_unavailable == "reject":
         return ""
-    verb = "is queued" if group.on_unavailable == "queue" else "is let in without a place, as it asks"
+    verb = "is queued" if group.on_unavailable == "queue" else "is admitted without a place, as it requests"
     if answer.grows and not gated:
-        verb = "is let in without a place, so that an autoscaler adds nodes for it"
+        verb = "is admitted without a place, so that an autoscaler adds nodes for it"
     elif answer.evicts and not gated:
-        verb = "is let in without a place, for KAI to evict gangs of lower priority"
+        verb = "is admitted without a place, for KAI to evict gangs of lower priority"
     return f"{group.name} {verb}: {answer.message}"
 
 

@@ -13,8 +13,8 @@ EPILOG = """examples:
   bayplan completion zsh > ~/.zfunc/_bayplan      with ~/.zfunc in fpath, before compinit
   bayplan completion fish > ~/.config/fish/completions/bayplan.fish
 
-`kubectl bayplan` is completed by kubectl's own completion, which asks kubectl_complete-bayplan: it is
-installed beside bayplan, and needs to be on the PATH.
+kubectl's own completion also completes `kubectl bayplan`. It calls kubectl_complete-bayplan, which is
+installed with bayplan and must be on the PATH.
 
 exit status: 0 done, 2 bad input or usage
 """
@@ -41,7 +41,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "completion",
-        description="Print the script with which a shell completes commands, options and their values.",
+        description="Print a shell completion script for commands, options and their values.",
         epilog=EPILOG,
     )
     parser.add_argument("shell", choices=SHELLS, help="%(choices)s")

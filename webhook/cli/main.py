@@ -14,42 +14,45 @@ from pathlib import Path
 from planner.model.errors import ReportedError
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "plan": ("decisions.plan", "where each gang would go, and why"),
-    "mutate": ("decisions.mutate", "each object as the webhook would leave it"),
-    "report": ("decisions.report", "what would happen to these manifests, for people and for CI"),
-    "topology": ("clusters.topology", "propose a Topology from node labels, or draw it"),
-    "generate": ("clusters.generate", "queues, flavors and ComputeDomains for KAI, Kueue and NVLink domains"),
-    "queue": ("clusters.queue", "who waits for a place in a cluster, and for what"),
-    "why": ("clusters.why", "where a workload of a cluster is, or what it waits for"),
-    "top": ("clusters.top", "racks with free and used GPUs, and who is in them"),
+    "plan": ("decisions.plan", "show where each gang would be placed, and why"),
+    "mutate": ("decisions.mutate", "print each object as the webhook would change it"),
+    "report": ("decisions.report", "report what would happen to manifests or to a cluster's workloads"),
+    "topology": ("clusters.topology", "generate a Topology from node labels, or draw the racks"),
+    "generate": (
+        "clusters.generate",
+        "generate queues, flavors and ComputeDomains for KAI, Kueue and NVLink domains",
+    ),
+    "queue": ("clusters.queue", "list the gangs that wait, and what they wait for"),
+    "why": ("clusters.why", "explain where a workload is placed, or why it waits"),
+    "top": ("clusters.top", "list racks with free and used GPUs, and the gangs in them"),
     "nodes": (
         "clusters.nodes",
-        "labels and kubelet settings of nodes that plans rest on, and how to mend them",
+        "check the node labels and kubelet settings that planning relies on",
     ),
-    "verify": ("clusters.verify", "where a gang's pods are beside the plan, and what its fabric gives"),
-    "defrag": ("clusters.defrag", "the cheapest moves that free whole racks, or a gang's place"),
-    "ui": ("clusters.ui", "a live page of all that, for the browser"),
-    "replay": ("decisions.replay", "decide recorded admissions again under other policies"),
-    "simulate": ("simulate", "what a month would look like under several ways to place gangs"),
-    "test": ("decisions.test", "run the policies' own cases"),
-    "policies": ("decisions.policies", "list, show or check policies"),
-    "serve": ("installation.serve", "the webhook"),
-    "demo": ("demo", "the whole way of a request, on this machine"),
-    "reservations": ("clusters.reservations", "list, show or release what gangs hold"),
-    "certs": ("installation.certs", "make, renew and show the webhook's certificates"),
-    "doctor": ("installation.doctor", "check an installation, and say what to mend"),
-    "unpack": ("installation.unpack", "the manifests, chart and policies of this version, as files"),
-    "completion": ("completion", "the script with which a shell completes all of these"),
+    "verify": ("clusters.verify", "compare a running gang with its plan, and measure its bandwidth"),
+    "defrag": ("clusters.defrag", "find the cheapest moves that free whole racks or a place for a gang"),
+    "ui": ("clusters.ui", "serve a live web page of the cluster"),
+    "replay": ("decisions.replay", "evaluate recorded requests again with other policies"),
+    "simulate": ("simulate", "simulate a month of a cluster under several placement strategies"),
+    "test": ("decisions.test", "run the test cases of policies"),
+    "policies": ("decisions.policies", "list, show, check or create policies"),
+    "serve": ("installation.serve", "run the admission webhook"),
+    "demo": ("demo", "run the webhook on this machine and send it examples"),
+    "reservations": ("clusters.reservations", "list, show or release reservations"),
+    "certs": ("installation.certs", "create, renew and show the webhook's certificates"),
+    "doctor": ("installation.doctor", "check an installation, and say what to fix"),
+    "unpack": ("installation.unpack", "write the manifests, chart and policies of this version to a folder"),
+    "completion": ("completion", "print a shell completion script"),
 }
 """Each command with its module below `webhook.cli` and its line of help: help needs none of the modules."""
 
 
 EPILOG = """examples:
-  bayplan plan -c cluster/ -f job.yaml            where would this gang go, and why there?
-  bayplan mutate -c cluster/ -f job.yaml -o diff  what would the webhook write into it?
-  bayplan report -c cluster/ -f manifests/        what would happen to all of these?
-  bayplan why research/Job/train                  what does this job of my cluster wait for?
-  bayplan demo                                    see the whole way of a request, on this machine
+  bayplan plan -c cluster/ -f job.yaml            where would this gang be placed, and why?
+  bayplan mutate -c cluster/ -f job.yaml -o diff  what would the webhook change?
+  bayplan report -c cluster/ -f manifests/        what would happen to all these manifests?
+  bayplan why research/Job/train                  why does this job in my cluster wait?
+  bayplan demo                                    run the webhook on this machine with examples
 """
 
 
@@ -57,7 +60,7 @@ def parser(*called: str) -> argparse.ArgumentParser:
     """The parser that knows every command by name, and the options of those that are called."""
     top = argparse.ArgumentParser(
         prog="bayplan",
-        description="Plan gangs of GPU pods, reserve their place, and write it into the manifest.",
+        description="Plan placements for gangs of GPU pods, reserve them, and write them into manifests.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

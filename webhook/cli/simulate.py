@@ -44,14 +44,15 @@ EPILOG = """examples:
   bayplan simulate --plot month.svg                 or month.html, with the figures
   bayplan simulate --nodes 288 --load 0.9 --seed 7 8 9 -o json
 
-Jobs follow Philly's sizes and lengths with 3 % of gangs from 64 GPUs up; the same jobs for every strategy.
-A gang that fits a rack must be in one rack; its length does not depend on its place. The all-reduce column
-is the time beside that in as few racks as possible, by the hierarchical ring model. `auto` is what Bayplan
-holds where nobody says otherwise, of gangs and of single pods. "whole racks startable":
-the share of the time in which a gang of 1, 2 or 4 whole racks could have started at once.
+Jobs follow the sizes and durations of the Philly trace, with 3 % of gangs of 64 GPUs or more. All strategies
+get the same jobs. A gang that fits in a rack must be in one rack, and its duration does not depend on its
+placement. The all-reduce column compares the time with a placement in as few racks as possible, by the
+hierarchical ring model. `auto` is Bayplan's default for gangs and single pods. "whole racks startable" is the
+share of the time in which a gang of 1, 2 or 4 whole racks could have started immediately.
 
-Two loads are the default, for they show two things: at 0.6 queues come to an end and what a strategy leaves
-free for large gangs tells; at 0.8 they hardly do, and who uses the GPUs best has the shorter queue.
+The two default loads show different effects. At 0.6, queues drain, and what matters is the space that a
+strategy leaves for large gangs. At 0.8, queues hardly drain, and the strategy that uses the GPUs best has the
+shortest queue.
 """
 
 
@@ -90,51 +91,66 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "simulate",
-        description="Simulate a cluster's days: Bayplan beside first fit, best fit and pod-by-pod affinity.",
+        description="Simulate days of a cluster, and compare Bayplan with first fit, best fit and affinity.",
         epilog=EPILOG,
     )
     parser.add_argument("--days", type=amount, default=30.0, help="days to simulate (default: 30)")
-    parser.add_argument("--nodes", type=count, default=144, help="nodes, in racks (default: 144)")
-    parser.add_argument("--nodes-per-rack", type=count, default=18, metavar="N", help="(default: 18)")
-    parser.add_argument("--gpus-per-node", type=count, default=4, metavar="N", help="(default: 4)")
+    parser.add_argument("--nodes", type=count, default=144, help="number of nodes (default: 144)")
     parser.add_argument(
-        "--load", type=amount, nargs="+", default=list(LOADS), help="GPU time wanted (default: 0.6 0.8)"
+        "--nodes-per-rack", type=count, default=18, metavar="N", help="nodes in each rack (default: 18)"
     )
     parser.add_argument(
-        "--seed", type=whole, nargs="+", default=[1], help="other seeds, other jobs; several: the mean of all"
+        "--gpus-per-node", type=count, default=4, metavar="N", help="GPUs in each node (default: 4)"
+    )
+    parser.add_argument(
+        "--load",
+        type=amount,
+        nargs="+",
+        default=list(LOADS),
+        help="requested share of all GPU time (default: 0.6 0.8)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=whole,
+        nargs="+",
+        default=[1],
+        help="seeds of the random jobs; with several, the mean is shown",
     )
     parser.add_argument(
         "--hold-from",
         type=count,
         default=64,
         metavar="GPUS",
-        help="in `domains`, gangs from this size up hold whole domains (default: 64)",
+        help="strategy `domains`: smallest gang that reserves whole domains (default: 64)",
     )
     parser.add_argument(
         "--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(DEFAULT_STRATEGIES), metavar="NAME",
-        help=f"of {', '.join(STRATEGIES)} (default: those without moves)",
+        help=f"any of {', '.join(STRATEGIES)} (default: those without moves)",
     )  # fmt: skip
     moves = parser.add_argument_group(
         "with moves", "gangs that wait for long get room by restarting others elsewhere, in NAME-moves"
     )
     moves.add_argument(
         "--move-after", type=duration, default=LIMITS.after, metavar="SECONDS",
-        help="what a gang has waited by then (default: %(default)g)",
+        help="move others for a gang that has waited this long (default: %(default)g)",
     )  # fmt: skip
     moves.add_argument(
         "--move-every", type=duration, default=LIMITS.every, metavar="SECONDS",
-        help="between one set of moves and the next (default: %(default)g)",
+        help="minimum time between two sets of moves (default: %(default)g)",
     )  # fmt: skip
     moves.add_argument(
         "--move-gpu-hours", type=amount, default=LIMITS.gpu_hours, metavar="N",
-        help="work that may be lost for one gang (default: %(default)g)",
+        help="most work that may be lost for one gang (default: %(default)g)",
     )  # fmt: skip
     moves.add_argument(
         "--restartable", type=share, default=1.0, metavar="SHARE",
-        help="of jobs that may be restarted (default: 1)",
+        help="share of jobs that can be restarted (default: 1)",
     )  # fmt: skip
     parser.add_argument(
-        "--plot", type=plot_file, metavar="FILE", help="also draw it: as SVG, or FILE.html as a page"
+        "--plot",
+        type=plot_file,
+        metavar="FILE",
+        help="draw the results: as SVG, or as a page if FILE ends in .html",
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=run)

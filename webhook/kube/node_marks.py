@@ -90,7 +90,7 @@ class NodeMarks:
 
 def _cordoned(node: Json, mark: CordonMark) -> Json:
     if (node.get("spec") or {}).get("unschedulable"):
-        raise CordonError(f"node {node['metadata']['name']} has been cordoned by somebody else meanwhile")
+        raise CordonError(f"node {node['metadata']['name']} was cordoned by somebody else in the meantime")
     return {"metadata": {"annotations": {DEFRAGMENTATION: mark.text()}}, "spec": {"unschedulable": True}}
 
 

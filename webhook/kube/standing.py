@@ -207,7 +207,9 @@ class Lookout:
         if runtime.queue.skips(name):
             return f"it, or what made it, carries {SKIP}: it is not planned"
         if around.observed([namespace]):
-            return f"namespace {namespace} is not in mode enforce: nothing is held, and nobody waits there"
+            return (
+                f"namespace {namespace} is not in mode enforce: nothing is reserved, and no gang waits there"
+            )
         if not runtime.has(name):
             return "there is no such object, or it has ended"
         if reasons := [f"{own.why} (Workload {own.name})" for own in by_kueue if own.why]:

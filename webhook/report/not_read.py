@@ -25,8 +25,8 @@ def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, str]) -> tup
 def unread_kind(api_version: str, kind: str) -> str:
     """What becomes of an object of a kind whose pods are not read."""
     return (
-        f"{kind} of {api_version} is no kind whose pods are read: the object is let in as it is; "
-        "each pod that it makes is judged by itself when it is created, and is in no gang"
+        f"{kind} of {api_version} is not a supported kind: the object is admitted "
+        "unchanged; each pod that it creates is handled by itself when it is created, and belongs to no gang"
     )
 
 

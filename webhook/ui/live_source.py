@@ -72,7 +72,7 @@ class LiveSource:
 
     def _watching(self, standing: ClusterStanding, logs: list[Reflector]) -> tuple[HealthLine, ...]:
         """Whether somebody leads, and whether all is read that is to be."""
-        nobody = "no replica leads: nobody is let in until one does"
+        nobody = "no replica leads: no waiting gang is admitted until one does"
         leads = HealthLine("controller", "ok", f"{standing.leader} leads")
         problem = self.lookout.runtime.problem()
         unread = [*standing.unread, *(log.path for log in logs if log.forbidden)]

@@ -1,6 +1,6 @@
 """Pods in objects of kinds that the table of kinds does not have: a Workflow of Argo's, a DaemonSet.
 
-Such an object is let in as it is. Whoever reports on it says so, and for that has to see that it makes pods.
+Such an object is admitted unchanged. Whoever reports on it says so, and has to see that it makes pods.
 """
 
 from __future__ import annotations

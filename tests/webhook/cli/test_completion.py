@@ -46,11 +46,11 @@ def test_bash_completes_commands_options_and_values(line: list[str], completions
 @pytest.mark.parametrize(
     ("words", "lines"),
     [
-        (["si"], ["simulate\twhat a month would look like under several ways to place gangs", ":4"]),
+        (["si"], ["simulate\tsimulate a month of a cluster under several placement strategies", ":4"]),
         (["plan", "--mo"], ["--mode", ":4"]),
         (["plan", "--reserve", "d"], ["domain", ":4"]),
         (["simulate", "--strategy", "auto", "no"], ["nodes", "nodes-moves", ":4"]),
-        (["reservations", "sh"], ["show\tthe reservations of some gangs", ":4"]),
+        (["reservations", "sh"], ["show\tshow the reservations of gangs", ":4"]),
         (["reservations", "list", "-o", "w"], ["wide", ":4"]),
         (["report", "-f", "job"], [":0"]),
         (["replay", ""], [":0"]),

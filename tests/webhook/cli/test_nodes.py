@@ -45,7 +45,7 @@ def test_a_drop_in_is_a_kubelet_configuration(tmp_path: Path, capsys, as_configz
 def test_nothing_to_mend_is_exit_status_0(capsys):
     """The cluster of another page has no GPU that is mislabelled."""
     assert main(["nodes", "check", "-c", "docs/verify/cluster.yaml"]) == 0
-    assert "nothing to mend" in capsys.readouterr().out
+    assert "nothing to fix" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_port_that_is_none_is_told(port: str, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit) as ended:
         main(("serve", "--insecure", f"--port={port}"))
     assert ended.value.code == 2
-    assert "is no port: 0 to 65535" in capsys.readouterr().err
+    assert "is not a port: use 0 to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_an_exit_status_that_no_shell_can_see_is_told(capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit) as ended:
         main(("report", "-f", str(JOB), "--warn-exit-code", "256"))
     assert ended.value.code == 2
-    assert "'256' is no exit status: 0 to 255" in capsys.readouterr().err
+    assert "'256' is not an exit status: use 0 to 255" in capsys.readouterr().err
 
 
 def test_a_policy_files_name_may_be_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -256,11 +256,14 @@ def test_a_report_is_on_manifests_or_on_a_cluster(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("ui", "-c", CLUSTER, "--port", "99999"), "'99999' is no port: 0 to 65535"),
-        (("serve", "--deadline", "-1"), "'-1' is no time: seconds above 0"),
-        (("serve", "--deadline", "nan"), "'nan' is no time"),
-        (("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "nan"), "'nan' is no share: above 0, 1 at most"),
-        (("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "80"), "'80' is no share"),
+        (("ui", "-c", CLUSTER, "--port", "99999"), "'99999' is not a port: use 0 to 65535"),
+        (("serve", "--deadline", "-1"), "'-1' is not a number of seconds above 0"),
+        (("serve", "--deadline", "nan"), "'nan' is not a number of seconds"),
+        (
+            ("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "nan"),
+            "'nan' is not a share above 0",
+        ),
+        (("verify", "a/Job/b", "-c", CLUSTER, "--at-least", "80"), "'80' is not a share"),
     ],
 )
 def test_a_number_that_makes_no_sense_is_a_usage_error(
@@ -306,7 +309,7 @@ def test_pods_of_a_kind_that_is_not_read_are_told_by_plan(metadata, name, capsys
     )
     assert main(["plan", "-c", "docs/defragmentation/cluster.yaml", "-f", str(file)]) == 0
     stderr = capsys.readouterr().err
-    assert f": {name}: Workflow of argoproj.io/v1alpha1 is no kind whose pods are read" in stderr
+    assert f": {name}: Workflow of argoproj.io/v1alpha1 is not a supported kind" in stderr
     assert "svc" not in stderr
     assert len(stderr.splitlines()) == 1
 

@@ -76,10 +76,14 @@ def test_nodes_that_fill_no_racks_are_refused(capsys):
 @pytest.mark.parametrize(
     ("option", "text", "words"),
     [
-        *((option, text, "is no number above 0") for option in ("--days", "--load") for text in NO_NUMBERS),
-        ("--nodes-per-rack", "0", "is no count: 1, 2, 3 …"),
-        ("--hold-from", "few", "is no count: 1, 2, 3 …"),
-        ("--seed", "-1", "is no whole number: 0, 1, 2 …"),
+        *(
+            (option, text, "is not a number above 0")
+            for option in ("--days", "--load")
+            for text in NO_NUMBERS
+        ),
+        ("--nodes-per-rack", "0", "is not a count: use 1, 2, 3 …"),
+        ("--hold-from", "few", "is not a count: use 1, 2, 3 …"),
+        ("--seed", "-1", "is not a whole number: use 0, 1, 2 …"),
         ("--plot", "days.png", "is neither a .svg nor a .html file"),
     ],
 )

@@ -67,8 +67,8 @@ def test_a_kind_that_is_not_read_and_makes_pods_is_told_with_what_would_happen(
     (row,) = rows(tmp_path, capsys, obj, policy="kind")
     assert (row["result"], row["object"], row["field"]) == ("warn", f"default/{kind}/x", field)
     assert row["line"] > 1
-    assert "let in as it is" in row["message"]
-    assert "judged by itself when it is created" in row["message"]
+    assert "admitted unchanged" in row["message"]
+    assert "handled by itself when it is created" in row["message"]
 
 
 @pytest.mark.parametrize(

@@ -130,9 +130,9 @@ def _moves_gpu_hours(settings: Settings, text: str) -> Settings:
 _ROWS = (
     SettingKey(
         "defrag.after-seconds",
-        "For how long a gang waits in the queue before the leader moves others for it, who may be restarted "
-        "(label bayplan.dev/restartable, or preemptible for KAI); 0: nothing is ever moved. It needs the "
-        "rights of components/defragmentation.",
+        "How long a gang waits in the queue before the leader moves other workloads for it. Only "
+        "restartable workloads are moved (label bayplan.dev/restartable, or preemptible for KAI). "
+        "With 0, nothing is moved. This needs the permissions of components/defragmentation.",
         _moves_after,
         lambda settings: f"{settings.moves.after:g}",
         pattern="0|[1-9][0-9]{0,6}",
@@ -140,7 +140,7 @@ _ROWS = (
     ),
     SettingKey(
         "defrag.every-seconds",
-        "From the beginning of one set of moves to that of the next at least, in the whole cluster.",
+        "Minimum time between the starts of two sets of moves, in the whole cluster.",
         _moves_every,
         lambda settings: f"{settings.moves.every:g}",
         pattern="[1-9][0-9]{0,6}",
@@ -149,8 +149,8 @@ _ROWS = (
     ),
     SettingKey(
         "defrag.gpu-hours",
-        "Work that is lost for one gang that waits at most, in GPU-hours since the pods that move for it "
-        "have started.",
+        "Maximum work that may be lost for one waiting gang, in GPU-hours since the start of the "
+        "pods that are moved.",
         _moves_gpu_hours,
         lambda settings: f"{settings.moves.gpu_hours:g}",
         pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?",
@@ -158,9 +158,10 @@ _ROWS = (
     ),
     SettingKey(
         "growing.pools",
-        "Node pools that may grow, a line each, beside those that Karpenter and the Cluster Autoscaler tell "
-        "of: a name, how many more nodes may come (without that any number), and what each has. A gang that "
-        "fits once they have come waits for them, ungated, instead of being refused.",
+        "Node pools that can grow, one per line, in addition to those reported by Karpenter and the"
+        " Cluster Autoscaler: a name, how many nodes can be added (unlimited if not set), and the "
+        "resources of each node. A gang that fits on such nodes waits for them without a gate, "
+        "instead of being refused.",
         _growing,
         lambda settings: ", ".join(pool.name for pool in settings.growing),
         pattern=f"[ \\n]*({_POOL}( *\\n[ \\n]*{_POOL})*)?[ \\n]*",
@@ -169,8 +170,9 @@ _ROWS = (
     ),
     SettingKey(
         "holds.gpus",
-        "GPUs that the gangs of a namespace may hold together, beside what its ResourceQuotas say of GPUs; "
-        "empty for no other limit. What goes beyond waits, and holds nothing.",
+        "Maximum number of GPUs that the gangs of a namespace may reserve together, in addition to "
+        "the GPU limits of its ResourceQuotas; empty for no limit. Gangs beyond it wait, and "
+        "reserve nothing.",
         _held_gpus,
         lambda settings: "" if settings.holds.gpus is None else str(settings.holds.gpus),
         pattern=r"([0-9]{1,7})?",
@@ -178,8 +180,9 @@ _ROWS = (
     ),
     SettingKey(
         "holds.per-used",
-        "GPUs that the gangs of a namespace may hold for each one that their pods use of them, which bounds "
-        "racks held whole for few pods; empty for no limit. A gang that may choose holds what it uses then.",
+        "Maximum number of GPUs that the gangs of a namespace may reserve for each GPU that their "
+        "pods use; empty for no limit. This limits whole racks that are reserved for few pods: a "
+        "gang under reserve auto then reserves only what it uses.",
         _per_used,
         lambda settings: "" if settings.holds.per_used is None else f"{settings.holds.per_used:g}",
         pattern=r"([1-9][0-9]{0,3}(\.[0-9]{1,3})?)?",
@@ -187,19 +190,19 @@ _ROWS = (
     ),
     SettingKey(
         "mode",
-        "The mode of namespaces without the label bayplan.dev/mode: enforce patches, refuses and reserves; "
-        "warn changes nothing and says in kubectl what would be; audit says it in reports and metrics only; "
-        "off leaves everything alone.",
+        "Mode of namespaces without the label bayplan.dev/mode. enforce: changes, refuses and "
+        "reserves. warn: changes nothing, and kubectl shows what enforce would do. audit: only "
+        "reports and metrics show it. off: does nothing.",
         _mode,
         lambda settings: settings.mode,
         values=MODES,
     ),
     SettingKey(
         PACK,
-        "For which scheduling system the shipped policies write: auto for every one that the cluster "
-        "shows, kai, kueue, runai for that one alone, plain for none. A pack sets a few parameters of "
-        "policies; those of the cluster's ConfigMap count before it, those of the file beside the policies "
-        "after it.",
+        "The scheduling system for which the shipped policies write. auto: every system detected in"
+        " the cluster. kai, kueue, runai: only this one. plain: none. A pack sets some parameters "
+        "of policies. Keys in the cluster's ConfigMap take precedence over the pack, and the pack "
+        "over parameters.yaml.",
         lambda settings, text: replace(settings, pack=text),
         lambda settings: settings.pack,
         values=tuple(PACKS),
@@ -207,10 +210,10 @@ _ROWS = (
     ),
     SettingKey(
         "queue.fair-seconds",
-        "How far the queue is ordered by what namespaces have: a gang counts as applied this many seconds "
-        "later, times the share of the GPUs it may use that its namespace would have with it and its own "
-        "gangs before it. So who has less goes first, but none that was applied so much later; 0 orders by "
-        "age alone.",
+        "How strongly the queue favours namespaces that hold little. A gang is ordered as if it had"
+        " been applied later, by this many seconds times the share of the usable GPUs that its "
+        "namespace would hold with it and the namespace's gangs before it. With 0, gangs are "
+        "ordered by age only.",
         _fair_seconds,
         lambda settings: f"{settings.fair_seconds:g}",
         pattern=r"[0-9]{1,8}",
@@ -219,8 +222,8 @@ _ROWS = (
     ),
     SettingKey(
         "queue.weight",
-        "How much a namespace may have compared with others before its gangs in the queue come after theirs: "
-        "with 2 twice as much as one with 1.",
+        "Weight of a namespace in the queue. With 2, the namespace may hold twice as much as one "
+        "with weight 1 before its gangs come after the other's.",
         _weight,
         lambda settings: f"{settings.weight:g}",
         pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|[1-9][0-9]{0,5}(\.[0-9]{1,5})?",
@@ -228,17 +231,19 @@ _ROWS = (
     ),
     SettingKey(
         "reserve.default",
-        "What a gang holds whose workload does not say (annotation bayplan.dev/reserve): auto what suits it, "
-        "domain whole domains, nodes what it uses, none nothing.",
+        "What gangs without the annotation bayplan.dev/reserve reserve. auto: a whole domain or "
+        "what the gang uses, by its request. domain: whole domains. nodes: what the gang uses. "
+        "none: nothing.",
         _reserve,
         lambda settings: settings.reserve.mode,
         values=RESERVE_MODES,
     ),
     SettingKey(
         "reserve.unbound-seconds",
-        "For how long a gang keeps its place while no pod of it is on a node (a full queue, a volume that is "
-        "elsewhere, a scheduler that is not there). Then it is released, with the scheduler's words on the "
-        "workload, and held again once a pod is bound; 0: it is kept for ever.",
+        "How long a gang keeps its reservation while none of its pods is bound to a node, for "
+        "example because of a full queue or a missing scheduler. Then it is released, the workload "
+        "gets an event with the scheduler's message, and it is reserved again when a pod is bound. "
+        "With 0, it is kept forever.",
         lambda settings, text: replace(settings, unbound_seconds=int(text)),
         lambda settings: str(settings.unbound_seconds),
         pattern="0|[1-9][0-9]{1,6}",
@@ -246,8 +251,8 @@ _ROWS = (
     ),
     SettingKey(
         "reserve.whole-from",
-        "With reserve auto: the share of a domain's GPUs from which on a gang of several pods holds the "
-        "whole domain.",
+        "With reserve auto: the share of a domain's GPUs from which on a gang of several pods "
+        "reserves the whole domain.",
         _whole_from,
         lambda settings: f"{settings.reserve.whole_from:g}",
         pattern=r"0?\.[0-9]{0,5}[1-9]0{0,5}|1(\.0{1,5})?",
@@ -255,9 +260,9 @@ _ROWS = (
     ),
     SettingKey(
         "taints.tolerated-by-resource",
-        "Whether the API server gives each pod tolerations for the extended resources that it requests "
-        "(admission plugin ExtendedResourceToleration), so that a template needs none; auto: where nodes "
-        "have the labels of GKE or EKS, which switch it on.",
+        "Whether the API server adds tolerations for the extended resources that a pod requests "
+        "(admission plugin ExtendedResourceToleration), so that templates need none. auto: true if "
+        "nodes have the labels of GKE or EKS, which enable it.",
         _tolerated,
         lambda settings: next(
             text for text, tolerated in _TOLERATED.items() if tolerated is settings.resources_tolerated

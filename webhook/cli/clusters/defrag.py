@@ -35,16 +35,17 @@ EPILOG = """examples:
   bayplan defrag -f job.yaml -c cluster/ -o json
   bayplan defrag --free 1 --apply
 
-Nothing is moved without --apply. It cordons and marks the nodes to free, evicts gang by gang by the eviction
-API, waits for each to be on nodes again, and uncordons. The first surprise stops it; then --resume goes on,
-from any machine, and --undo uncordons. Ctrl-C stops it between two steps.
+Without --apply, nothing is moved. --apply cordons and marks the nodes to free, evicts one gang after the
+other with the eviction API, waits until each gang is on nodes again, and uncordons the nodes. It stops if
+anything unexpected happens. Then --resume continues, from any machine, and --undo uncordons. Ctrl-C stops it
+between two steps.
 
-A pod may be moved where it has a controller, its PodDisruptionBudget allows it, and it has
-agreed: by the label bayplan.dev/restartable: "true" on it or its workload, or by being preemptible for KAI.
-Domains that are free already count for --free.
+A pod can be moved if it has a controller, its PodDisruptionBudget allows the eviction, and it is restartable:
+it or its workload has the label bayplan.dev/restartable: "true", or it is preemptible for KAI.
+Domains that are already free count for --free.
 
-exit status: 0 there are moves, or none are needed, or they are done; 1 nothing reaches the aim, or it was
-stopped; 2 bad input or usage
+exit status: 0 moves were found or done, or none are needed; 1 no moves reach the goal, or --apply stopped;
+2 bad input or usage
 """
 
 
@@ -53,22 +54,25 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "defrag",
-        description="Find the fewest and cheapest moves that free whole domains, or a waiting gang's place.",
+        description="Find the fewest and cheapest moves that free whole domains, or a place for a gang.",
         epilog=EPILOG,
     )
     goal = parser.add_mutually_exclusive_group(required=True)
-    goal.add_argument("--free", type=count, metavar="N", help="so many whole domains of --level")
-    goal.add_argument("--for", dest="gang", metavar="NAMESPACE/KIND/NAME", help="the place of this gang")
-    goal.add_argument("-f", "--filename", metavar="MANIFEST", help="the place of the gang in this file")
-    goal.add_argument("--resume", action="store_true", help="go on with what was begun by --apply")
-    goal.add_argument("--undo", action="store_true", help="uncordon what --apply has cordoned")
-    parser.add_argument("--apply", action="store_true", help="carry the moves out")
-    parser.add_argument("--level", help="the level's label, alias or last word (default: what gangs reserve)")
+    goal.add_argument("--free", type=count, metavar="N", help="free this number of whole domains of --level")
+    goal.add_argument("--for", dest="gang", metavar="NAMESPACE/KIND/NAME", help="free a place for this gang")
+    goal.add_argument("-f", "--filename", metavar="MANIFEST", help="free a place for the gang in this file")
+    goal.add_argument("--resume", action="store_true", help="continue an interrupted --apply")
+    goal.add_argument("--undo", action="store_true", help="uncordon the nodes that --apply cordoned")
+    parser.add_argument("--apply", action="store_true", help="carry out the moves")
+    parser.add_argument(
+        "--level",
+        help="label of the level, or its alias or last word (default: what gangs reserve)",
+    )
     inputs.add_cluster(parser, required=False)
     inputs.add_topology(parser)
     add_installation(parser)
     parser.add_argument(
-        "--restart-all", action="store_true", help="pods count as having agreed unless their label says no"
+        "--restart-all", action="store_true", help="treat all pods as restartable unless their label says no"
     )
     parser.add_argument(
         "--timeout", type=duration, metavar="SECONDS", default=WAIT_SECONDS,

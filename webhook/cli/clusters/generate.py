@@ -26,9 +26,9 @@ EPILOG = """examples:
   bayplan generate kueue -c cluster.yaml --queue main -n research -n serving > kueue.yaml
   bayplan generate compute-domain pretrain -n research > compute-domain.yaml
 
-It prints manifests to read and apply; comments tell what is odd about them. Nothing is changed.
+The manifests are printed, not applied. Comments in them point out what you should check.
 
-exit status: 0 done, 1 no level above the hosts was found, 2 bad input or usage
+exit status: 0 done, 1 no topology level above hosts was found, 2 bad input or usage
 """
 
 
@@ -41,34 +41,42 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "generate",
-        description="Write the objects that KAI, Kueue and NVLink domains need, from the nodes there are.",
+        description="Generate objects for KAI, Kueue and NVLink domains from the nodes of a cluster.",
         epilog=EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="kai|kueue|compute-domain")
-    kai = verb(actions, "kai", "a Topology for each group of nodes, and Queues", EPILOG)
+    kai = verb(actions, "kai", "generate a Topology for each group of nodes, and Queues", EPILOG)
     inputs.add_cluster(kai, required=True)
     kai.add_argument(
         "--queue",
         metavar="NAME[=GPUS]",
         action="append",
         type=_queue,
-        help="a Queue, with the GPUs that it is promised (default: default-queue, without a limit)",
+        help="create a Queue, with this GPU quota (default: default-queue, without a limit)",
     )
     kai.set_defaults(run=run_kai)
-    kueue = verb(actions, "kueue", "Topology and ResourceFlavor for each group of nodes, and queues", EPILOG)
+    kueue = verb(
+        actions, "kueue", "generate a Topology and ResourceFlavor for each group of nodes, and queues", EPILOG
+    )
     inputs.add_cluster(kueue, required=True)
     kueue.add_argument("--queue", metavar="NAME", type=_name, default="main", help="default: %(default)s")
     kueue.add_argument(
-        "-n", "--namespace", action="append", type=_name, help="with a LocalQueue here (default: default)"
+        "-n",
+        "--namespace",
+        action="append",
+        type=_name,
+        help="create a LocalQueue in this namespace (default: default)",
     )
     kueue.add_argument(
         "--api-version",
         choices=KUEUE_VERSIONS,
         default=KUEUE_VERSIONS[0],
-        help="of Kueue's objects; v1beta1 for a Kueue before 0.15 (default: %(default)s)",
+        help="API version of Kueue's objects; v1beta1 for Kueue before 0.15 (default: %(default)s)",
     )
     kueue.set_defaults(run=run_kueue)
-    domain = verb(actions, "compute-domain", "a ComputeDomain for a gang in one NVLink domain", EPILOG)
+    domain = verb(
+        actions, "compute-domain", "generate a ComputeDomain for a gang in one NVLink domain", EPILOG
+    )
     domain.add_argument("name", metavar="NAME", type=_name)
     domain.add_argument("-n", "--namespace", type=_name, default="default", help="default: %(default)s")
     inputs.add_cluster(domain, required=False)

@@ -35,23 +35,26 @@ EPILOG = """examples:
   bayplan nodes check --topology-matrix gpu-1=topo.txt
   bayplan nodes mig -c cluster/ -f inference.yaml
 
-A kubelet's configuration is its config file, or what this prints:
+A kubelet's configuration is its configuration file, or the output of:
   kubectl get --raw /api/v1/nodes/NODE/proxy/configz
-NODE= may be left out where the cluster has one node. A drop-in goes into the folder of the kubelet's
---config-dir; drain the node first, and remove cpu_manager_state and memory_manager_state of the kubelet's
-folder before it starts again.
+NODE= is optional if the cluster has one node. Put a drop-in into the folder given by the kubelet's
+--config-dir. Drain the node first, and before the kubelet starts again, remove cpu_manager_state and
+memory_manager_state from its root directory.
 
-exit status: 0 nothing to mend, 1 something is, 2 bad input or usage
+exit status: 0 nothing to fix, 1 something to fix, 2 bad input or usage
 """
 
 
 def add_parser(subparsers: Subparsers) -> None:
     """Add `nodes` with its verbs."""
     parser = subcommand(
-        subparsers, "nodes", description="Look at the node side that plans rest on.", epilog=EPILOG
+        subparsers,
+        "nodes",
+        description="Check node labels and kubelet settings, and plan MIG partitions.",
+        epilog=EPILOG,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    check = verb(verbs, "check", "what is missing or contradicts itself, and what mends it", EPILOG)
+    check = verb(verbs, "check", "list what is missing or contradictory, and how to fix it", EPILOG)
     _add_cluster(check)
     for option, metavar, help_text in (
         ("--kubelet-config", "[NODE=]FILE", "the kubelet's configuration on a node"),
@@ -59,11 +62,19 @@ def add_parser(subparsers: Subparsers) -> None:
     ):
         check.add_argument(option, metavar=metavar, nargs="+", action="extend", default=[], help=help_text)
     check.add_argument(
-        "--print", dest="printed", choices=("labels", "kubelet"), help="only the commands, or the drop-ins"
+        "--print",
+        dest="printed",
+        choices=("labels", "kubelet"),
+        help="print only the label commands, or only the kubelet drop-ins",
     )
     check.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     check.set_defaults(run=run)
-    cut = verb(verbs, "mig", "how to cut the GPUs of idle nodes into the MIG slices that wait", EPILOG)
+    cut = verb(
+        verbs,
+        "mig",
+        "plan how to partition the GPUs of idle nodes for the MIG slices that pods wait for",
+        EPILOG,
+    )
     _add_cluster(cut)
     inputs.add_manifests(cut, required=False)
     cut.set_defaults(run=run_mig)
@@ -89,7 +100,7 @@ def run_mig(args: argparse.Namespace) -> int:
     if plan.configs:
         sys.stdout.write(as_yaml({"version": "v1", "mig-configs": dict(plan.configs)}))
     elif not plan.unplaced:
-        inputs.note("nobody waits for MIG slices")
+        inputs.note("no pod waits for MIG slices")
     return int(bool(plan.unplaced))
 
 
@@ -231,7 +242,7 @@ def _show(output: str, findings: Sequence[NodeFinding], drifts: Sequence[Drift])
         rows = [(part.node, part.setting, part.actual, part.advised) for part in drifts]
         out.print(terminal.table(("node", "kubelet's setting", "is", "advised"), rows))
     if not findings and not drifts:
-        out.print("nothing to mend")
+        out.print("nothing to fix")
     if any(finding.label for finding in findings):
         out.print("--print labels prints the commands that set the labels that are known")
     if drifts:

@@ -16,8 +16,8 @@ EPILOG = """examples:
   bayplan queue -n research --watch
   bayplan queue -o json --kubeconfig admin.conf
 
-The order is that of the controller: priority, then fairly over namespaces by what they would have with the
-gang, then age. The place that the first gang without one gets first is kept for it.
+The queue is ordered by priority, then by the share of GPUs that the namespace would hold with the gang, then
+by age. One place is kept free for the first waiting gang.
 
 exit status: 0 done, 2 bad input or usage
 """
@@ -28,10 +28,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "queue",
-        description="Show who waits for a place in a cluster, and for what.",
+        description="List the gangs that wait for a place in a cluster, and what they wait for.",
         epilog=EPILOG,
     )
-    parser.add_argument("-n", "--namespace", default="", help="only the gangs of this namespace")
+    parser.add_argument("-n", "--namespace", default="", help="only gangs of this namespace")
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -51,12 +51,12 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, _: Lookout) -> 
             out.print(gang.name)
         return 0
     if not gangs:
-        out.print(f"nobody waits{f' in {args.namespace}' if args.namespace else ''}")
+        out.print(f"no gang waits{f' in {args.namespace}' if args.namespace else ''}")
         return 0
     columns = ("#", "gang", "pods", "GPUs", "priority", "since", "namespace would have", "waits for")
     out.print(terminal.table(columns, [_row(gang, seen, wide=args.output == "wide") for gang in gangs]))
     if not seen.leader:
-        out.print("no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
+        out.print("no replica leads: no waiting gang is admitted until one does (`bayplan doctor` says more)")
     return 0
 
 

@@ -35,10 +35,10 @@ EPILOG = """examples:
   bayplan reservations release default/Job/train --ledger /data/bayplan.db
   bayplan reservations list --kubeconfig admin.conf --watch
 
-With --kubeconfig the ledger is that of the cluster; else it is --ledger, else $BAYPLAN_LEDGER, else
-bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
+With --kubeconfig, the ledger of the cluster is used. Otherwise the ledger is the file given by --ledger or by
+$BAYPLAN_LEDGER, or else bayplan/bayplan.db in $XDG_STATE_HOME (~/.local/state).
 
-exit status: 0 done, 1 no such reservation or the ledger cannot be reached, 2 bad input or usage
+exit status: 0 done, 1 no such reservation, or the ledger cannot be reached, 2 bad input or usage
 """
 
 
@@ -54,19 +54,23 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "reservations",
-        description="Look into the ledger, and give a place back by hand.",
+        description="List, show or release reservations.",
         epilog=EPILOG,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = _verb(verbs, "list", "every live reservation")
+    listing = _verb(verbs, "list", "list all reservations")
     listing.add_argument("-o", "--output", choices=_FORMATS, default="table")
-    listing.add_argument("-w", "--watch", action="store_true", help="again after each change, until Ctrl-C")
+    listing.add_argument(
+        "-w", "--watch", action="store_true", help="print again after each change, until Ctrl-C"
+    )
     listing.set_defaults(names=[])
-    show = _verb(verbs, "show", "the reservations of some gangs")
+    show = _verb(verbs, "show", "show the reservations of gangs")
     show.add_argument("-o", "--output", choices=_FORMATS, default="yaml")
-    release = _verb(verbs, "release", "give places back; such a gang is planned anew when it is asked for")
+    release = _verb(verbs, "release", "release reservations; the gang is planned again at its next request")
     for command in (show, release):
-        command.add_argument("names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or an id")
+        command.add_argument(
+            "names", metavar="NAME", nargs="+", help="a gang (NAMESPACE/KIND/NAME) or the id of a reservation"
+        )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,13 +103,13 @@ def default_ledger() -> Path:
 def _verb(verbs: Subparsers, name: str, text: str) -> argparse.ArgumentParser:
     parser = verb(verbs, name, text, EPILOG)
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger's file (default: see below)")
+    source.add_argument("--ledger", metavar="FILE", type=Path, help="the ledger file (default: see below)")
     source.add_argument(
         "--kubeconfig",
         metavar="FILE",
         nargs="?",
         const="",
-        help="the ledger of a cluster; without FILE that of $KUBECONFIG, else ~/.kube/config",
+        help="use the ledger of a cluster; without FILE, uses $KUBECONFIG or ~/.kube/config",
     )
     parser.set_defaults(run=run)
     return parser

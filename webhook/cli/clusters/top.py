@@ -41,12 +41,14 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "top",
-        description="Show racks with free and used GPUs, and who is in them.",
+        description="List racks with free and used GPUs, and the gangs in them.",
         epilog=EPILOG,
     )
     inputs.add_cluster(parser, required=False)
     inputs.add_topology(parser)
-    parser.add_argument("--level", metavar="KEY", help="the label of the level (default: what gangs reserve)")
+    parser.add_argument(
+        "--level", metavar="KEY", help="label of the topology level (default: the level that gangs reserve)"
+    )
     add_options(parser)
     parser.set_defaults(run=run)
 

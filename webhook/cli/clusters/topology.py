@@ -23,9 +23,9 @@ EPILOG = """examples:
   bayplan topology show
   bayplan topology show -c cluster.yaml --nodes -o json
 
-Without -c it is the cluster that runs, with what is reserved there.
+Without -c, the live cluster is used, including its reservations.
 
-exit status: 0 done, 1 propose found no level above the hosts, 2 bad input or usage
+exit status: 0 done, 1 propose found no topology level above hosts, 2 bad input or usage
 """
 
 
@@ -34,20 +34,23 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "topology",
-        description="Propose a Topology from the labels that nodes carry, or draw the topologies there are.",
+        description="Generate a Topology from node labels, or draw the topologies of a cluster.",
         epilog=EPILOG,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    proposing = verb(actions, "propose", "write a Topology from the labels found", EPILOG)
+    proposing = verb(actions, "propose", "generate a Topology from node labels", EPILOG)
     _add_cluster(proposing)
     proposing.add_argument(
-        "--kind", choices=tuple(API_VERSIONS), default="kai", help="whose Topology to write (default: kai)"
+        "--kind",
+        choices=tuple(API_VERSIONS),
+        default="kai",
+        help="the system whose Topology to generate (default: kai)",
     )
     proposing.set_defaults(run=run_propose)
-    showing = verb(actions, "show", "draw the racks with their nodes, free GPUs and gangs", EPILOG)
+    showing = verb(actions, "show", "draw racks with their nodes, free GPUs and gangs", EPILOG)
     _add_cluster(showing)
     inputs.add_topology(showing)
-    showing.add_argument("--nodes", action="store_true", help="name each node too")
+    showing.add_argument("--nodes", action="store_true", help="name each node")
     showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
     showing.set_defaults(run=run_show)
 

@@ -38,8 +38,8 @@ from webhook.ui.reviews import ReviewGate
 EPILOG = """examples:
   bayplan ui                                 the cluster of $KUBECONFIG, or else ~/.kube/config
   bayplan ui --kubeconfig admin.conf
-  bayplan ui -c cluster.yaml                 a cluster in files: the racks, and the gangs that hold or wait
-  bayplan ui -c cluster.yaml -f manifests/   and what these manifests would get, as one apply
+  bayplan ui -c cluster.yaml                 a cluster in files: racks and gangs
+  bayplan ui -c cluster.yaml -f manifests/   and where these manifests would be placed
 
 Nothing can be changed on the page. It is for this machine alone (127.0.0.1), and the address that is printed
 has its key: others with an account here cannot look. It shows what the kubeconfig may list. Files are read
@@ -62,7 +62,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "ui",
-        description="Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.",
+        description="Serve a live web page of a cluster: racks, queue, gangs, decisions, policies, health.",
         epilog=EPILOG,
     )
     add_installation(parser)
@@ -70,21 +70,25 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_manifests(parser, required=False)
     inputs.add_policies(parser)
     inputs.add_mode(parser)
-    parser.add_argument("--port", type=port, default=PORT, help="0 picks a free one (default: %(default)s)")
     parser.add_argument(
-        "--in-cluster", action="store_true", help="read the cluster that this runs in, for its users"
+        "--port", type=port, default=PORT, help="port to listen on; 0 picks a free one (default: %(default)s)"
     )
     parser.add_argument(
-        "--host", default=LOCAL, help="with --in-cluster: the address to listen on (default: %(default)s)"
+        "--in-cluster",
+        action="store_true",
+        help="read the cluster that this pod runs in, and serve its users",
+    )
+    parser.add_argument(
+        "--host", default=LOCAL, help="with --in-cluster: address to listen on (default: %(default)s)"
     )
     parser.add_argument("--tls-cert", metavar="FILE", type=Path, help="with --in-cluster: serve HTTPS")
-    parser.add_argument("--tls-key", metavar="FILE", type=Path, help="the certificate's key")
+    parser.add_argument("--tls-key", metavar="FILE", type=Path, help="private key of the certificate")
     parser.add_argument(
         "--account",
         metavar="DIR",
         type=Path,
         default=ACCOUNT,
-        help="with --in-cluster: the folder of token and ca.crt (default: %(default)s)",
+        help="with --in-cluster: folder with token and ca.crt (default: %(default)s)",
     )
     parser.set_defaults(run=run)
 

@@ -28,10 +28,11 @@ EPILOG = """examples:
   bayplan verify research/Job/train --job > nccl-test.yaml
   bayplan verify research/Job/train --measured all-reduce.txt
 
-The job runs nccl-tests on the gang's own nodes, so it starts when their GPUs are free: before the gang's pods
+The job runs nccl-tests on the gang's own nodes. It starts when the GPUs are free: before the gang's pods
 start, or after they have ended.
 
-exit status: 0 all pods are as planned and the measured bandwidth suffices, 1 not so, 2 bad input or usage
+exit status: 0 all pods run where planned, and the measured bandwidth suffices; 1 otherwise; 2 bad input or
+usage
 """
 
 AT_LEAST = 0.8
@@ -43,22 +44,24 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "verify",
-        description="Compare a gang's place with its plan, and the fabric there with what it should give.",
+        description="Compare where a gang's pods run with its plan, and measured bandwidth with the model's.",
         epilog=EPILOG,
     )
     parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
     inputs.add_cluster(parser, required=False)
-    parser.add_argument("--job", action="store_true", help="print a job that runs nccl-tests on its nodes")
-    parser.add_argument("--image", default=IMAGE, help="the job's image (default: %(default)s)")
     parser.add_argument(
-        "--measured", metavar="FILE", help="what all_reduce_perf printed; - is standard input"
+        "--job", action="store_true", help="print a job that runs nccl-tests on the gang's nodes"
+    )
+    parser.add_argument("--image", default=IMAGE, help="image of the job (default: %(default)s)")
+    parser.add_argument(
+        "--measured", metavar="FILE", help="output of all_reduce_perf; - reads standard input"
     )
     parser.add_argument(
         "--at-least",
         type=positive_share,
         default=AT_LEAST,
         metavar="SHARE",
-        help="the share of the model's bandwidth that suffices (default: %(default)s)",
+        help="smallest acceptable share of the expected bandwidth (default: %(default)s)",
     )
     add_options(parser, outputs=("table", "json", "yaml"))
     parser.set_defaults(run=run)

@@ -19,7 +19,7 @@ EPILOG = """examples:
   bayplan why research/Job/train
   bayplan why research/JobSet/pretrain --watch
 
-exit status: 0 all of its gangs have a place, 1 one waits or is not known, 2 bad input or usage
+exit status: 0 all its gangs have a place, 1 a gang waits or is unknown, 2 bad input or usage
 """
 
 
@@ -32,7 +32,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "why",
-        description="Say where a workload's gangs are, or what they wait for.",
+        description="Explain where the gangs of a workload are placed, or why they wait.",
         epilog=EPILOG,
     )
     parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
@@ -113,7 +113,9 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
     if ahead:
         out.print(f"  ahead of it: {listed(ahead, len(ahead) if wide else AHEAD)}")
     if gang.position and not seen.leader:
-        out.print("  no replica leads: nobody is let in until one does (`bayplan doctor` says more)")
+        out.print(
+            "  no replica leads: no waiting gang is admitted until one does (`bayplan doctor` says more)"
+        )
 
 
 def _ahead(other: GangStanding, gang: GangStanding) -> str:

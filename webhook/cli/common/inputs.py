@@ -27,13 +27,13 @@ from webhook.server.cluster_files import read_cluster_files
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
     """`-c CLUSTER…`."""
-    shown = "files or folders of what `kubectl get nodes,pods,topologies -A -o yaml` prints"
+    shown = "files or folders with output of `kubectl get nodes,pods,topologies -A -o yaml`"
     _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
 
 
 def add_manifests(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`-f MANIFEST…`."""
-    shown = "files or folders of manifests; - is standard input"
+    shown = "files or folders of manifests; - reads standard input"
     _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=required)
 
 
@@ -45,7 +45,7 @@ def add_policies(parser: argparse.ArgumentParser) -> None:
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
     """`-t NAME`, for `topologies`."""
-    parser.add_argument("-t", "--topology", metavar="NAME", help="only this one")
+    parser.add_argument("-t", "--topology", metavar="NAME", help="only this topology")
 
 
 def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
@@ -64,8 +64,8 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         default=DEFAULT_SETTINGS.mode,
-        help="that of namespaces for which neither the label bayplan.dev/mode nor the parameter `mode` says "
-        "it (default: %(default)s)",
+        help="mode of namespaces without the label bayplan.dev/mode, unless the parameter `mode` is set "
+        "(default: %(default)s)",
     )
 
 

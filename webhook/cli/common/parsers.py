@@ -33,7 +33,7 @@ def verb(subparsers: Subparsers, name: str, text: str, epilog: str) -> argparse.
 def port(text: str) -> int:
     """A TCP port, 0 for a free one. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit() or int(text) > PORTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to {PORTS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: use 0 to {PORTS}")
     return int(text)
 
 
@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
 def count(text: str) -> int:
     """A whole number from 1 on. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count: 1, 2, 3 …")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count: use 1, 2, 3 …")
     return int(text)
 
 
@@ -56,7 +56,7 @@ def duration(text: str) -> float:
     """Seconds above 0. Raises `ArgumentTypeError`."""
     seconds = _number(text)
     if not 0 < seconds < math.inf:  # NaN is in no range either
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: seconds above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
 
 
@@ -64,14 +64,14 @@ def amount(text: str) -> float:
     """A number above 0, and finite. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return number
 
 
 def whole(text: str) -> int:
     """A whole number from 0 on. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number: 0, 1, 2 …")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: use 0, 1, 2 …")
     return int(text)
 
 
@@ -79,7 +79,7 @@ def pause(text: str) -> float:
     """Seconds, 0 for none. Raises `ArgumentTypeError`."""
     seconds = _number(text)
     if not 0 <= seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: seconds, 0 for none")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (0 for none)")
     return seconds
 
 
@@ -87,7 +87,7 @@ def share(text: str) -> float:
     """A share from 0 to 1, both among them. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: 0 to 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
     return number
 
 
@@ -95,7 +95,7 @@ def positive_share(text: str) -> float:
     """A share above 0 and at most 1. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share: above 0, 1 at most")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0 and at most 1")
     return number
 
 

@@ -13,9 +13,11 @@ from webhook.report.model import Report
 def add_verdict_options(parser: argparse.ArgumentParser, warnings: str) -> None:
     """-o, --all and --warn-exit-code; `warnings` tells when the latter counts."""
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
-    parser.add_argument("--all", action="store_true", help="show what passes too, in formats for people")
     parser.add_argument(
-        "--warn-exit-code", type=_status_number, default=0, metavar="N", help=f"exit status where {warnings}"
+        "--all", action="store_true", help="include objects that are not affected, in human-readable formats"
+    )
+    parser.add_argument(
+        "--warn-exit-code", type=_status_number, default=0, metavar="N", help=f"exit status if {warnings}"
     )
 
 
@@ -33,5 +35,5 @@ def print_report(args: argparse.Namespace, report: Report) -> int:
 def _status_number(text: str) -> int:
     """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
     if not (text.isdecimal() and text.isascii() and int(text) < 256):
-        raise argparse.ArgumentTypeError(f"{text!r} is no exit status: 0 to 255")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an exit status: use 0 to 255")
     return int(text)

@@ -10,29 +10,29 @@
 
 _shtab_bayplan_commands() {
   local _commands=(
-    certs:'Keep the webhook'"'"'s CA and serving certificate in a folder.'
-    completion:'Print the script with which a shell completes commands, options and their values.'
-    defrag:'Find the fewest and cheapest moves that free whole domains, or a waiting gang'"'"'s place.'
-    demo:'Serve the webhook on loopback and send it the example manifests.'
-    doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to mend.'
-    generate:'Write the objects that KAI, Kueue and NVLink domains need, from the nodes there are.'
-    mutate:'Run the policies and the plan over manifests and print what would be stored.'
-    nodes:'Look at the node side that plans rest on.'
-    plan:'Plan the gangs in manifests on a cluster, in the order in which they stand.'
-    policies:'What a policy set holds, and whether it would load.'
-    queue:'Show who waits for a place in a cluster, and for what.'
-    replay:'Decide recorded admissions again and report what would be different.'
-    report:'Run the policies and the plan over manifests and report on each.'
-    reservations:'Look into the ledger, and give a place back by hand.'
+    certs:'Manage the webhook'"'"'s CA and serving certificate in a folder.'
+    completion:'Print a shell completion script for commands, options and their values.'
+    defrag:'Find the fewest and cheapest moves that free whole domains, or a place for a gang.'
+    demo:'Run the webhook on a loopback port and send it the example manifests.'
+    doctor:'Check Bayplan'"'"'s installation in a cluster, and say what to fix.'
+    generate:'Generate objects for KAI, Kueue and NVLink domains from the nodes of a cluster.'
+    mutate:'Run policies and planning on manifests, and print the objects as they would be stored.'
+    nodes:'Check node labels and kubelet settings, and plan MIG partitions.'
+    plan:'Plan the gangs in manifests on a cluster, in the order of the manifests.'
+    policies:'List, show, check or create policies.'
+    queue:'List the gangs that wait for a place in a cluster, and what they wait for.'
+    replay:'Evaluate recorded requests again, and report what would be different.'
+    report:'Run policies and planning on manifests or a cluster'"'"'s workloads, and report.'
+    reservations:'List, show or release reservations.'
     serve:'Serve the admission webhook.'
-    simulate:'Simulate a cluster'"'"'s days: Bayplan beside first fit, best fit and pod-by-pod affinity.'
-    test:'Run the cases in tests.yaml the webhook'"'"'s way and show what differs.'
-    top:'Show racks with free and used GPUs, and who is in them.'
-    topology:'Propose a Topology from the labels that nodes carry, or draw the topologies there are.'
-    ui:'Serve a live page of a cluster: racks, queue, gangs, decisions, policies, health.'
-    unpack:'Write the manifests with the chart, the overlays and the policies into a folder: those of this version, for who has installed Bayplan without a checkout.'
-    verify:'Compare a gang'"'"'s place with its plan, and the fabric there with what it should give.'
-    why:'Say where a workload'"'"'s gangs are, or what they wait for.'
+    simulate:'Simulate days of a cluster, and compare Bayplan with first fit, best fit and affinity.'
+    test:'Run the cases in tests.yaml as the webhook would, and show differences.'
+    top:'List racks with free and used GPUs, and the gangs in them.'
+    topology:'Generate a Topology from node labels, or draw the topologies of a cluster.'
+    ui:'Serve a live web page of a cluster: racks, queue, gangs, decisions, policies, health.'
+    unpack:'Write the manifests, chart, overlays and policies of this version to a folder.'
+    verify:'Compare where a gang'"'"'s pods run with its plan, and measured bandwidth with the model'"'"'s.'
+    why:'Explain where the gangs of a workload are placed, or why they wait.'
   )
   _describe 'bayplan commands' _commands
 }
@@ -40,26 +40,26 @@ _shtab_bayplan_commands() {
 _shtab_bayplan_certs_commands() {
   local _commands=(
     bundle:'Print the CAs that clients should trust.'
-    init:'Make what is missing or for other names.'
-    renew:'Renew what is due, for the names that it has.'
-    show:'Names, ends and fingerprints; no key.'
+    init:'Create missing certificates, or replace those for other names.'
+    renew:'Renew certificates that expire soon, for the same names.'
+    show:'Show names, expiry times and fingerprints, without keys.'
   )
   _describe 'bayplan certs commands' _commands
 }
 
 _shtab_bayplan_generate_commands() {
   local _commands=(
-    compute-domain:'A ComputeDomain for a gang in one NVLink domain.'
-    kai:'A Topology for each group of nodes, and Queues.'
-    kueue:'Topology and ResourceFlavor for each group of nodes, and queues.'
+    compute-domain:'Generate a ComputeDomain for a gang in one NVLink domain.'
+    kai:'Generate a Topology for each group of nodes, and Queues.'
+    kueue:'Generate a Topology and ResourceFlavor for each group of nodes, and queues.'
   )
   _describe 'bayplan generate commands' _commands
 }
 
 _shtab_bayplan_nodes_commands() {
   local _commands=(
-    check:'What is missing or contradicts itself, and what mends it.'
-    mig:'How to cut the GPUs of idle nodes into the MIG slices that wait.'
+    check:'List what is missing or contradictory, and how to fix it.'
+    mig:'Plan how to partition the GPUs of idle nodes for the MIG slices that pods wait for.'
   )
   _describe 'bayplan nodes commands' _commands
 }
@@ -68,7 +68,7 @@ _shtab_bayplan_policies_commands() {
   local _commands=(
     check:'Load as the webhook would and show every problem.'
     list:'One line a policy, in the order in which they run.'
-    new:'Make a folder with a policy and its test.'
+    new:'Create a folder with a policy and its test.'
     parameters:'What is in force for a namespace, and from where.'
     schema:'Print the JSON schema of policy or test files, for editors.'
     show:'A policy with all its expressions.'
@@ -78,17 +78,17 @@ _shtab_bayplan_policies_commands() {
 
 _shtab_bayplan_reservations_commands() {
   local _commands=(
-    list:'Every live reservation.'
-    release:'Give places back; such a gang is planned anew when it is asked for.'
-    show:'The reservations of some gangs.'
+    list:'List all reservations.'
+    release:'Release reservations; the gang is planned again at its next request.'
+    show:'Show the reservations of gangs.'
   )
   _describe 'bayplan reservations commands' _commands
 }
 
 _shtab_bayplan_topology_commands() {
   local _commands=(
-    propose:'Write a Topology from the labels found.'
-    show:'Draw the racks with their nodes, free GPUs and gangs.'
+    propose:'Generate a Topology from node labels.'
+    show:'Draw racks with their nodes, free GPUs and gangs.'
   )
   _describe 'bayplan topology commands' _commands
 }
@@ -110,8 +110,8 @@ _shtab_bayplan_certs_defaults_added=0
 
 _shtab_bayplan_certs_bundle_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--dir[where the certificates are]:DIR:_files -/"
-  "--base64[on one line, as \`caBundle\` wants it]"
+  "--dir[folder with the certificates]:DIR:_files -/"
+  "--base64[encode on one line, for \`caBundle\`]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -119,11 +119,11 @@ _shtab_bayplan_certs_bundle_defaults_added=0
 
 _shtab_bayplan_certs_init_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--dir[where the certificates are]:DIR:_files -/"
-  "--service[the Service that is called]:NAME:"
-  "--namespace[the Service\'s namespace]:NS:"
-  "*--dns[further DNS names or addresses]:NAME:"
-  "--loopback[also for localhost, 127.0.0.1 and \:\:1]"
+  "--dir[folder with the certificates]:DIR:_files -/"
+  "--service[name of the webhook\'s Service]:NAME:"
+  "--namespace[namespace of the Service]:NS:"
+  "*--dns[additional DNS names or IP addresses]:NAME:"
+  "--loopback[include localhost, 127.0.0.1 and \:\:1]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -131,7 +131,7 @@ _shtab_bayplan_certs_init_defaults_added=0
 
 _shtab_bayplan_certs_renew_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--dir[where the certificates are]:DIR:_files -/"
+  "--dir[folder with the certificates]:DIR:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -139,7 +139,7 @@ _shtab_bayplan_certs_renew_defaults_added=0
 
 _shtab_bayplan_certs_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--dir[where the certificates are]:DIR:_files -/"
+  "--dir[folder with the certificates]:DIR:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -155,18 +155,18 @@ _shtab_bayplan_completion_defaults_added=0
 
 _shtab_bayplan_defrag_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--free[so many whole domains of --level]:N:"
-  "--for[the place of this gang]:NAMESPACE/KIND/NAME:"
-  {-f,--filename}"[the place of the gang in this file]:MANIFEST:_files"
-  "--resume[go on with what was begun by --apply]"
-  "--undo[uncordon what --apply has cordoned]"
-  "--apply[carry the moves out]"
-  "--level[the level\'s label, alias or last word (default\: what gangs reserve)]:level:"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  {-t,--topology}"[only this one]:NAME:"
+  "--free[free this number of whole domains of --level]:N:"
+  "--for[free a place for this gang]:NAMESPACE/KIND/NAME:"
+  {-f,--filename}"[free a place for the gang in this file]:MANIFEST:_files"
+  "--resume[continue an interrupted --apply]"
+  "--undo[uncordon the nodes that --apply cordoned]"
+  "--apply[carry out the moves]"
+  "--level[label of the level, or its alias or last word (default\: what gangs reserve)]:level:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  {-t,--topology}"[only this topology]:NAME:"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
-  "--restart-all[pods count as having agreed unless their label says no]"
+  "--restart-all[treat all pods as restartable unless their label says no]"
   "--timeout[how long --apply waits for reservations and pods at each step (default\: 600)]:SECONDS:"
   {-o,--output}"[output]:output:(table json yaml)"
 )
@@ -176,7 +176,7 @@ _shtab_bayplan_defrag_defaults_added=0
 
 _shtab_bayplan_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--all[every example on its cluster, with all fields]"
+  "--all[run every example on its own cluster, and show all fields]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -185,8 +185,8 @@ _shtab_bayplan_demo_defaults_added=0
 _shtab_bayplan_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
-  "--namespace[of the installation (default\: bayplan-system)]:namespace:"
-  "--name[of its objects (default\: bayplan)]:name:"
+  "--namespace[namespace of the installation (default\: bayplan-system)]:namespace:"
+  "--name[name of its objects (default\: bayplan)]:name:"
   {-o,--output}"[output]:output:(table json)"
 )
 
@@ -203,7 +203,7 @@ _shtab_bayplan_generate_defaults_added=0
 _shtab_bayplan_generate_compute_domain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-n,--namespace}"[default\: default]:namespace:"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   ":NAME:"
 )
 
@@ -212,8 +212,8 @@ _shtab_bayplan_generate_compute_domain_defaults_added=0
 
 _shtab_bayplan_generate_kai_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  "*--queue[a Queue, with the GPUs that it is promised (default\: default-queue, without a limit)]:NAME[=GPUS]:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "*--queue[create a Queue, with this GPU quota (default\: default-queue, without a limit)]:NAME[=GPUS]:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -221,10 +221,10 @@ _shtab_bayplan_generate_kai_defaults_added=0
 
 _shtab_bayplan_generate_kueue_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "--queue[default\: main]:NAME:"
-  "*"{-n,--namespace}"[with a LocalQueue here (default\: default)]:namespace:"
-  "--api-version[of Kueue\'s objects\; v1beta1 for a Kueue before 0.15 (default\: v1beta2)]:api_version:(v1beta2 v1beta1)"
+  "*"{-n,--namespace}"[create a LocalQueue in this namespace (default\: default)]:namespace:"
+  "--api-version[API version of Kueue\'s objects\; v1beta1 for Kueue before 0.15 (default\: v1beta2)]:api_version:(v1beta2 v1beta1)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -232,10 +232,10 @@ _shtab_bayplan_generate_kueue_defaults_added=0
 
 _shtab_bayplan_mutate_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - reads standard input]:MANIFEST:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
   {-o,--output}"[output]:output:(yaml json patch diff)"
 )
 
@@ -251,11 +251,11 @@ _shtab_bayplan_nodes_defaults_added=0
 
 _shtab_bayplan_nodes_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "*--kubelet-config[the kubelet\'s configuration on a node]:[NODE=]FILE:"
   "*--topology-matrix[the output of \`nvidia-smi topo -m\` on a node]:[NODE=]FILE:"
-  "--print[only the commands, or the drop-ins]:printed:(labels kubelet)"
+  "--print[print only the label commands, or only the kubelet drop-ins]:printed:(labels kubelet)"
   {-o,--output}"[output]:output:(table json yaml)"
 )
 
@@ -264,9 +264,9 @@ _shtab_bayplan_nodes_check_defaults_added=0
 
 _shtab_bayplan_nodes_mig_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
-  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - reads standard input]:MANIFEST:_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -274,12 +274,12 @@ _shtab_bayplan_nodes_mig_defaults_added=0
 
 _shtab_bayplan_plan_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
-  "--reserve[what a placed gang holds (default\: what the manifest says, else auto)]:reserve:(auto domain nodes none)"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - reads standard input]:MANIFEST:_files"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
+  "--reserve[what a placed gang reserves (default\: the manifest\'s annotation, else auto)]:reserve:(auto domain nodes none)"
   {-o,--output}"[output]:output:(table json yaml)"
-  "--explain[show the search\: each level and what fits there]"
+  "--explain[show the search\: what fits at each topology level]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -294,7 +294,7 @@ _shtab_bayplan_policies_defaults_added=0
 
 _shtab_bayplan_policies_check_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "(*)::policy files or folders (default\: the policies that ship with Bayplan):_files"
 )
 
@@ -311,9 +311,9 @@ _shtab_bayplan_policies_list_defaults_added=0
 
 _shtab_bayplan_policies_new_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--in[where the folder goes (default\: here)]:FOLDER:"
-  "--kind[refuse, or write (default\: validating)]:kind:(validating mutating)"
-  ":of the policy and its folder:"
+  "--in[where to create the folder (default\: the current folder)]:FOLDER:"
+  "--kind[kind of policy\: refuse or change objects (default\: validating)]:kind:(validating mutating)"
+  ":name of the policy and its folder:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -321,8 +321,8 @@ _shtab_bayplan_policies_new_defaults_added=0
 
 _shtab_bayplan_policies_parameters_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  {-n,--namespace}"[with the keys of this namespace]:namespace:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  {-n,--namespace}"[include the keys of this namespace]:namespace:"
   "(*)::policy files or folders (default\: the policies that ship with Bayplan):_files"
 )
 
@@ -348,7 +348,7 @@ _shtab_bayplan_policies_show_defaults_added=0
 
 _shtab_bayplan_queue_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  {-n,--namespace}"[only the gangs of this namespace]:namespace:"
+  {-n,--namespace}"[only gangs of this namespace]:namespace:"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   {-o,--output}"[output]:output:(table wide json yaml name)"
@@ -360,14 +360,14 @@ _shtab_bayplan_queue_defaults_added=0
 
 _shtab_bayplan_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
-  "--parameters[the ConfigMap bayplan-parameters, in place of the cluster\'s]:FILE:_files"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
+  "--parameters[file with the ConfigMap bayplan-parameters, used instead of the cluster\'s]:FILE:_files"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
   {-o,--output}"[output]:output:(table json yaml junit sarif markdown html)"
-  "--all[show what passes too, in formats for people]"
-  "--warn-exit-code[exit status where nothing is newly refused, and something else is different]:N:"
-  "--plot[also draw utilisation and queue, recorded and replayed\: as SVG, or FILE.html as a page]:FILE:_files"
+  "--all[include objects that are not affected, in human-readable formats]"
+  "--warn-exit-code[exit status if nothing is newly refused, and something else is different]:N:"
+  "--plot[draw utilisation and queue, recorded and replayed\: as SVG, or as a page if FILE ends in .html]:FILE:_files"
   "(*):journals or audit logs\: files or folders:_files"
 )
 
@@ -376,16 +376,16 @@ _shtab_bayplan_replay_defaults_added=0
 
 _shtab_bayplan_report_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
-  "--kubeconfig[report on all that runs in this cluster]:FILE:_files"
-  {-n,--namespace}"[with --kubeconfig\: of this namespace alone]:namespace:"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - reads standard input]:MANIFEST:_files"
+  "--kubeconfig[report on all workloads of this cluster]:FILE:_files"
+  {-n,--namespace}"[with --kubeconfig\: only this namespace]:namespace:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
-  "--together[judge all manifests as one apply, each seeing what the former hold (default\: each by itself)]"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
+  "--together[evaluate all manifests as one apply, not each by itself]"
   {-o,--output}"[output]:output:(table json yaml junit sarif markdown html)"
-  "--all[show what passes too, in formats for people]"
-  "--warn-exit-code[exit status where the worst is a warning]:N:"
+  "--all[include objects that are not affected, in human-readable formats]"
+  "--warn-exit-code[exit status if the worst is a warning]:N:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -400,10 +400,10 @@ _shtab_bayplan_reservations_defaults_added=0
 
 _shtab_bayplan_reservations_list_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ledger[the ledger\'s file (default\: see below)]:FILE:_files"
-  "--kubeconfig[the ledger of a cluster\; without FILE that of \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--ledger[the ledger file (default\: see below)]:FILE:_files"
+  "--kubeconfig[use the ledger of a cluster\; without FILE, uses \$KUBECONFIG or \~\/.kube\/config]:FILE:_files"
   {-o,--output}"[output]:output:(table wide json yaml name)"
-  {-w,--watch}"[again after each change, until Ctrl-C]"
+  {-w,--watch}"[print again after each change, until Ctrl-C]"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -411,9 +411,9 @@ _shtab_bayplan_reservations_list_defaults_added=0
 
 _shtab_bayplan_reservations_release_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ledger[the ledger\'s file (default\: see below)]:FILE:_files"
-  "--kubeconfig[the ledger of a cluster\; without FILE that of \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
-  "(*):a gang (NAMESPACE\/KIND\/NAME) or an id:"
+  "--ledger[the ledger file (default\: see below)]:FILE:_files"
+  "--kubeconfig[use the ledger of a cluster\; without FILE, uses \$KUBECONFIG or \~\/.kube\/config]:FILE:_files"
+  "(*):a gang (NAMESPACE\/KIND\/NAME) or the id of a reservation:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -421,10 +421,10 @@ _shtab_bayplan_reservations_release_defaults_added=0
 
 _shtab_bayplan_reservations_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--ledger[the ledger\'s file (default\: see below)]:FILE:_files"
-  "--kubeconfig[the ledger of a cluster\; without FILE that of \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--ledger[the ledger file (default\: see below)]:FILE:_files"
+  "--kubeconfig[use the ledger of a cluster\; without FILE, uses \$KUBECONFIG or \~\/.kube\/config]:FILE:_files"
   {-o,--output}"[output]:output:(table wide json yaml name)"
-  "(*):a gang (NAMESPACE\/KIND\/NAME) or an id:"
+  "(*):a gang (NAMESPACE\/KIND\/NAME) or the id of a reservation:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -432,33 +432,33 @@ _shtab_bayplan_reservations_show_defaults_added=0
 
 _shtab_bayplan_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
   "--host[address to listen on (default\: 127.0.0.1)]:host:"
-  "--port[0 picks a free one (default\: 8443)]:port:"
+  "--port[port to listen on\; 0 picks a free one (default\: 8443)]:port:"
   "--tls-cert[serving certificate, PEM]:FILE:_files"
   "--tls-key[its private key, PEM]:FILE:_files"
   "--certificate-secret[make, renew and serve what lies in this Secret]:NAME:"
   "--webhook-configurations[put the CA into these, mutating and validating (default\: bayplan)]:NAME:"
   "--service[the Service that is called (default\: bayplan)]:NAME:"
   "--certificate-names[further DNS names or addresses]:NAME:"
-  "--client-ca[demand client certificates of this CA]:FILE:_files"
-  "--client-names[with --client-ca\: common or DNS names that may call (default\: all that the CA signed)]:NAME:"
-  "--probe-port[answer \/healthz, \/readyz and \/metrics here, in plain HTTP, and no longer on --port]:PORT:"
-  "--insecure[plain HTTP\; the API server never calls that]"
-  "--ledger[the book of reservations, SQLite]:FILE:_files"
-  "--kubeconfig[watch this cluster, and keep the book in it]:FILE:_files"
-  "--in-cluster[the same, as the pod\'s service account]"
-  "--account[token and ca.crt of --in-cluster (default\: where Kubernetes mounts them)]:DIR:_files -/"
-  "--namespace[of our own Lease (default\: bayplan-system)]:namespace:"
-  "--fence[what keeps others out of reserved domains\: where GPU pods are pinned, or also a taint on the nodes (default\: affinity)]:fence:(affinity taint)"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
-  "--journal[keep what is asked and answered here, for \`bayplan replay\`]:DIR:_files -/"
-  "--journal-size[of all its files together, the oldest are removed (default\: 512)]:MIB:"
-  "--no-controller[answer only\; other replicas control]"
-  "--deadline[for one call]:SECONDS:"
-  "--workers[processes that decide at once, or \`cores\`\: as many as it is given, at most 4 (default\: 1, the serving process itself)]:N:"
-  "--drain[when told to stop, serve on for so long]:SECONDS:"
+  "--client-ca[require client certificates signed by this CA]:FILE:_files"
+  "--client-names[with --client-ca\: common or DNS names that may call (default\: all certificates of the CA)]:NAME:"
+  "--probe-port[serve \/healthz, \/readyz and \/metrics on this port in plain HTTP, instead of on --port]:PORT:"
+  "--insecure[serve plain HTTP, for tests\; the API server requires HTTPS]"
+  "--ledger[file of the reservation ledger (SQLite)]:FILE:_files"
+  "--kubeconfig[watch this cluster, and store the ledger in it]:FILE:_files"
+  "--in-cluster[the same, with the pod\'s service account]"
+  "--account[folder with token and ca.crt for --in-cluster (default\: where Kubernetes mounts them)]:DIR:_files -/"
+  "--namespace[namespace of the leader election Lease (default\: bayplan-system)]:namespace:"
+  "--fence[how other pods are kept out of reserved domains\: node affinity, or taints in addition (default\: affinity)]:fence:(affinity taint)"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
+  "--journal[record requests and answers in this folder, for \`bayplan replay\`]:DIR:_files -/"
+  "--journal-size[total size of the journal\; the oldest files are removed (default\: 512)]:MIB:"
+  "--no-controller[only answer requests\; leave the controller to other replicas]"
+  "--deadline[time limit of a call]:SECONDS:"
+  "--workers[processes that decide in parallel, or \`cores\` for one per available CPU, at most 4 (default\: 1, the serving process itself)]:N:"
+  "--drain[continue to serve for this long after SIGTERM]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -467,18 +467,18 @@ _shtab_bayplan_serve_defaults_added=0
 _shtab_bayplan_simulate_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--days[days to simulate (default\: 30)]:days:"
-  "--nodes[nodes, in racks (default\: 144)]:nodes:"
-  "--nodes-per-rack[(default\: 18)]:N:"
-  "--gpus-per-node[(default\: 4)]:N:"
-  "--load[GPU time wanted (default\: 0.6 0.8)]:load:"
-  "--seed[other seeds, other jobs\; several\: the mean of all]:seed:"
-  "--hold-from[in \`domains\`, gangs from this size up hold whole domains (default\: 64)]:GPUS:"
-  "--strategy[of first-fit, best-fit, pod-by-pod, auto, nodes, domains, auto-moves, nodes-moves, domains-moves (default\: those without moves)]:NAME:(first-fit best-fit pod-by-pod auto nodes domains auto-moves nodes-moves domains-moves)"
-  "--move-after[what a gang has waited by then (default\: 1800)]:SECONDS:"
-  "--move-every[between one set of moves and the next (default\: 3600)]:SECONDS:"
-  "--move-gpu-hours[work that may be lost for one gang (default\: 16)]:N:"
-  "--restartable[of jobs that may be restarted (default\: 1)]:SHARE:"
-  "--plot[also draw it\: as SVG, or FILE.html as a page]:FILE:_files"
+  "--nodes[number of nodes (default\: 144)]:nodes:"
+  "--nodes-per-rack[nodes in each rack (default\: 18)]:N:"
+  "--gpus-per-node[GPUs in each node (default\: 4)]:N:"
+  "--load[requested share of all GPU time (default\: 0.6 0.8)]:load:"
+  "--seed[seeds of the random jobs\; with several, the mean is shown]:seed:"
+  "--hold-from[strategy \`domains\`\: smallest gang that reserves whole domains (default\: 64)]:GPUS:"
+  "--strategy[any of first-fit, best-fit, pod-by-pod, auto, nodes, domains, auto-moves, nodes-moves, domains-moves (default\: those without moves)]:NAME:(first-fit best-fit pod-by-pod auto nodes domains auto-moves nodes-moves domains-moves)"
+  "--move-after[move others for a gang that has waited this long (default\: 1800)]:SECONDS:"
+  "--move-every[minimum time between two sets of moves (default\: 3600)]:SECONDS:"
+  "--move-gpu-hours[most work that may be lost for one gang (default\: 16)]:N:"
+  "--restartable[share of jobs that can be restarted (default\: 1)]:SHARE:"
+  "--plot[draw the results\: as SVG, or as a page if FILE ends in .html]:FILE:_files"
   {-o,--output}"[output]:output:(table json)"
 )
 
@@ -487,10 +487,10 @@ _shtab_bayplan_simulate_defaults_added=0
 
 _shtab_bayplan_test_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "--coverage[list expressions that no case reached]"
+  "--coverage[list expressions that no case evaluates]"
   "--junit[write the results as JUnit XML]:FILE:_files"
-  "--strict[a policy without a case is a failure]"
-  "(*)::folders, or tests.yaml files (default\: the policies that ship with Bayplan):_files"
+  "--strict[fail if a policy has no case]"
+  "(*)::folders or tests.yaml files (default\: the policies that ship with Bayplan):_files"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -498,9 +498,9 @@ _shtab_bayplan_test_defaults_added=0
 
 _shtab_bayplan_top_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  {-t,--topology}"[only this one]:NAME:"
-  "--level[the label of the level (default\: what gangs reserve)]:KEY:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  {-t,--topology}"[only this topology]:NAME:"
+  "--level[label of the topology level (default\: the level that gangs reserve)]:KEY:"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   {-o,--output}"[output]:output:(table wide json yaml name)"
@@ -519,10 +519,10 @@ _shtab_bayplan_topology_defaults_added=0
 
 _shtab_bayplan_topology_propose_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
-  "--kind[whose Topology to write (default\: kai)]:kind:(kai kueue bayplan)"
+  "--kind[the system whose Topology to generate (default\: kai)]:kind:(kai kueue bayplan)"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -530,11 +530,11 @@ _shtab_bayplan_topology_propose_defaults_added=0
 
 _shtab_bayplan_topology_show_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
-  {-t,--topology}"[only this one]:NAME:"
-  "--nodes[name each node too]"
+  {-t,--topology}"[only this topology]:NAME:"
+  "--nodes[name each node]"
   {-o,--output}"[output]:output:(table json)"
 )
 
@@ -545,16 +545,16 @@ _shtab_bayplan_ui_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  "*"{-f,--filename}"[files or folders of manifests\; - is standard input]:MANIFEST:_files"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "*"{-f,--filename}"[files or folders of manifests\; - reads standard input]:MANIFEST:_files"
   "*"{-p,--policies}"[policy files or folders (default\: the policies that ship with Bayplan)]:POLICIES:_files"
-  "--mode[that of namespaces for which neither the label bayplan.dev\/mode nor the parameter \`mode\` says it (default\: enforce)]:mode:(enforce warn audit off)"
-  "--port[0 picks a free one (default\: 8787)]:port:"
-  "--in-cluster[read the cluster that this runs in, for its users]"
-  "--host[with --in-cluster\: the address to listen on (default\: 127.0.0.1)]:host:"
+  "--mode[mode of namespaces without the label bayplan.dev\/mode, unless the parameter \`mode\` is set (default\: enforce)]:mode:(enforce warn audit off)"
+  "--port[port to listen on\; 0 picks a free one (default\: 8787)]:port:"
+  "--in-cluster[read the cluster that this pod runs in, and serve its users]"
+  "--host[with --in-cluster\: address to listen on (default\: 127.0.0.1)]:host:"
   "--tls-cert[with --in-cluster\: serve HTTPS]:FILE:_files"
-  "--tls-key[the certificate\'s key]:FILE:_files"
-  "--account[with --in-cluster\: the folder of token and ca.crt (default\: \/var\/run\/secrets\/kubernetes.io\/serviceaccount)]:DIR:_files -/"
+  "--tls-key[private key of the certificate]:FILE:_files"
+  "--account[with --in-cluster\: folder with token and ca.crt (default\: \/var\/run\/secrets\/kubernetes.io\/serviceaccount)]:DIR:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -562,7 +562,7 @@ _shtab_bayplan_ui_defaults_added=0
 
 _shtab_bayplan_unpack_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  ":where they go\; it is made if it is not there:_files -/"
+  ":target folder\; it is created if it does not exist:_files -/"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -570,11 +570,11 @@ _shtab_bayplan_unpack_defaults_added=0
 
 _shtab_bayplan_verify_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*"{-c,--cluster}"[files or folders of what \`kubectl get nodes,pods,topologies -A -o yaml\` prints]:CLUSTER:_files"
-  "--job[print a job that runs nccl-tests on its nodes]"
-  "--image[the job\'s image (default\: nvcr.io\/nvidia\/pytorch\:25.06-py3)]:image:"
-  "--measured[what all_reduce_perf printed\; - is standard input]:FILE:_files"
-  "--at-least[the share of the model\'s bandwidth that suffices (default\: 0.8)]:SHARE:"
+  "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "--job[print a job that runs nccl-tests on the gang\'s nodes]"
+  "--image[image of the job (default\: nvcr.io\/nvidia\/pytorch\:25.06-py3)]:image:"
+  "--measured[output of all_reduce_perf\; - reads standard input]:FILE:_files"
+  "--at-least[smallest acceptable share of the expected bandwidth (default\: 0.8)]:SHARE:"
   "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
   "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   {-o,--output}"[output]:output:(table json yaml)"

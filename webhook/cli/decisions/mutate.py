@@ -27,16 +27,16 @@ from webhook.workloads import Workload, read
 from webhook.workloads.templates import pod_specs
 
 EPILOG = """examples:
-  bayplan mutate -f job.yaml                          policies that need no cluster
-  bayplan mutate -c cluster.yaml -f job.yaml -o diff  what would change, as a diff
-  bayplan mutate -c cluster.yaml -f job.yaml -o patch the JSON Patch that the API server would get
+  bayplan mutate -f job.yaml                          only policies that need no cluster
+  bayplan mutate -c cluster.yaml -f job.yaml -o diff  show the changes as a diff
+  bayplan mutate -c cluster.yaml -f job.yaml -o patch print the JSON Patch for the API server
   bayplan mutate -p my-policies/ -f job.yaml | kubectl apply -f -
 
-A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
-there, --mode for all others. In another mode than enforce an object is printed as it came: warn tells on
-standard error what would be, audit that nothing is done.
+The mode of a namespace is read from the label bayplan.dev/mode of a Namespace in the manifests or in CLUSTER;
+--mode is used for all other namespaces. In modes other than enforce, objects are printed unchanged. Standard
+error then says what enforce would do (warn), or that nothing is done (audit).
 
-exit status: 0; 1 where a policy denies or fails, or the plan rejects; 2 bad input or usage
+exit status: 0 done; 1 a policy denied or failed, or a gang was rejected; 2 bad input or usage
 """
 
 
@@ -54,7 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "mutate",
-        description="Run the policies and the plan over manifests and print what would be stored.",
+        description="Run policies and planning on manifests, and print the objects as they would be stored.",
         epilog=EPILOG,
     )
     inputs.add_manifests(parser)

@@ -32,10 +32,10 @@ EPILOG = """examples:
   bayplan plan -c cluster.yaml -f gangs/ --reserve nodes -o json
   bayplan plan -c cluster.yaml -f job.yaml --explain
 
-A gang in a namespace that is not enforced (by its label bayplan.dev/mode, or by --mode) is planned all the
-same, and a line on standard error says so.
+Gangs in namespaces that are not enforced (by the label bayplan.dev/mode, or by --mode) are also planned, with
+a note on standard error.
 
-exit status: 0 every gang admitted, 1 some gang queued or rejected, 2 bad input or usage
+exit status: 0 all gangs admitted, 1 a gang queued or rejected, 2 bad input or usage
 """
 
 
@@ -47,7 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "plan",
-        description="Plan the gangs in manifests on a cluster, in the order in which they stand.",
+        description="Plan the gangs in manifests on a cluster, in the order of the manifests.",
         epilog=EPILOG,
     )
     inputs.add_cluster(parser, required=True)
@@ -56,11 +56,11 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--reserve",
         choices=RESERVE_MODES,
-        help="what a placed gang holds (default: what the manifest says, else auto)",
+        help="what a placed gang reserves (default: the manifest's annotation, else auto)",
     )
     parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     parser.add_argument(
-        "--explain", action="store_true", help="show the search: each level and what fits there"
+        "--explain", action="store_true", help="show the search: what fits at each topology level"
     )
     parser.set_defaults(run=run)
 

@@ -44,15 +44,15 @@ MOST_SHOWN = 4
 
 
 EPILOG = """examples:
-  bayplan policies check policies/          every problem, with file, line and column; for pre-commit and CI
-  bayplan policies list policies/           what runs, in the order in which it runs
+  bayplan policies check policies/          list all problems with file, line and column
+  bayplan policies list policies/           list the policies in the order in which they run
   bayplan policies show policies/ --name scheduler-name
-  bayplan policies check policies/ -c bayplan-parameters.yaml   with the ConfigMap that goes into the cluster
-  bayplan policies parameters -c cluster.yaml -n research       each parameter: its value there, from where
-  bayplan policies new team-label --in policies                 a folder with a policy and its test
-  bayplan policies schema policy > policies/policy.schema.json  the JSON schema of policy files, for editors
+  bayplan policies check policies/ -c bayplan-parameters.yaml   check the parameters in this ConfigMap as well
+  bayplan policies parameters -c cluster.yaml -n research       list each parameter, its value and source
+  bayplan policies new team-label --in policies                 create a folder with a policy and its test
+  bayplan policies schema policy > policies/policy.schema.json  write the JSON schema of policy files
 
-exit status: 0; 2 where the policies do not load, there are none, or a parameter is wrong
+exit status: 0 done; 2 the policies do not load, there are none, or a parameter is wrong
 """
 
 
@@ -61,7 +61,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "policies",
-        description="What a policy set holds, and whether it would load.",
+        description="List, show, check or create policies.",
         epilog=EPILOG,
     )
     actions = parser.add_subparsers(
@@ -83,21 +83,28 @@ def add_parser(subparsers: Subparsers) -> None:
         if name in ("check", "parameters"):
             inputs.add_cluster(action, required=False)
         if name == "parameters":
-            action.add_argument("-n", "--namespace", default="", help="with the keys of this namespace")
+            action.add_argument("-n", "--namespace", default="", help="include the keys of this namespace")
         if name == "show":
             action.add_argument("--name", help="only this policy")
         action.set_defaults(run=run)
-    _add_new(verb(actions, "new", "make a folder with a policy and its test", EPILOG))
+    _add_new(verb(actions, "new", "create a folder with a policy and its test", EPILOG))
     _add_schema(verb(actions, "schema", "print the JSON schema of policy or test files, for editors", EPILOG))
 
 
 def _add_new(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="of the policy and its folder")
+    parser.add_argument("name", metavar="NAME", help="name of the policy and its folder")
     parser.add_argument(
-        "--in", dest="folder", metavar="FOLDER", default=".", help="where the folder goes (default: here)"
+        "--in",
+        dest="folder",
+        metavar="FOLDER",
+        default=".",
+        help="where to create the folder (default: the current folder)",
     )
     parser.add_argument(
-        "--kind", choices=KINDS, default="validating", help="refuse, or write (default: %(default)s)"
+        "--kind",
+        choices=KINDS,
+        default="validating",
+        help="kind of policy: refuse or change objects (default: %(default)s)",
     )
     parser.set_defaults(run=run_new)
 

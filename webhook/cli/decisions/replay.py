@@ -30,27 +30,28 @@ from webhook.report import terminal
 from webhook.report.figures.plot import PlotScene
 
 EPILOG = """examples:
-  bayplan serve … --journal /var/lib/bayplan/journal               keep what is asked and answered
+  bayplan serve … --journal /var/lib/bayplan/journal               record requests and answers
   bayplan replay journal/ -p new-policies/                          what would these have decided?
   bayplan replay journal/ -p new-policies/ -c cluster.yaml -o markdown > comment.md
   bayplan replay /var/log/kubernetes/audit.log -p new-policies/     from the API server's audit log
   bayplan replay journal/ --parameters parameters.yaml -o json
   bayplan replay journal/ -p new-policies/ -c cluster.yaml --plot week.html    utilisation and queue, both
 
-Admissions are decided again in their order: holds begin, expire and are claimed, deletions and ended gangs
-give their place back, and who waits is let in, as in a cluster. CLUSTER is what was there without the gangs
-of the journal; without one nothing is placed. Without -p the policies that ship decide.
+Requests are evaluated in their recorded order. As in a cluster, holds expire or are claimed, ended and
+deleted gangs release their place, and waiting gangs are admitted. CLUSTER is the cluster without the gangs of
+the journal; without it, nothing is placed. Without -p, the policies that ship with Bayplan are used.
 
-Environment values and Secrets are in no journal, so a policy that looks at them may decide otherwise. An
-audit log (level Request) tells only whether an object was let in.
+Journals contain no environment values and no Secrets, so a policy that reads them may decide differently. An
+audit log (level Request) only shows whether an object was admitted.
 
-With a cluster, the figures of `bayplan simulate` are told of what was and of what would be: GPUs running,
-held and idle, racks pristine, gangs waiting and for how long; --plot draws both over time.
+With a cluster, the report includes the figures of `bayplan simulate` for the recorded and the replayed
+course: GPUs running, reserved and idle, untouched racks, waiting gangs and their waiting times. --plot draws
+them over time.
 
-A file that was cut, or is of another version, is read to where it is good, and that is said.
+A file that is truncated, or written by another version, is read as far as possible, and the report says so.
 
-exit status: 0; 1 where something would newly be refused; 2 bad input, or not a single admission;
---warn-exit-code for other differences
+exit status: 0 done; 1 something would newly be refused; 2 bad input, or no request in it; --warn-exit-code
+for other differences
 """
 
 
@@ -59,7 +60,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "replay",
-        description="Decide recorded admissions again and report what would be different.",
+        description="Evaluate recorded requests again, and report what would be different.",
         epilog=EPILOG,
     )
     parser.add_argument(
@@ -68,7 +69,9 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     parser.add_argument(
-        "--parameters", metavar="FILE", help="the ConfigMap bayplan-parameters, in place of the cluster's"
+        "--parameters",
+        metavar="FILE",
+        help="file with the ConfigMap bayplan-parameters, used instead of the cluster's",
     )
     inputs.add_mode(parser)
     add_verdict_options(parser, "nothing is newly refused, and something else is different")
@@ -76,7 +79,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--plot",
         type=plot_file,
         metavar="FILE",
-        help="also draw utilisation and queue, recorded and replayed: as SVG, or FILE.html as a page",
+        help="draw utilisation and queue, recorded and replayed: as SVG, or as a page if FILE ends in .html",
     )
     parser.set_defaults(run=run)
 

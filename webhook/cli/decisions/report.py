@@ -28,26 +28,26 @@ from webhook.workloads.unread_kinds import unread_pods
 
 EPILOG = """examples:
   bayplan report -c cluster.yaml -f manifests/
-  bayplan report -c cluster.yaml -f manifests/ --together                 all of them as one apply, like plan
+  bayplan report -c cluster.yaml -f manifests/ --together                 all of them as one apply
   bayplan report -c cluster.yaml -f manifests/ -o sarif > bayplan.sarif   for code scanning
   bayplan report -c cluster.yaml -f manifests/ -o markdown                for a pull request
-  bayplan report -f manifests/ -o junit --warn-exit-code 1                in CI, warnings count
-  bayplan report --kubeconfig ~/.kube/config                              what would change of all that runs
+  bayplan report -f manifests/ -o junit --warn-exit-code 1                let warnings fail CI
+  bayplan report --kubeconfig ~/.kube/config                              all workloads of a cluster
   bayplan report --kubeconfig admin.conf -n research -o html > report.html
 
-With --kubeconfig the workloads of a live cluster are judged, each by itself as if it were applied anew on the
-cluster without its own pods. Nothing is changed, and Bayplan need not be installed: the right to list nodes,
-pods and workloads is enough; what may not be listed is told. Left out are objects whose owner is asked, those
-that have ended, system namespaces and those of mode `off`. What the match conditions of the webhooks leave
-out (of those in the cluster, or else of those that ship) counts as unchanged.
+With --kubeconfig, each workload of a live cluster is evaluated as if it were newly applied to the cluster
+without its own pods. Nothing is changed, and Bayplan need not be installed: permission to list nodes, pods
+and workloads is enough, and the report names what could not be listed. Objects whose owner is evaluated,
+ended objects, system namespaces and namespaces in mode `off` are left out. Objects that the webhooks' match
+conditions exclude count as unchanged.
 
-A Namespace among the manifests or in CLUSTER says by its label bayplan.dev/mode whether anything is enforced
-there, --mode for all others. What would be refused in warn or audit is a warning: nothing is refused there.
+The mode of a namespace is read from the label bayplan.dev/mode of a Namespace in the manifests or in CLUSTER;
+--mode is used for all other namespaces. In warn and audit, a refusal is reported as a warning.
 
-A file that cannot be read is a finding of that file, and the rest is reported. A kind that is not read but
-makes pods (Argo's Workflow), and a namespace that is in no file, are findings that say what would happen.
+A file that cannot be read is reported as a finding, and the other files are still evaluated. Unsupported
+kinds that create pods (such as Argo's Workflow) and namespaces that are in no file are also reported.
 
-exit status: 0; 1 where something fails; 2 bad input; --warn-exit-code where there are only warnings
+exit status: 0 done; 1 something fails; 2 bad input; --warn-exit-code if there are only warnings
 """
 
 
@@ -56,19 +56,19 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "report",
-        description="Run the policies and the plan over manifests and report on each.",
+        description="Run policies and planning on manifests or a cluster's workloads, and report.",
         epilog=EPILOG,
     )
     inputs.add_manifests(parser, required=False)
-    parser.add_argument("--kubeconfig", metavar="FILE", help="report on all that runs in this cluster")
-    parser.add_argument("-n", "--namespace", default="", help="with --kubeconfig: of this namespace alone")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="report on all workloads of this cluster")
+    parser.add_argument("-n", "--namespace", default="", help="with --kubeconfig: only this namespace")
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     inputs.add_mode(parser)
     parser.add_argument(
         "--together",
         action="store_true",
-        help="judge all manifests as one apply, each seeing what the former hold (default: each by itself)",
+        help="evaluate all manifests as one apply, not each by itself",
     )
     add_verdict_options(parser, "the worst is a warning")
     parser.set_defaults(run=run)

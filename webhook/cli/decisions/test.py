@@ -25,11 +25,11 @@ from webhook.policy.testing.junit import to_junit
 from webhook.policy.testing.runner import CaseResult, Suite, Summary
 
 EPILOG = """examples:
-  bayplan test policies/                        every tests.yaml below, with the policies beside it
-  bayplan test policies/ --coverage             and which expressions no case reached
+  bayplan test policies/                        every tests.yaml in the folder, with its policies
+  bayplan test policies/ --coverage             also list expressions that no case evaluates
   bayplan test policies/ --junit report.xml     for CI
 
-exit status: 0 all as expected; 1 a case differs, or with --strict a policy has no case; 2 bad input
+exit status: 0 all as expected; 1 a case failed, or with --strict a policy has no case; 2 bad input
 """
 
 
@@ -38,18 +38,18 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "test",
-        description="Run the cases in tests.yaml the webhook's way and show what differs.",
+        description="Run the cases in tests.yaml as the webhook would, and show differences.",
         epilog=EPILOG,
     )
     parser.add_argument(
         "paths",
         metavar="POLICIES",
         nargs="*",
-        help="folders, or tests.yaml files (default: the policies that ship with Bayplan)",
+        help="folders or tests.yaml files (default: the policies that ship with Bayplan)",
     )
-    parser.add_argument("--coverage", action="store_true", help="list expressions that no case reached")
+    parser.add_argument("--coverage", action="store_true", help="list expressions that no case evaluates")
     parser.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
-    parser.add_argument("--strict", action="store_true", help="a policy without a case is a failure")
+    parser.add_argument("--strict", action="store_true", help="fail if a policy has no case")
     parser.set_defaults(run=run)
 
 

@@ -27,11 +27,11 @@ from webhook.files.reader import objects
 from webhook.report import terminal
 
 EPILOG = """examples:
-  bayplan demo         one story on one cluster
-  bayplan demo --all   six clusters, seventeen manifests, each field that is written
+  bayplan demo         a short story on one cluster
+  bayplan demo --all   six clusters, seventeen manifests, every changed field
 
-It makes a CA and a certificate in a temporary folder, serves the webhook over TLS on a free loopback port,
-applies the examples of manifests/examples as an API server would, and removes everything again.
+The demo creates a CA and a certificate in a temporary folder, serves the webhook over TLS on a free loopback
+port, sends the examples of manifests/examples as an API server would, and removes everything at the end.
 """
 
 
@@ -40,10 +40,12 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "demo",
-        description="Serve the webhook on loopback and send it the example manifests.",
+        description="Run the webhook on a loopback port and send it the example manifests.",
         epilog=EPILOG,
     )
-    parser.add_argument("--all", action="store_true", help="every example on its cluster, with all fields")
+    parser.add_argument(
+        "--all", action="store_true", help="run every example on its own cluster, and show all fields"
+    )
     parser.set_defaults(run=run)
 
 

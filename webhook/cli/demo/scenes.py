@@ -30,7 +30,7 @@ STORY = (
         "Six whole nodes, in one rack if they fit. Pod affinity would split them over two half-used racks.",
     ),
     StoryStep("jobset-64-gpus", "Eight nodes that must be in one rack. The only whole rack is held now."),
-    StoryStep("job-nine-nodes-one-rack", "Nine nodes in one rack of eight: it would wait for ever."),
+    StoryStep("job-nine-nodes-one-rack", "Nine nodes in one rack of eight: it would wait forever."),
     StoryStep("job-without-resources", "One GPU, and no word about cpu and memory: policies fill them in."),
     StoryStep(
         "jobset-64-gpus",

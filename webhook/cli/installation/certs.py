@@ -33,10 +33,11 @@ EPILOG = """examples:
   bayplan certs show --dir /certs
   bayplan certs bundle --dir /certs --base64    for `caBundle` in the webhook configurations
 
-The CA lasts 365 days, the serving certificate 150. `renew` does what is due within 15 days and otherwise
-nothing; run it every 12 hours. A renewed CA is in the bundle at once and signs from the next run on.
+The CA is valid for 365 days, the serving certificate for 150. `renew` renews what expires within 15 days and
+otherwise does nothing; run it every 12 hours. A new CA is added to the bundle immediately, and signs from the
+next run on.
 
-exit status: 0 done, 1 not there, or due (show), 2 bad input or usage
+exit status: 0 done, 1 missing, or due for renewal (show), 2 bad input or usage
 """
 
 
@@ -45,21 +46,26 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "certs",
-        description="Keep the webhook's CA and serving certificate in a folder.",
+        description="Manage the webhook's CA and serving certificate in a folder.",
         epilog=EPILOG,
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    init = _verb(verbs, "init", _init, "make what is missing or for other names")
-    init.add_argument("--service", required=True, metavar="NAME", help="the Service that is called")
-    init.add_argument("--namespace", required=True, metavar="NS", help="the Service's namespace")
+    init = _verb(verbs, "init", _init, "create missing certificates, or replace those for other names")
+    init.add_argument("--service", required=True, metavar="NAME", help="name of the webhook's Service")
+    init.add_argument("--namespace", required=True, metavar="NS", help="namespace of the Service")
     init.add_argument(
-        "--dns", nargs="+", action="extend", default=[], metavar="NAME", help="further DNS names or addresses"
+        "--dns",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="additional DNS names or IP addresses",
     )
-    init.add_argument("--loopback", action="store_true", help="also for localhost, 127.0.0.1 and ::1")
-    _verb(verbs, "renew", _renew, "renew what is due, for the names that it has")
-    _verb(verbs, "show", _show, "names, ends and fingerprints; no key")
+    init.add_argument("--loopback", action="store_true", help="include localhost, 127.0.0.1 and ::1")
+    _verb(verbs, "renew", _renew, "renew certificates that expire soon, for the same names")
+    _verb(verbs, "show", _show, "show names, expiry times and fingerprints, without keys")
     bundle = _verb(verbs, "bundle", _bundle, "print the CAs that clients should trust")
-    bundle.add_argument("--base64", action="store_true", help="on one line, as `caBundle` wants it")
+    bundle.add_argument("--base64", action="store_true", help="encode on one line, for `caBundle`")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +87,7 @@ def _verb(
     text: str,
 ) -> argparse.ArgumentParser:
     parser = verb(verbs, name, text, EPILOG)
-    parser.add_argument("--dir", required=True, type=Path, metavar="DIR", help="where the certificates are")
+    parser.add_argument("--dir", required=True, type=Path, metavar="DIR", help="folder with the certificates")
     parser.set_defaults(run=run, do=do)
     return parser
 

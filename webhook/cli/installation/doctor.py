@@ -22,11 +22,11 @@ EPILOG = """examples:
   bayplan doctor
   bayplan doctor --kubeconfig admin.conf -o json
 
-It looks at the CRDs, the webhook configurations and their CA, whether these treat each namespace as its mode
-says, the certificate, the replicas and their leader, RBAC, the nodes' topology labels, and the time that the
-webhook adds to a dry run. It changes nothing.
+It checks the CRDs, the webhook configurations and their CA, whether they match the mode of each namespace,
+the certificate, the replicas and their leader, RBAC, the topology labels of nodes, other schedulers, and the
+time that the webhook adds to a dry run. It changes nothing.
 
-exit status: 0 nothing failed, 1 something did, 2 bad input or usage
+exit status: 0 nothing failed, 1 a check failed, 2 bad input or usage
 """
 
 
@@ -38,12 +38,14 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "doctor",
-        description="Check Bayplan's installation in a cluster, and say what to mend.",
+        description="Check Bayplan's installation in a cluster, and say what to fix.",
         epilog=EPILOG,
     )
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    parser.add_argument("--namespace", default=NAMESPACE, help="of the installation (default: %(default)s)")
-    parser.add_argument("--name", default="bayplan", help="of its objects (default: %(default)s)")
+    parser.add_argument(
+        "--namespace", default=NAMESPACE, help="namespace of the installation (default: %(default)s)"
+    )
+    parser.add_argument("--name", default="bayplan", help="name of its objects (default: %(default)s)")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=run)
 

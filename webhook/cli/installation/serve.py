@@ -61,13 +61,14 @@ log = logging.getLogger("bayplan")
 EPILOG = """examples:
   bayplan certs init --dir certs.d --service bayplan --namespace bayplan-system
   bayplan serve --tls-cert certs.d/tls.crt --tls-key certs.d/tls.key -p policies/ -c cluster/
-  bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   any number of replicas
-  bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, to try things
+  bayplan serve --in-cluster --host 0.0.0.0 --certificate-secret bayplan-tls   several replicas
+  bayplan serve --insecure --port 8080 -c cluster.yaml     plain HTTP on loopback, for tests
 
---journal keeps admissions, without environment values and Secrets, for `bayplan replay`.
+--journal records requests without environment values and Secrets.
 
-/mutate and /validate take AdmissionReview v1; /healthz, /readyz, /metrics are for kubelet and Prometheus.
-Policies, cluster files and certificates are taken up when they change; a bad set keeps the last good one.
+/mutate and /validate accept AdmissionReview v1. /healthz, /readyz and /metrics serve probes and Prometheus.
+Policies, cluster files and certificates are reloaded when they change. If a new set of policies is invalid,
+the last valid one stays in use.
 """
 
 
@@ -89,51 +90,65 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     _add_listening(parser)
-    parser.add_argument("--ledger", metavar="FILE", default=None, help="the book of reservations, SQLite")
+    parser.add_argument(
+        "--ledger", metavar="FILE", default=None, help="file of the reservation ledger (SQLite)"
+    )
     place = parser.add_mutually_exclusive_group()
-    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and keep the book in it")
-    place.add_argument("--in-cluster", action="store_true", help="the same, as the pod's service account")
+    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and store the ledger in it")
+    place.add_argument("--in-cluster", action="store_true", help="the same, with the pod's service account")
     parser.add_argument(
         "--account",
         type=Path,
         default=ACCOUNT,
         metavar="DIR",
-        help="token and ca.crt of --in-cluster (default: where Kubernetes mounts them)",
+        help="folder with token and ca.crt for --in-cluster (default: where Kubernetes mounts them)",
     )
-    parser.add_argument("--namespace", default=NAMESPACE, help="of our own Lease (default: %(default)s)")
+    parser.add_argument(
+        "--namespace", default=NAMESPACE, help="namespace of the leader election Lease (default: %(default)s)"
+    )
     parser.add_argument(
         "--fence",
         choices=("affinity", "taint"),
         default="affinity",
-        help="what keeps others out of reserved domains: where GPU pods are pinned, or also a taint on the "
-        "nodes (default: %(default)s)",
+        help="how other pods are kept out of reserved domains: node affinity, or taints in addition "
+        "(default: %(default)s)",
     )
     inputs.add_mode(parser)
     parser.add_argument(
         "--journal",
         type=Path,
         metavar="DIR",
-        help="keep what is asked and answered here, for `bayplan replay`",
+        help="record requests and answers in this folder, for `bayplan replay`",
     )
     parser.add_argument(
         "--journal-size",
         type=_mebibytes,
         default=512,
         metavar="MIB",
-        help="of all its files together, the oldest are removed (default: %(default)s)",
+        help="total size of the journal; the oldest files are removed (default: %(default)s)",
     )
-    parser.add_argument("--no-controller", action="store_true", help="answer only; other replicas control")
-    parser.add_argument("--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="for one call")
+    parser.add_argument(
+        "--no-controller",
+        action="store_true",
+        help="only answer requests; leave the controller to other replicas",
+    )
+    parser.add_argument(
+        "--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="time limit of a call"
+    )
     parser.add_argument(
         "--workers",
         type=worker_count,
         default=1,
         metavar="N",
-        help="processes that decide at once, or `cores`: as many as it is given, at most 4 (default: 1, the "
-        "serving process itself)",
+        help="processes that decide in parallel, or `cores` for one per available CPU, at most 4 (default: 1, "
+        "the serving process itself)",
     )
     parser.add_argument(
-        "--drain", type=pause, default=0.0, metavar="SECONDS", help="when told to stop, serve on for so long"
+        "--drain",
+        type=pause,
+        default=0.0,
+        metavar="SECONDS",
+        help="continue to serve for this long after SIGTERM",
     )
     parser.set_defaults(run=run)
 
@@ -141,27 +156,31 @@ def add_parser(subparsers: Subparsers) -> None:
 def _add_listening(parser: argparse.ArgumentParser) -> None:
     """Where it listens, with which certificate, and whom it answers."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=port, default=8443, help="0 picks a free one (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=port, default=8443, help="port to listen on; 0 picks a free one (default: %(default)s)"
+    )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="serving certificate, PEM")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
     add_secret(parser)
     parser.add_argument(
-        "--client-ca", type=Path, metavar="FILE", help="demand client certificates of this CA"
+        "--client-ca", type=Path, metavar="FILE", help="require client certificates signed by this CA"
     )
     parser.add_argument(
         "--client-names",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="with --client-ca: common or DNS names that may call (default: all that the CA signed)",
+        help="with --client-ca: common or DNS names that may call (default: all certificates of the CA)",
     )
     parser.add_argument(
         "--probe-port",
         type=port,
         metavar="PORT",
-        help="answer /healthz, /readyz and /metrics here, in plain HTTP, and no longer on --port",
+        help="serve /healthz, /readyz and /metrics on this port in plain HTTP, instead of on --port",
     )
-    parser.add_argument("--insecure", action="store_true", help="plain HTTP; the API server never calls that")
+    parser.add_argument(
+        "--insecure", action="store_true", help="serve plain HTTP, for tests; the API server requires HTTPS"
+    )
 
 
 def _mebibytes(text: str) -> int:

@@ -12,11 +12,11 @@ from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 
 EPILOG = """examples:
-  bayplan unpack bayplan                           manifests/, overlays/ and policies/ into the folder bayplan
-  bayplan unpack . && kubectl apply -k manifests/  install them
-  helm install bayplan bayplan/manifests/chart     the chart lies among the manifests
+  bayplan unpack bayplan                           write them to the folder bayplan
+  bayplan unpack . && kubectl apply -k manifests/  write them here, and install Bayplan
+  helm install bayplan bayplan/manifests/chart     install with Helm
 
-exit status: 0 done, 2 where a folder of that name is there, or cannot be made
+exit status: 0 done, 2 a folder exists already, or cannot be created
 """
 
 SHIPPED = ("manifests", "overlays", "policies")
@@ -27,11 +27,10 @@ def add_parser(subparsers: Subparsers) -> None:
     parser = subcommand(
         subparsers,
         "unpack",
-        description="Write the manifests with the chart, the overlays and the policies into a folder: those "
-        "of this version, for who has installed Bayplan without a checkout.",
+        description="Write the manifests, chart, overlays and policies of this version to a folder.",
         epilog=EPILOG,
     )
-    parser.add_argument("folder", metavar="DIR", help="where they go; it is made if it is not there")
+    parser.add_argument("folder", metavar="DIR", help="target folder; it is created if it does not exist")
     parser.set_defaults(run=run)
 
 

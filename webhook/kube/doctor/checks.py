@@ -250,7 +250,7 @@ async def _leader(patient: Patient) -> list[CheckFinding]:
     renewed = spec.get("renewTime")
     age = patient.now.timestamp() - seconds(renewed) if renewed else 0
     if not spec.get("holderIdentity") or age > 3 * float(spec.get("leaseDurationSeconds") or 10):
-        text = "no replica controls: queued gangs are not let in, and nothing is released"
+        text = "no replica leads: queued gangs are not admitted, and no reservation is released"
         return [CheckFinding("controller", "fail", text, "start a replica without --no-controller")]
     return [CheckFinding("controller", "ok", f"{spec['holderIdentity']} leads")]
 
@@ -279,9 +279,7 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
     finally:
         await watch.close()
     assert snapshot is not None, "it is synced"
-    bad = [
-        CheckFinding("objects", "warn", f"left out: {why}", "mend the object") for why in left_out.values()
-    ]
+    bad = [CheckFinding("objects", "warn", f"left out: {why}", "fix the object") for why in left_out.values()]
     pack = pack_finding(snapshot.base.schedulers, (await _settings(patient))("").pack)
     scheduling = await examine_scheduling(patient.api, snapshot)
     return [*findings_of(snapshot), *scheduling, pack, *bad[:10]]
@@ -341,7 +339,7 @@ async def _fence(patient: Patient) -> list[CheckFinding]:
     holders = {holder(str((reservation.get("spec") or {}).get("gang", ""))) for reservation in booked}
     left = sorted(name for name, value in fenced.items() if value not in holders)
     if left:
-        text = f"{len(left)} of {len(fenced)} fenced nodes are held by nobody, as {left[0]} is not"
+        text = f"{len(left)} of {len(fenced)} fenced nodes, such as {left[0]}, belong to no reservation"
         mend = f"let a replica with --fence taint lead, or kubectl taint nodes --all {RESERVED_TAINT}-"
         return [CheckFinding("fence", "warn", text, mend)]
     return [

@@ -132,7 +132,9 @@ class Defragmenter:
             self.metrics.ended("none")
             if self.clock() - self._last_event.get(name, -EVENT_SECONDS) >= EVENT_SECONDS:
                 self._last_event[name] = self.clock()
-                text = f"waits for more than {overdue[name].after:g} s, and nobody is moved for it: {why}"
+                text = (
+                    f"waits for more than {overdue[name].after:g} s, and no workload is moved for it: {why}"
+                )
                 await recorder.tell(refs[name], "NotDefragmented", text)
         if choice.group is not None and choice.moves is not None:
             # The pause runs from the beginning, whatever comes of it.

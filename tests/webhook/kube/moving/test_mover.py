@@ -246,7 +246,7 @@ async def test_stopped_as_asked_it_ends_the_step_first(scene: Scene):
 async def test_a_node_that_somebody_else_has_cordoned_is_not_taken(scene: Scene):
     """It is not ours to uncordon; the one before it is."""
     scene.server.call("PATCH", f"{NODES}/r1-b", {"spec": {"unschedulable": True}})
-    with pytest.raises(Stopped, match="r1-b has been cordoned by somebody else"):
+    with pytest.raises(Stopped, match="r1-b was cordoned by somebody else"):
         await scene.apply()
     stored = scene.server.objects
     assert "unschedulable" not in stored[f"{NODES}/r1-a"].get("spec", {})
