@@ -280,7 +280,7 @@ complete -c bayplan -n '_shtab_bayplan_using serve' -l journal -xka "(__fish_com
 complete -c bayplan -n '_shtab_bayplan_using serve' -l journal-size -x -d 'total size of the journal; the oldest files are removed (default: 512)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l no-controller -d 'only answer requests; leave the controller to other replicas'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l deadline -x -d 'time limit of a call'
-complete -c bayplan -n '_shtab_bayplan_using serve' -l workers -x -d 'processes that decide in parallel, or `cores` for one per available CPU, at most 4 (default: 1, the serving process itself)'
+complete -c bayplan -n '_shtab_bayplan_using serve' -l workers -x -d 'processes that decide in parallel, or `cores` for one per CPU, at most 4 (default: 1, the serving process itself)'
 complete -c bayplan -n '_shtab_bayplan_using serve' -l drain -x -d 'continue to serve for this long after SIGTERM'
 complete -c bayplan -n '_shtab_bayplan_using; and test $_shtab_bayplan_npos -eq 0' -a demo -d 'Run the webhook on a loopback port and send it the example manifests.'
 complete -c bayplan -n '_shtab_bayplan_using demo' -s h -l help -d 'show this help message and exit'

@@ -457,7 +457,7 @@ _shtab_bayplan_serve_options=(
   "--journal-size[total size of the journal\; the oldest files are removed (default\: 512)]:MIB:"
   "--no-controller[only answer requests\; leave the controller to other replicas]"
   "--deadline[time limit of a call]:SECONDS:"
-  "--workers[processes that decide in parallel, or \`cores\` for one per available CPU, at most 4 (default\: 1, the serving process itself)]:N:"
+  "--workers[processes that decide in parallel, or \`cores\` for one per CPU, at most 4 (default\: 1, the serving process itself)]:N:"
   "--drain[continue to serve for this long after SIGTERM]:SECONDS:"
 )
 

@@ -140,7 +140,7 @@ def add_parser(subparsers: Subparsers) -> None:
         type=worker_count,
         default=1,
         metavar="N",
-        help="processes that decide in parallel, or `cores` for one per available CPU, at most 4 (default: 1, "
+        help="processes that decide in parallel, or `cores` for one per CPU, at most 4 (default: 1, "
         "the serving process itself)",
     )
     parser.add_argument(
