@@ -125,7 +125,7 @@ FACTS = (
     ),
     SchedulerFacts(
         KUEUE,
-        "Kueue ff69552e (August 2026)",
+        "Kueue v0.19.2 (August 2026)",
         tried=True,
         reads=_KUEUE_READS,
         queues=True,

@@ -64,7 +64,7 @@ def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None
             "kai-scheduler runs as system/kai-default, version v0.17.0"
             " (tried: KAI-Scheduler d5bc503a (August 2026))"
         ),
-        "kueue runs as system/kueue, version v0.15.0 (tried: Kueue ff69552e (August 2026))",
+        "kueue runs as system/kueue, version v0.15.0 (tried: Kueue v0.19.2 (August 2026))",
     ]
 
 
