@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.model.deadline import poll
 from planner.search.rules.spread_over_labels import SpreadRule
 
 _STEPS = 4000
@@ -82,6 +83,7 @@ class BindingOrderCheck:
         """The seats that may be taken next, those that leave the smallest skew first."""
         skews: list[tuple[int, int]] = []
         for index, seat in enumerate(self._seats):
+            poll("search")  # seats × rules, for each pod that is bound
             if self._left[index]:
                 books = [book for book in self._books if book.class_index == seat.class_index]
                 over = [book.skew(seat) - book.rule.spread.skew for book in books]

@@ -127,7 +127,7 @@ def _annotate(obj: Json, chance: random.Random) -> None:
     """A key that Bayplan reads, with a value that fits or not."""
     key = chance.choice(KNOWN_KEYS)
     fitting = (*key.values, "rack", "2", "0.5", "true", "a")
-    value = chance.choice(fitting) if chance.random() < 0.7 else chance.choice(ODD)
+    value = copy.deepcopy(chance.choice(fitting) if chance.random() < 0.7 else chance.choice(ODD))
     name = key.name if chance.random() < 0.8 else chance.choice(KEYS).name
     places = [mapping for mapping in _mappings(obj) if "template" in mapping or "metadata" in mapping]
     place = chance.choice(places) if places else obj

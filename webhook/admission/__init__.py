@@ -8,7 +8,8 @@
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
 - `unchanged`: which pod templates policies may change; `fewer_replicas`: whether their changes let fewer pods
   fit
-- `bounds`: the largest request that is planned; `too_long`: the answer when a decision takes too long
+- `size`: the largest object that is read; `bounds`: the largest request that is planned; `too_long`: the
+  answer when a decision takes too long
 - `used_topology`: warns when a Topology that gangs use is changed or deleted
 - `reapply`: keeps a second `kubectl apply` from undoing what admission wrote
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release

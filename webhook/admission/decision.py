@@ -31,6 +31,7 @@ from webhook.admission.ledger_steps import (
 from webhook.admission.modes import ENFORCE, ModeInForce, Outcome, answer_in, outcome
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
+from webhook.admission.size import left_alone
 from webhook.admission.too_long import took_too_long
 from webhook.admission.unchanged import replacement_warning
 from webhook.admission.used_topology import still_used
@@ -193,6 +194,8 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
     if request.object is None or request.sub_resource:
         return _without_gang(context, phase)
     try:
+        if warning := left_alone(request):
+            return Decision(Response(True, warnings=(warning,)), request.object, revision=policies.revision)
         return _mutate(context, request.object) if phase == "mutate" else _validate(context, request.object)
     except InputError as error:
         response = Response(False, code=422, reason="Invalid", message=str(error))

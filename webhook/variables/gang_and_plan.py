@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from planner.manifests.requirements import node_term_json
+from planner.model.deadline import poll
 from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
@@ -194,6 +195,7 @@ def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
     """
     if plan is None:
         return NO_PLAN
+    poll("policies")  # each PodSet's own is looked for among those of all
     answer = plan.first.answer
     nodes = {
         a.node: None

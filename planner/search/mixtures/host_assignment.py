@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from planner.model.deadline import poll
 from planner.model.work_budget import WorkBudget
 from planner.search.packing.capacity_classes import CapacityClass, CapacityClasses
 from planner.search.packing.pod_counts import CostBySum, PodCount
@@ -49,6 +50,8 @@ class HostAssignment:
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
+        self._options_by_class: dict[int, tuple[PodCount, ...]] = {}
+        self._peaks_by_options: dict[tuple[PodCount, ...], tuple[int, ...]] = {}
 
     def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
         """The goal divided over the chosen hosts; None if they cannot hold it."""
@@ -56,17 +59,26 @@ class HostAssignment:
 
     def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
         """The directions in which the chosen hosts have too little, the largest shortage first."""
-        items, each = self._items(chosen), self._counts.each(goal)
+        peaks, each = [self._peaks(item) for item in self._items(chosen)], self._counts.each(goal)
         lacking = []
         for place, direction in enumerate(self._along):
             need = weight(direction, each)
-            held = sum(self._max_weight(direction, item) for item in items)
+            held = sum(item_peaks[place] for item_peaks in peaks)
             if held < need:
                 lacking.append((held * _FINE // need, place, direction))
         return [direction for *_, direction in sorted(lacking)]
 
-    def _max_weight(self, along: Direction, item: _PackingTarget) -> int:
-        return max((weight(along, self._counts.each(counts)) for counts in item.options), default=0)
+    def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
+        """The most that an item adds in each direction; the same for all hosts of a class."""
+        peaks = self._peaks_by_options.get(item.options)
+        if peaks is None:
+            highest = [0] * len(self._along)
+            for counts in item.options:
+                poll("search")  # hundreds of directions for each of some ten thousand options
+                each = self._counts.each(counts)
+                highest = list(map(max, highest, [weight(along, each) for along in self._along]))
+            peaks = self._peaks_by_options[item.options] = tuple(highest)
+        return peaks
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
         """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
@@ -76,13 +88,17 @@ class HostAssignment:
         """A host or domain as an item; where no rule holds for the domain, the items inside it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
-            return [
-                _PackingTarget(tuple([counts for counts, _ in self._classes.options[chosen.class_id]]), path)
-            ]
+            return [_PackingTarget(self._host_options(chosen.class_id), path)]
         items = [item for place, child in chosen.inside for item in self._flat(child, (*path, place))]
         if not self._classes.binds(domain_class):
             return items
         return [_PackingTarget(self._together(items, domain_class), path, tuple(items))]
+
+    def _host_options(self, class_id: int) -> tuple[PodCount, ...]:
+        if class_id not in self._options_by_class:
+            options = self._classes.options[class_id]
+            self._options_by_class[class_id] = tuple([counts for counts, _ in options])
+        return self._options_by_class[class_id]
 
     def _together(self, items: Sequence[_PackingTarget], domain_class: CapacityClass) -> tuple[PodCount, ...]:
         """All that these items could hold together, as a domain of the class may keep it."""
@@ -105,7 +121,7 @@ class HostAssignment:
     def _over(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
         """The goal spread over items, whole: a walk with an iterator of choices for each item."""
         counts = self._counts
-        peaks = [tuple([self._max_weight(direction, item) for direction in self._along]) for item in items]
+        peaks = [self._peaks(item) for item in items]
         ahead = [(0,) * len(self._along)]
         for peak in reversed(peaks):
             ahead.append(tuple(map(int.__add__, ahead[-1], peak)))
@@ -143,6 +159,7 @@ class HostAssignment:
             packing = counts.smaller(option, remaining)
             if packing in room_by_packing:
                 continue
+            poll("search")
             each = counts.each(counts.minus(remaining, packing))
             needs = [weight(along, each) for along in self._along]
             if all(map(int.__le__, needs, ahead)):

@@ -18,6 +18,7 @@ from math import gcd
 from typing import Generic, TypeVar
 
 from planner.cluster.capacity import DomainCapacity
+from planner.model.deadline import poll
 from planner.model.pod_class import PodClass
 from planner.search.domain_caps import CountCap
 from planner.search.eligibility_map import EligibilityMap
@@ -120,6 +121,10 @@ class PooledClasses:
         """What a domain may hold of what its children could: less of a pod class that must be together."""
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, has_name=has_name)),)
 
+    def _highest_weight(self, direction: Direction, options: Sequence[Measure]) -> int:
+        poll("search")  # some ten thousand options
+        return max(weight(direction, counts) for counts in options)
+
     def sums(self, class_id: int) -> Measure:
         """The most that a domain of the class adds in each direction."""
         max_sums = self._sums.get(class_id)
@@ -127,9 +132,7 @@ class PooledClasses:
             domain_class = self.domain_classes[class_id]
             if domain_class is None:
                 each = [self.base.counts.each(counts) for counts, _ in self.base.options[class_id]]
-                max_sums = tuple(
-                    max(weight(direction, counts) for counts in each) for direction in self.along
-                )
+                max_sums = tuple(self._highest_weight(direction, each) for direction in self.along)
             else:
                 sums = tuple(map(sum, zip(*map(self.sums, domain_class.children), strict=True)))
                 max_sums = (
@@ -210,6 +213,7 @@ class NestedCounts(MultiClassCounts):
         ]
         cut: CostBySum = {}
         for counts, cost in after.items():
+            poll("search")
             each = self.each(counts)
             trimmed = counts
             for outer, inners in cuts:

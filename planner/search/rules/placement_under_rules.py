@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from planner.model.answer import LevelAttempt
+from planner.model.deadline import poll
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
@@ -151,6 +152,7 @@ class _RuleSearch:
                     self._complete = False
 
     def _placed(self, variant: SpreadVariant) -> Placement | None:
+        poll("search")
         search = LabelRuleSearch(
             self._level_search, variant.pod_classes, self._required, variant.limits, self._effort
         )
@@ -174,6 +176,7 @@ def _keeps(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Pla
     seats: list[Seat] = []
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
     for place, each in placement.pods_by_node:
+        poll("search")
         name = tree.root.leaf(place).node
         values = tuple(rule.values.get(name, "") for rule in rules)
         seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]

@@ -72,7 +72,7 @@ def decided(obj: dict[str, Any], old: dict[str, Any] | None = None) -> Decision:
     ("obj", "bound", "words"),
     [
         (job(3000, **spread(2)), bounds.MOST_CONSTRAINED, "6000 pods × constraints"),
-        (job(2, **affinity(2000, 10)), bounds.MOST_REQUIREMENTS, "20000 requirements in 2000 required"),
+        (job(2, **affinity(1000, 20)), bounds.MOST_REQUIREMENTS, "20000 requirements in 1000 required"),
         (job(2, **claims(100)), bounds.MOST_CLAIMS, "100 claims"),
         (job_set(600), bounds.MOST_POD_SETS, "600 PodSets"),
     ],

@@ -44,6 +44,12 @@ def malformed() -> list[bytes]:
     return [orjson.dumps(body) for body in bodies]
 
 
+def test_a_fuzzed_review_is_the_same_each_time() -> None:
+    """Whatever was made before: what one review changes is no part of the next."""
+    first = [orjson.dumps(review(number)) for number in range(300)]
+    assert [orjson.dumps(review(number)) for number in range(300)] == first
+
+
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 async def test_no_review_is_answered_with_an_internal_error(
     serve: Serve, path: str, caplog: pytest.LogCaptureFixture

@@ -1,0 +1,68 @@
+"""A decision looks at the time again and again: however dear the object, its thread is free soon after.
+
+Stretches without a look are counted in functions called, Python's and C's, so no machine is too slow for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pytest
+
+from planner.model.reservation import Book
+from tests.attack import storm
+from tests.builders import racks
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.cli.common.inputs import policy_store
+from webhook.wire.review import decode
+
+POLICIES = policy_store([]).current
+LONGEST = 100_000
+"""Calls of functions between two looks: well below 100 ms of a core."""
+
+
+@dataclass(slots=True)
+class Looks:
+    """Counts calls of functions since the last look, the longest stretch; no time after `limit` looks."""
+
+    limit: int
+    count: int = 0
+    stretch: int = 0
+    longest: int = 0
+
+    def late(self) -> bool:
+        self.count += 1
+        self.longest, self.stretch = max(self.longest, self.stretch), 0
+        return self.count > self.limit
+
+    def event(self, _: object, event: str, __: object) -> None:
+        self.stretch += event in ("call", "c_call")
+
+
+def decided(obj: dict[str, Any], looks: Looks) -> Decision:
+    """The decision, while calls are counted."""
+    request = decode(orjson.dumps(storm.review_of(obj, "dear")))
+    snapshot = racks(8, 8).with_book(Book(0, ()))
+    sys.setprofile(looks.event)
+    try:
+        return decide(request, POLICIES, snapshot, "mutate", Environment(late=looks.late))
+    finally:
+        sys.setprofile(None)
+        looks.late()
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [storm.unlike_job_set(10), storm.job_set(100)],
+    ids=["unlike PodSets", "PodSets"],
+)
+def test_no_long_stretch_of_work_without_a_look_at_the_time(obj: dict[str, Any]) -> None:
+    """Of what takes long: reading, policies, search and explanation all ask."""
+    looks = Looks(40_000)
+    decided(obj, looks)
+    assert looks.count > 100
+    assert looks.longest < LONGEST

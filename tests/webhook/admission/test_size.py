@@ -1,0 +1,123 @@
+"""A workload that is too large to be looked at is told so before anything is read of it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.builders import racks
+from tests.effort import calls
+from tests.webhook.workloads import objects as o
+from webhook.admission import size
+from webhook.admission.decision import Decision, decide
+from webhook.policy import PolicySet, from_object
+
+SNAPSHOT = racks(2, 4)
+Json = dict[str, Any]
+
+
+def pod(**spec: Any) -> Json:
+    """A pod of one GPU; `spec` is added to its own."""
+    template = copy.deepcopy(o.pod_template(1)["spec"])
+    return o.obj("v1", "Pod", {**template, "restartPolicy": "Never", **spec})
+
+
+def containers(count: int) -> list[Json]:
+    """So many that ask for nothing."""
+    return [{"name": f"c{number}", "image": "i"} for number in range(count)]
+
+
+def with_resources(count: int) -> Json:
+    """A pod whose container asks for so many resources."""
+    limits = {f"example.com/r{number}": "1" for number in range(count)}
+    return pod(containers=[{"name": "main", "image": "i", "resources": {"limits": limits}}])
+
+
+def in_values(count: int) -> Json:
+    """A pod that may be on so many nodes by name."""
+    values = [f"n{number}" for number in range(count)]
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": values}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return pod(affinity={"nodeAffinity": required})
+
+
+def annotated(count: int) -> Json:
+    """A pod with so many annotations."""
+    obj = pod()
+    obj["metadata"]["annotations"] = {f"a{number}": "" for number in range(count)}
+    return obj
+
+
+def decided(obj: Json, old: Json | None = None) -> Decision:
+    """The mutating call, without policies."""
+    request = from_object(obj, "UPDATE" if old else "CREATE", old_object=old)
+    return decide(request, PolicySet(), SNAPSHOT, "mutate")
+
+
+BOUNDS = [
+    (lambda n: pod(initContainers=containers(n)), size.MOST_BY_NAME["initContainers"], "spec.initContainers"),
+    (with_resources, size.MOST_BY_NAME["limits"], "spec.containers[0].resources.limits"),
+    (in_values, size.MOST_BY_NAME["values"], ".nodeSelectorTerms[0].matchExpressions[0].values"),
+    (lambda n: pod(tolerations=[{"key": f"k{k}"} for k in range(n)]), size.MOST_ENTRIES, "spec.tolerations"),
+    (annotated, size.MOST_ENTRIES, "metadata.annotations"),
+]
+
+
+@pytest.mark.parametrize(("make", "bound", "field"), BOUNDS, ids=[field for *_, field in BOUNDS])
+def test_what_has_more_is_refused_with_field_number_and_bound(make: Any, bound: int, field: str) -> None:
+    """And what has as many is looked at."""
+    response = decided(make(bound + 1)).response
+    assert (response.allowed, response.code) == (False, 422)
+    assert (
+        f"{field} has {bound + 1} entries; at most {bound} are planned. What would work" in response.message
+    )
+    assert "entries; at most" not in decided(make(bound)).response.message
+
+
+def test_the_work_for_what_is_refused_does_not_grow_with_it() -> None:
+    """Ten thousand containers cost what a thousand do."""
+    small, large = (pod(containers=containers(count)) for count in (1_000, 10_000))
+    assert calls(lambda: decided(large)) <= calls(lambda: decided(small)) + 10
+
+
+def test_many_small_parts_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they are dealt to lists that are short each."""
+    monkeypatch.setattr(size, "MOST_PARTS", 200)
+    message = decided(pod(containers=containers(90), initContainers=containers(90))).response
+    assert message.allowed
+    several = pod(
+        containers=containers(90), initContainers=containers(90), ephemeralContainers=containers(90)
+    )
+    assert "has more than 200 lists and mappings" in decided(several).response.message
+
+
+def test_names_of_any_length_are_told_shortly() -> None:
+    """A path is made of the keys above, each of which may be as long as the object."""
+    key = "k" * 1_000_000
+    message = decided(pod(**{key: {key: {key: ["x"] * 2_000}}})).response.message
+    assert "has 2000 entries" in message
+    assert len(message) < 600
+
+
+def test_what_was_as_large_before_passes_as_it_is() -> None:
+    """A finalizer must go from it too; nothing is planned, and that is said."""
+    old = pod(containers=containers(200))
+    new = {**old, "metadata": {**old["metadata"], "labels": {"team": "vision"}}}
+    decision = decided(new, old)
+    assert decision.response.allowed
+    assert not decision.response.patch
+    assert any("was as large before" in warning for warning in decision.response.warnings)
+
+
+def test_an_update_that_makes_it_too_large_is_refused() -> None:
+    """What is new counts."""
+    assert not decided(pod(containers=containers(200)), pod()).response.allowed
+
+
+def test_other_kinds_are_as_large_as_they_like() -> None:
+    """A ConfigMap has as many keys as the API server stores."""
+    data = {f"k{number}": "" for number in range(5_000)}
+    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "spec": data}
+    assert decided(obj).response.allowed
