@@ -8,6 +8,7 @@ from typing import Any, Final
 from webhook.cel.values.budget import Meter
 from webhook.cel.values.errors import FunctionError
 from webhook.cel.values.values import Duration, Optional, Timestamp, UInt, to_key, type_name
+from webhook.jsontools.stand_in import unlike
 
 _NUMBERS: Final = frozenset({int, UInt, float})
 
@@ -25,15 +26,19 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
     """CEL's `==`: numbers by value across types, anything else only within its type, never an error."""
     ta, tb = type(a), type(b)
     if ta in _NUMBERS:
-        return tb in _NUMBERS and (a == b if ta is tb else _exact(a, b) == _exact(b, a))
+        if tb not in _NUMBERS:
+            return unlike(b)
+        return bool(a == b if ta is tb else _exact(a, b) == _exact(b, a))
     if ta in _SCALARS:
-        if ta is not tb or a != b:
+        if ta is not tb:
+            return unlike(b)
+        if a != b:
             return False
         if ta is str and len(a) > _LONG:
             meter.charge(len(a) // 10)
         return True
     if tb in _SCALARS:  # `params == null`, of the first condition of each policy
-        return False
+        return unlike(a)
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and _equal_lists(a, b, meter)
     if isinstance(a, Mapping):
@@ -42,7 +47,7 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
         if not isinstance(b, Optional) or a.present != b.present:
             return False
         return not a.present or equals(a.value, b.value, meter)
-    return ta is tb and bool(a == b)
+    return bool(a == b) if ta is tb else unlike(b)
 
 
 def _exact(number: Any, other: Any) -> Any:

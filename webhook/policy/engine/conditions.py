@@ -31,10 +31,10 @@ class KnownConditions:
             obj, shown = activation.obj, activation.target.old
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None
-        pod_set = activation.target.pod_set if reads.pod_set else None
-        key = condition.meaning, id(obj), id(whole), id(params), id(shown), pod_set
+        pod_set = activation.target.pod_set if reads.pod_set else None  # a name, or a stand-in for it
+        key = condition.meaning, id(obj), id(whole), id(params), id(shown), id(pod_set)
         remembered = self.values.get(key)
         if remembered is None:
             value = activation.evaluate(condition, budget)
-            remembered = self.values[key] = (obj, whole, params, shown), value
+            remembered = self.values[key] = (obj, whole, params, shown, pod_set), value
         return remembered[1]

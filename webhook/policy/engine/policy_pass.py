@@ -15,6 +15,7 @@ import orjson
 from webhook.cel import CelError, CostBudget
 from webhook.jsontools.path import Path
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.alike import Form, Forms
 from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
@@ -70,10 +71,12 @@ class ObjectCache:
     targets_of: Any = None
     templates: tuple[Target, ...] = ()
     defaulted: dict[tuple[Path, bool], tuple[Any, dict[str, Any]]] = field(default_factory=dict)
-    forms: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
+    contents: dict[Path, tuple[Any, bytes | None]] = field(default_factory=dict)
     alike: dict[tuple[bytes, bool], dict[str, Any]] = field(default_factory=dict)
+    forms: Forms = field(default_factory=Forms)
     variables_of: Any = None
-    variables: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    variables: dict[int, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    """By the identity of a PodSet's name, which may be a stand-in."""
 
 
 @dataclass(slots=True)
@@ -184,19 +187,24 @@ class PolicyPass:
         key, shown = (target.path, template), target.obj or {}
         remembered = self.cache.defaulted.get(key)
         if remembered is None or remembered[0] is not shown:
-            form = self._content(target)
-            alike = self.cache.alike.get((form, template)) if form is not None else None
+            content = self._content(target)
+            alike = self.cache.alike.get((content, template)) if content is not None else None
             if alike is None:
                 alike = defaulted(shown, template=template)
-                if form is not None:
-                    self.cache.alike[form, template] = alike
+                if content is not None:
+                    self.cache.alike[content, template] = alike
             remembered = self.cache.defaulted[key] = shown, alike
         return remembered[1]
 
-    def form(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
-        """What is equal where a policy does the same: templates that are alike, with the same parameters.
+    def form(self, target: Target, *, template: bool) -> Form | None:
+        """What a template is shown as where policies are run once for all that are alike; None for others."""
+        return self.cache.forms.form(
+            target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
+        )
 
-        Gangs of many PodSets have few kinds of templates. None where nothing of this can be told.
+    def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
+        """What is equal where a policy does the same, whatever it reads: templates that are equal, with the
+        same parameters. None where nothing of this can be told.
         """
         content = self._content(target) if policy.alike else None
         return None if content is None else (id(run.binding), id(run.params), content)
@@ -205,9 +213,9 @@ class PolicyPass:
         """What is equal for templates that are alike; None for anything else."""
         if not target.path or target.old is not None or target.inlined is not None:
             return None
-        remembered = self.cache.forms.get(target.path)
+        remembered = self.cache.contents.get(target.path)
         if remembered is None or remembered[0] is not target.raw:
-            remembered = self.cache.forms[target.path] = target.raw, _form(target.raw)
+            remembered = self.cache.contents[target.path] = target.raw, _text(target.raw)
         return remembered[1]
 
     def _variables(self, whole: Mapping[str, Any] | None, pod_set: str) -> Mapping[str, Any]:
@@ -215,9 +223,9 @@ class PolicyPass:
         if cache.variables_of is not whole:
             cache.variables_of = whole
             cache.variables.clear()
-        if pod_set not in cache.variables:
-            cache.variables[pod_set] = self.inputs.variables(whole or {}, pod_set)
-        return cache.variables[pod_set]
+        if id(pod_set) not in cache.variables:
+            cache.variables[id(pod_set)] = pod_set, self.inputs.variables(whole or {}, pod_set)
+        return cache.variables[id(pod_set)][1]
 
     def activation(
         self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
@@ -249,7 +257,7 @@ def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failu
     return failure(run.policy, run.binding, label, error.message)
 
 
-def _form(raw: Mapping[str, Any] | None) -> bytes | None:
+def _text(raw: Mapping[str, Any] | None) -> bytes | None:
     try:
         return orjson.dumps(raw)
     except TypeError:  # an integer of more than 64 bits, a key that is no text

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel import CelError
+from webhook.jsontools.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.model import (
@@ -189,27 +191,55 @@ class _Collected:
     def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
         """Each binding, each target, each parameter object."""
         seen: set[tuple[object, ...]] = set()
+        passed: dict[tuple[int, int, Form], bool] = {}
         for target in policy_pass.targets(policy, obj):
             for binding in policy.bindings:
                 for run in policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self._fail(run, binding)
                         continue
-                    form = policy_pass.form(policy, run, target)
-                    if form is None or form not in seen:  # of templates that are alike it would say the same
-                        seen.update(() if form is None else (form,))
-                        self._validate(policy_pass, policy, run, target, obj)
+                    if (form := policy_pass.form(target, template=False)) is not None:
+                        key = id(binding), id(run.params), form
+                        if key not in passed:
+                            passed[key] = self._passes(policy_pass, policy, run, target, obj, form)
+                        if passed[key]:
+                            continue
+                    content = policy_pass.content(policy, run, target)
+                    if content is None or content not in seen:  # of equal templates it would say the same
+                        seen.update(() if content is None else (content,))
+                        shown = None if target.obj is None else policy_pass.defaulted(target, template=False)
+                        self._validate(
+                            policy, run, policy_pass.activation(run, target, obj, shown), policy_pass
+                        )
 
-    def _validate(
+    def _passes(
         self,
         policy_pass: PolicyPass,
         policy: ValidatingPolicy,
         run: PolicyRun,
         target: Target,
         whole: Mapping[str, Any] | None,
+        form: Form,
+    ) -> bool:
+        """Whether a policy has nothing against all templates of a form, and needs no look at what differs
+        between them. Where it does, nothing of it is kept: what it says may depend on the template."""
+        findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
+        annotations = dict(self.annotations)
+        seen = target if policy.alike else of_no_pod_set(target)
+        try:
+            self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)
+        except StandInRead:
+            pass
+        else:
+            if len(self.findings) == findings and len(self.failures) == failures:
+                return True
+        del self.findings[findings:], self.failures[failures:], self.ran[ran:]
+        self.annotations = annotations
+        return False
+
+    def _validate(
+        self, policy: ValidatingPolicy, run: PolicyRun, activation: Activation, policy_pass: PolicyPass
     ) -> None:
-        shown_object = None if target.obj is None else policy_pass.defaulted(target, template=False)
-        activation = policy_pass.activation(run, target, whole, shown_object)
         holds = policy_pass.conditions_hold(run, activation)
         if isinstance(holds, Failure):
             self._fail(holds, run.binding)

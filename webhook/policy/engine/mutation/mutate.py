@@ -13,7 +13,9 @@ from webhook.cel.values.values import JSONPatch, ObjectValue
 from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
+from webhook.jsontools.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
+from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
@@ -63,6 +65,23 @@ class Mutated:
     skipped: tuple[Skipped, ...] = ()
     exempted: tuple[Exempted, ...] = ()
     cost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a run does to each template of one form: mutations, each as what was shown before and after it,
+    and the form that the templates are of then."""
+
+    steps: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
+    form: Form
+
+
+@dataclass(slots=True)
+class _Outcomes:
+    """What the runs of one binding came to: on templates that are alike, and on those that are equal."""
+
+    changes: dict[tuple[int, int, Form], _Change | None] = field(default_factory=dict)
+    results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
 
 
 PolicyKind = TypeVar("PolicyKind", bound=Policy)
@@ -167,7 +186,7 @@ class MutatingPass:
         """Each of the policy's bindings, on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
-            outcomes: dict[tuple[object, ...], Object | None] = {}
+            outcomes = _Outcomes()
             for target in self.policy_pass.targets(policy, before):
                 for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
@@ -180,23 +199,65 @@ class MutatingPass:
                     self.effects.append(Effect(policy.name, binding.name, operations))
 
     def _mutate_alike(
-        self,
-        run: PolicyRun,
-        policy: MutatingPolicy,
-        target: Target,
-        before: Object,
-        outcomes: dict[tuple[object, ...], Object | None],
+        self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
     ) -> None:
-        """One run on one target, or what it came to on a template just like this one."""
-        form = self.policy_pass.form(policy, run, target)
-        if form is None or form not in outcomes:
+        """One run on one target, or what it came to on a template that is alike, or equal."""
+        form = self.policy_pass.form(target, template=True)
+        if form is not None:
+            key = id(run.binding), id(run.params), form
+            if key not in outcomes.changes:
+                outcomes.changes[key] = self._change(run, policy, target, before, form)
+            if (change := outcomes.changes[key]) is not None:
+                self._follow(change, target)
+                return
+        content = self.policy_pass.content(policy, run, target)
+        if content is None or content not in outcomes.results:
             self._mutate(run, policy.mutations, target, before)
-            if form is not None:
+            if content is not None:
                 raw = target.on(self.obj).raw
-                outcomes[form] = None if raw is target.raw else raw
-        elif (outcome := outcomes[form]) is not None:
+                outcomes.results[content] = None if raw is target.raw else raw
+        elif (outcome := outcomes.results[content]) is not None:
             # A map of its own for each template: the plan is noted in them later, each PodSet's in its own.
             self.obj = replaced(self.obj, target.path, dict(outcome))
+
+    def _change(
+        self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
+    ) -> _Change | None:
+        """What one run does to all templates of a form; None where it looks at what differs between them, or
+        fails, for what it says then may depend on the template."""
+        seen = target if policy.alike else of_no_pod_set(target)
+        steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        try:
+            activation = self.policy_pass.activation(run, seen, before, form.shown)
+            holds = self.policy_pass.conditions_hold(run, activation)
+            if holds is not True:
+                return None if isinstance(holds, Failure) else _Change((), form)
+            for mutation in policy.mutations:
+                activation = self.policy_pass.activation(run, seen, before, form.shown)
+                mutated = _mutated_or_failure(run, activation, mutation, form.shown)
+                if isinstance(mutated, Failure) or not form.kept_by(mutated):
+                    return None
+                raw = target.obj or {}
+                carried = carry(raw, form.shown, mutated)
+                if carried is not raw:
+                    steps.append((form.shown, mutated))
+                    target = target.on(target.write_back(self.obj, carried))
+                    changed = self.policy_pass.form(target, template=True)
+                    if changed is None:
+                        return None
+                    form = changed
+        except StandInRead:
+            return None
+        return _Change(tuple(steps), form)
+
+    def _follow(self, change: _Change, target: Target) -> None:
+        """Do to one template what was done to one that is alike."""
+        raw = carried = target.obj or {}
+        for shown, mutated in change.steps:
+            carried = carry(carried, shown, mutated)
+        if carried is not raw:
+            self.obj = target.write_back(self.obj, carried)
+            self.policy_pass.cache.forms.keep(target.on(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
         """One run on one target; `before`: the object as the policy found it.

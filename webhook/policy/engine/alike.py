@@ -1,0 +1,143 @@
+"""Templates that are alike but for values that hardly any policy looks at: each kind of them is judged once.
+
+The templates of one object mostly differ in what their containers run, and in labels and annotations that
+name a part of it. Where their values differ a stand-in is shown (`webhook.jsontools.stand_in`), and what a
+policy does without looking at it holds for all templates that are shown alike. Whoever looks is run on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from planner.manifests.pods.pod import CONTAINER_LISTS, UNREAD
+from webhook.jsontools.diff import equal
+from webhook.jsontools.path import Path, replaced
+from webhook.jsontools.stand_in import StandIn
+from webhook.policy.engine.targets import Target
+
+Json = Mapping[str, Any]
+Show = Callable[[Target], dict[str, Any]]
+
+POD_SET: Any = StandIn()
+"""In the place of `gang.podSet`, and of the PodSet whose part of `plan` is asked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """What templates that are alike are shown as. It is told by identity."""
+
+    shown: dict[str, Any]
+    stand_ins: Mapping[Path, StandIn]
+    """What stands in, by its place in `shown`."""
+
+    def kept_by(self, changed: Any) -> bool:
+        """Whether templates of this form are alike after a change too: all stand-ins that are left are where
+        they were, and no default that depends on them is worked out anew."""
+        left = dict(_stand_ins(changed, ()))
+        stays = all(self.stand_ins.get(place) is stand_in for place, stand_in in left.items())
+        return stays and _pull_policies(self.shown) == _pull_policies(changed)
+
+
+@dataclass(slots=True)
+class Forms:
+    """The forms of one object's templates in one pass. `places`: where their values differ, each with its
+    stand-in; None until the first one is asked for."""
+
+    places: dict[Path, StandIn] | None = None
+    forms: dict[bytes, Form] = field(default_factory=dict)
+    of_templates: dict[Path, tuple[Any, Form | None]] = field(default_factory=dict)
+    """By the place of the template: its state, and that state's form."""
+
+    def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
+        """The form of a template; None where it is judged by itself.
+
+        That is the only template of an object, and one that is updated: it is shown with its own past.
+        `show` gives what a target is shown as.
+        """
+        if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
+            return None
+        remembered = self.of_templates.get(target.path)
+        if remembered is None or remembered[0] is not target.raw:
+            if self.places is None:
+                self.places = {place: StandIn() for place in _unlike(map(show, templates))}
+            remembered = target.raw, self._form(show(target), self.places)
+            self.of_templates[target.path] = remembered
+        return remembered[1]
+
+    def keep(self, target: Target, form: Form) -> None:
+        """The form of a template in its new state is known."""
+        self.of_templates[target.path] = target.raw, form
+
+    def _form(self, shown: dict[str, Any], places: Mapping[Path, StandIn]) -> Form | None:
+        stand_ins = {place: places[place] for place, _ in _replaceable(shown) if place in places}
+        for place, stand_in in stand_ins.items():
+            shown = replaced(shown, place, stand_in)
+        try:
+            content = orjson.dumps(shown, default=_blank)
+        except TypeError:  # an integer of more than 64 bits, a key that is no text
+            return None
+        form = self.forms.get(content)
+        if form is None:
+            form = self.forms[content] = Form(shown, stand_ins)
+        return form
+
+
+def of_no_pod_set(target: Target) -> Target:
+    """The target for a run that shall hold for templates of other PodSets too."""
+    return replace(target, pod_set=POD_SET)
+
+
+def _unlike(shown: Iterator[Json]) -> Iterator[Path]:
+    """Where the values of some pods differ, each place once."""
+    first: dict[Path, Any] = {}
+    differing: set[Path] = set()
+    for pod in shown:
+        for place, value in _replaceable(pod):
+            if place not in differing and not equal(first.setdefault(place, value), value):
+                differing.add(place)
+                yield place
+
+
+def _replaceable(pod: Json) -> Iterator[tuple[Path, Any]]:
+    """What a stand-in may take the place of: labels, annotations, and what containers run."""
+    metadata = pod.get("metadata")
+    for part in ("labels", "annotations"):
+        values = metadata.get(part) if isinstance(metadata, dict) else None
+        if isinstance(values, dict):
+            for key, value in values.items():
+                yield ("metadata", part, key), value
+    for part, index, container in _containers(pod):
+        for name, value in container.items():
+            if name in UNREAD:
+                yield ("spec", part, index, name), value
+
+
+def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
+    if type(value) is StandIn:
+        yield place, value
+    elif isinstance(value, (dict, list)):
+        items: Any = value.items() if isinstance(value, dict) else enumerate(value)
+        for step, item in items:
+            yield from _stand_ins(item, (*place, step))
+
+
+def _pull_policies(pod: Json) -> list[Any]:
+    """The one default that depends on what a stand-in may stand for: that of an image."""
+    return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
+
+
+def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
+    spec = pod.get("spec")
+    for part in CONTAINER_LISTS:
+        containers = spec.get(part) if isinstance(spec, dict) else None
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            if isinstance(container, dict):
+                yield part, index, container
+
+
+def _blank(_: object) -> None:
+    """A stand-in, as content: which there are is said by the places."""
