@@ -9,13 +9,13 @@ Example: a pod was bound, and a gang let go. The delta holds the pod and the gan
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.persistent_map import PersistentMap
+from planner.cluster.persistent_map import may_differ
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -113,18 +113,11 @@ def _differ(former: object, latest: object) -> bool:
     return former is not latest and former != latest
 
 
-def _may_differ(former: Mapping[str, T], latest: Mapping[str, T]) -> Iterable[str]:
-    """Names under which the two may have different entries."""
-    if former is latest:
-        return ()
-    return latest.may_differ(former) if isinstance(latest, PersistentMap) else {**former, **latest}
-
-
 def _nodes(
     former: Mapping[str, Node], latest: Mapping[str, Node]
 ) -> tuple[tuple[str, ...], tuple[Node, ...]]:
     """The names of nodes that are gone, and the nodes that are new or changed."""
-    pairs = [(name, former.get(name), latest.get(name)) for name in _may_differ(former, latest)]
+    pairs = [(name, former.get(name), latest.get(name)) for name in may_differ(former, latest)]
     gone = tuple(name for name, before, now in pairs if before is not None and now is None)
     return gone, tuple(now for _, before, now in pairs if now is not None and _differ(before, now))
 
@@ -133,7 +126,7 @@ def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tup
     """The pods that are gone, and those that are new or changed, node by node."""
     gone: list[BoundPod] = []
     pods: list[BoundPod] = []
-    for node in _may_differ(former.bound.by_node, latest.bound.by_node):
+    for node in may_differ(former.bound.by_node, latest.bound.by_node):
         before, now = former.bound.on(node), latest.bound.on(node)
         if before is now:
             continue

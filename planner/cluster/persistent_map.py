@@ -164,3 +164,10 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
 
     def __len__(self) -> int:
         return self._length
+
+
+def may_differ(former: Mapping[K, V], latest: Mapping[K, V]) -> Iterable[K]:
+    """Keys under which two mappings of any kind may have different entries."""
+    if former is latest:
+        return ()
+    return latest.may_differ(former) if isinstance(latest, PersistentMap) else {**former, **latest}

@@ -16,7 +16,7 @@ INTERCHANGEABLE search/mixtures/equivalent_classes.py whether nodes tell shapes 
 REFINED_TREES   search/rules/label_levels.py         a tree with labels as levels       a node changes
 TALLIES         explain/obstacles.py                 why domains take no pod            nobody asks for it
 LEAF_HOSTS      leafspine/leaf_capacity.py           the pods that a leaf holds         nobody asks for it
-ON_NODES        cluster/census/namespaces.py         who has a node's GPUs              the node's pods change
+LATEST_CENSUS   cluster/census/namespaces.py         who has which GPUs                 the next one is made
 
 Nothing here is ever wrong: an entry that has become useless is no longer asked for, or is refused by `fresh`,
 and is the next to be dropped.
