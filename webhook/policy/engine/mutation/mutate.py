@@ -18,7 +18,7 @@ from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.inputs import BareInputs, PolicyInputs
+from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.model import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.policy.engine.mutation.apply_merge import MergeError, merge
 from webhook.policy.engine.mutation.schema_check import check_shape
@@ -252,6 +252,7 @@ class MutatingPass:
 
     def _follow(self, change: _Change, target: Target) -> None:
         """Do to one template what was done to one that is alike."""
+        poll_policies()
         raw = carried = target.obj or {}
         for shown, mutated in change.steps:
             carried = carry(carried, shown, mutated)
