@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -47,5 +48,17 @@ async def test_where_reports_are_not_kept_no_decision_is() -> None:
     await until(lambda: writer.absent)
     record(writer, WITHOUT_OWNERS, "mutate", from_object(JOB), DECISION)
     store.installed = True
+    await writer.close()
+    assert store.names() == []
+
+
+@pytest.mark.parametrize("metadata", ["text", 1, 1.5, True, ["a"]], ids=str)
+async def test_no_report_tells_of_an_object_whose_metadata_are_no_mapping(metadata: object) -> None:
+    """It has no name. Each such call was a traceback in the log."""
+    store = Store()
+    request = replace(from_object(JOB), name="", object={**JOB, "metadata": metadata})
+    writer = ReportWriter[DecisionNews](store, form(), lambda _: True)
+    record(writer, WITHOUT_OWNERS, "mutate", request, DECISION)
+    await writer.start()
     await writer.close()
     assert store.names() == []

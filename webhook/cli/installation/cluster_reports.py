@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from webhook.admission.decision import Decision, Phase
@@ -41,9 +41,11 @@ def record(
     obj = request.object
     if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or writer.absent:
         return
-    owner = controller_of(request)
     metadata = obj.get("metadata")
-    name = request.name or (metadata.get("name") or metadata.get("generateName") if metadata else "")
+    if not isinstance(metadata, Mapping):  # refused, and nothing that a Report could name
+        return
+    owner = controller_of(request)
+    name = request.name or metadata.get("name") or metadata.get("generateName") or ""
     version = request.kind.api_version
     full = f"{request.namespace}/{request.kind.kind}/{name}"
     writer.put(
