@@ -8,7 +8,7 @@ from functools import wraps
 
 from tests.e2e.api import Json
 from tests.e2e.processes import wait_until
-from tests.schedulers.nodes import BLOCK, RACK
+from tests.schedulers.nodes import BLOCK, POOL, RACK, SHARED_POOL
 from tests.schedulers.site import BOUND_SECONDS, Site, alive, in_words, nodes_of, racks_of, refused
 from tests.schedulers.table import Scenario
 from tests.schedulers.workloads import QUEUE, job, job_set, leader_worker_set, pod, training_job
@@ -151,11 +151,26 @@ def quota_told(site: Site) -> str:
 
 def leaders(site: Site, queue: str) -> str:
     """A LeaderWorkerSet of two groups of two, each in a rack."""
-    site.create(leader_worker_set("serve", 2, 2, **queued(queue)))
+    return _bound_by_group(site, queue, leader_worker_set("serve", 2, 2, **queued(queue)))
+
+
+def leaders_of_a_pool(site: Site, queue: str) -> str:
+    """A LeaderWorkerSet of two groups of two that names the node labels of its flavor."""
+    body = leader_worker_set("serve", 2, 2, **queued(queue))
+    labels = {"pool": POOL if queue == TOPOLOGY_QUEUE else SHARED_POOL}
+    body["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["nodeSelector"] = labels
+    return _bound_by_group(site, queue, body)
+
+
+def _bound_by_group(site: Site, queue: str, body: Json) -> str:
+    """Each group is in one rack, on nodes that are held for it: with a topology those that Kueue assigned."""
+    site.create(body)
     seconds, pods = site.bound("serve", 4)
-    for number in (0, 1):
-        own = [entry for entry in pods if entry["metadata"]["name"].startswith(f"serve-{number}")]
-        assert len(racks_of(own)) == 1, nodes_of(own)
+    holder = "KueueWorkload" if queue == TOPOLOGY_QUEUE else "LeaderWorkerSet"
+    held = sorted(nodes for gang, nodes in site.held().items() if holder in gang)
+    groups = [[entry for entry in pods if entry["metadata"]["name"].startswith(f"serve-{n}")] for n in (0, 1)]
+    assert all(len(racks_of(own)) == 1 for own in groups), list(map(nodes_of, groups))
+    assert sorted(map(nodes_of, groups)) == held, (list(map(nodes_of, groups)), held)
     return f"bound after {seconds:.1f} s on {nodes_of(pods)}"
 
 
@@ -290,8 +305,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     *(
         played
         for scenario in (
-            one_rack, takes_turns, selector_and_affinity, suspended, kinds, pod_group, leaders, preemption,
-            node_loss, elastic, never, two_at_once,
+            one_rack, takes_turns, selector_and_affinity, suspended, kinds, pod_group, leaders,
+            leaders_of_a_pool, preemption, node_loss, elastic, never, two_at_once,
         )
         for played in in_both(scenario)
     ),

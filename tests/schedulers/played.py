@@ -42,6 +42,8 @@ class Again:
             except ApiError as error:
                 if error.status != 404:
                     raise
+        if body["kind"] == "StatefulSet":
+            body = _labelled_as_selected(body)
         return self._api.create(path, body, **query)
 
     def __getattr__(self, name: str) -> Any:
@@ -159,6 +161,14 @@ class Operators:
         namespace = stored["metadata"]["namespace"]
         path = f"{api_folder[0]}/namespaces/{namespace}/{api_folder[2]}/{stored['metadata']['name']}"
         self._api.merge(f"{path}/status", {"status": {"conditions": [condition]}})
+
+
+def _labelled_as_selected(stateful_set: Json) -> Json:
+    """With the labels that LeaderWorkerSet writes on its StatefulSets. Kueue finds them by these; it opens
+    its gates for pods whose StatefulSet it does not find, without their group and its assignment."""
+    selected = stateful_set["spec"]["selector"]["matchLabels"]
+    labels = {key: value for key, value in selected.items() if key != f"{LWS}/worker-index"}
+    return {**stateful_set, "metadata": {**stateful_set["metadata"], "labels": labels}}
 
 
 def _suspended(stored: Json) -> bool:

@@ -26,6 +26,7 @@ from tests.e2e.processes import wait_until
 from tests.e2e.real_kinds import define
 from tests.e2e.replicas import Replicas, reservations
 from tests.schedulers.kai import Kai
+from tests.schedulers.kueue import PATH as KUEUE_PATH
 from tests.schedulers.kueue import Kueue
 from tests.schedulers.nodes import hosts, topology
 from tests.schedulers.played import Operators
@@ -52,6 +53,7 @@ BOUND_SECONDS = 120.0
 """Within which a gang that has room is expected to be bound, on a machine that is busy with other things."""
 GONE_SECONDS = 120.0
 KUEUE_FINALIZER = "kueue.x-k8s.io/managed"
+KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 
 
 @dataclass(slots=True)
@@ -149,14 +151,26 @@ class Site:
         wait_until(lambda: not reservations(self.api), "all holds to go", GONE_SECONDS)
 
     def _end_groups(self) -> None:
-        """Kueue keeps the pods of a group until the group has ended, however often they are deleted."""
+        """Kueue keeps the pods of a group until it has ended or its Workload is deleted, however often they
+        are deleted themselves: what runs ends, of a group with pods that wait the Workload goes."""
 
-        def unended() -> list[Json]:
-            pods = [pod for place in NAMESPACES for pod in self.pods(place=place)]
-            return [pod for pod in pods if KUEUE_FINALIZER in pod["metadata"].get("finalizers", ())]
+        def groups() -> dict[tuple[str, str], list[Json]]:
+            kept: dict[tuple[str, str], list[Json]] = {}
+            for place in NAMESPACES:
+                for pod in self.api.items(f"/api/v1/namespaces/{place}/pods", labelSelector=KUEUE_GROUP):
+                    head = pod["metadata"]
+                    if KUEUE_FINALIZER in head.get("finalizers", ()) and not head.get("ownerReferences"):
+                        kept.setdefault((place, head["labels"][KUEUE_GROUP]), []).append(pod)
+            return kept
 
-        self.finish(pod for pod in alive(unended()) if pod["spec"].get("nodeName"))
-        wait_until(lambda: not nodes_of(unended()), "Kueue to let go of groups that have ended", GONE_SECONDS)
+        for (place, name), pods in groups().items():
+            if len(nodes_of(pods)) == len(pods):
+                self.finish(alive(pods))
+            else:
+                self.api.delete(f"{KUEUE_PATH}/namespaces/{place}/workloads/{name}")
+        wait_until(
+            lambda: not any(map(nodes_of, groups().values())), "Kueue to let go of bound pods", GONE_SECONDS
+        )
 
     def _is_empty(self) -> bool:
         return not any(self.api.items(f"/api/v1/namespaces/{place}/pods") for place in NAMESPACES)
