@@ -40,6 +40,8 @@ GANG = "gang"
 """The label by which a gang's pods are known."""
 PATIENCE = 240.0
 """Seconds in which something has to begin or to end; after that the rest counts as stuck."""
+NEVER_SECONDS = 60.0
+"""The same where all that is left can never run."""
 PAUSE = 0.3
 TRIES = 20
 """How often a gang is applied again where Bayplan says 429 or 409, as a user or a controller would."""
@@ -130,6 +132,10 @@ class Course:
         """Those that have not come to their end."""
         return [gang for gang in self.gangs if not gang.end]
 
+    def patience(self) -> float:
+        """For how many seconds nothing may move at the end, until what waits is taken to wait for ever."""
+        return PATIENCE if any(gang.fits or not gang.bare for gang in self.waits()) else NEVER_SECONDS
+
 
 def run(site: Site, make: Callable[[random.Random, int], Gang], system: str) -> str:
     """All gangs of a seed, until each has ended or nothing has moved for long."""
@@ -152,7 +158,7 @@ def run(site: Site, make: Callable[[random.Random, int], Gang], system: str) -> 
             if time.monotonic() - course.moved > PATIENCE:
                 break
     course.moved = time.monotonic()
-    while course.waits() and time.monotonic() - course.moved < PATIENCE:
+    while course.waits() and time.monotonic() - course.moved < course.patience():
         time.sleep(PAUSE)
         course.look()
     return _summary(site, course, time.monotonic() - begin, seed)
