@@ -69,7 +69,7 @@ explore: .venv/.ready ## properties and fuzz tests on new random examples, RUNS 
 
 e2e: .venv/.ready ## a real control plane (built once, with Go): apply, schedule, refuse, install
 	@[ -n "$$KUBEBUILDER_ASSETS$$BAYPLAN_E2E_KUBECONFIG" ] || .ci/build-controlplane >/dev/null
-	@BAYPLAN_E2E=1 $(BIN)/python -m pytest $(E2E)
+	@BAYPLAN_E2E=1 $(BIN)/python -m pytest -n $(if $(BAYPLAN_E2E_KUBECONFIG),0,$(WORKERS)) --dist loadfile --no-loadscope-reorder $(E2E)
 
 browser: .venv/.ready ## HTML report and live page in Chromium (installed by apt once): widths, themes, contrast, axe-core
 	@BAYPLAN_BROWSER=$$(.ci/build-browser) || exit 1; export BAYPLAN_BROWSER; $(BIN)/python -m pytest tests/browser

@@ -154,8 +154,11 @@ def fetched() -> Path:
             for name, file in module.files.items():
                 (work / f"{name}.json").write_text(json.dumps(definition((source / file).read_bytes())))
         work.chmod(0o755)
-        if not home.is_dir():
+        try:
             work.rename(home)  # whole or not at all
+        except OSError:
+            if not home.is_dir():  # no other worker was first
+                raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return home
