@@ -21,11 +21,11 @@ from tests.e2e.fleet import Fleet, namespace
 from tests.e2e.hook import BAYPLAN
 from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl, Output
-from tests.e2e.kubelet import Kubelet
 from tests.e2e.processes import wait_until
 from tests.e2e.real_kinds import define
 from tests.e2e.replicas import Replicas, reservations
 from tests.schedulers.kai import Kai
+from tests.schedulers.kubelet import KUEUE_FINALIZER, Kubelet
 from tests.schedulers.kueue import PATH as KUEUE_PATH
 from tests.schedulers.kueue import Kueue
 from tests.schedulers.nodes import hosts, topology
@@ -52,7 +52,6 @@ RACKS, HOSTS = 4, 4
 BOUND_SECONDS = 120.0
 """Within which a gang that has room is expected to be bound, on a machine that is busy with other things."""
 GONE_SECONDS = 120.0
-KUEUE_FINALIZER = "kueue.x-k8s.io/managed"
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
 
 
