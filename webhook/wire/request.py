@@ -105,8 +105,11 @@ class AdmissionRequest:
 
     @property
     def label(self) -> str:
-        """NAMESPACE/KIND/NAME, as messages have it; "" for what lies in no namespace or has no name yet."""
-        return f"{self.namespace}/{self.kind.kind}/{self.name}" if self.namespace and self.name else ""
+        """NAMESPACE/KIND/NAME, as messages have it; "" for what lies in no namespace or has no name yet.
+
+        A Namespace lies in none, though the API server sends its own name as its namespace."""
+        in_namespace = self.namespace and self.name and self.kind.kind != "Namespace"
+        return f"{self.namespace}/{self.kind.kind}/{self.name}" if in_namespace else ""
 
     def as_cel(self) -> dict[str, Any]:
         """The map that the variable `request` is. `object` and `oldObject` are variables of their own."""
