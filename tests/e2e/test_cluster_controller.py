@@ -183,7 +183,10 @@ def test_a_small_gang_starts_beside_the_place_of_one_that_waits_and_does_not_del
     for name in ("busy-1", "busy-2"):
         serving.api.create(JOBS, job(name, 3))
         running(serving, name, 3)
-    serving.api.create(JOBS, job("wide", 6, required=""))
+    wanted = {"key": RACK, "operator": "In", "values": ["r1", "r2"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    serving.api.create(JOBS, job("wide", 6, required="", affinity=affinity))
     wait_until(lambda: any("position 1" in m for _, m in events(serving.api, "Job", "wide")), "to wait")
     serving.api.create(JOBS, job("small", 2))
     assert racks_of(running(serving, "small", 2)) == {"r3"}
