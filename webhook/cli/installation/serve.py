@@ -90,66 +90,10 @@ def add_parser(subparsers: Subparsers) -> None:
     inputs.add_cluster(parser, required=False)
     inputs.add_policies(parser)
     _add_listening(parser)
-    parser.add_argument(
-        "--ledger", metavar="FILE", default=None, help="file of the reservation ledger (SQLite)"
-    )
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and store the ledger in it")
-    place.add_argument("--in-cluster", action="store_true", help="the same, with the pod's service account")
-    parser.add_argument(
-        "--account",
-        type=Path,
-        default=ACCOUNT,
-        metavar="DIR",
-        help="folder with token and ca.crt for --in-cluster (default: where Kubernetes mounts them)",
-    )
-    parser.add_argument(
-        "--namespace", default=NAMESPACE, help="namespace of the leader election Lease (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--fence",
-        choices=("affinity", "taint"),
-        default="affinity",
-        help="how other pods are kept out of reserved domains: node affinity, or taints in addition "
-        "(default: %(default)s)",
-    )
+    _add_book(parser)
     inputs.add_mode(parser)
-    parser.add_argument(
-        "--journal",
-        type=Path,
-        metavar="DIR",
-        help="record requests and answers in this folder, for `bayplan replay`",
-    )
-    parser.add_argument(
-        "--journal-size",
-        type=_mebibytes,
-        default=512,
-        metavar="MIB",
-        help="total size of the journal; the oldest files are removed (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--no-controller",
-        action="store_true",
-        help="only answer requests; leave the controller to other replicas",
-    )
-    parser.add_argument(
-        "--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="time limit of a call"
-    )
-    parser.add_argument(
-        "--workers",
-        type=worker_count,
-        default=1,
-        metavar="N",
-        help="processes that decide in parallel, or `cores` for one per CPU, at most 4 (default: 1, "
-        "the serving process itself)",
-    )
-    parser.add_argument(
-        "--drain",
-        type=pause,
-        default=0.0,
-        metavar="SECONDS",
-        help="continue to serve for this long after SIGTERM",
-    )
+    _add_journal(parser)
+    _add_process(parser)
     parser.set_defaults(run=run)
 
 
@@ -180,6 +124,77 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--insecure", action="store_true", help="serve plain HTTP, for tests; the API server requires HTTPS"
+    )
+
+
+def _add_book(parser: argparse.ArgumentParser) -> None:
+    """Where reservations are kept: in a file or in a cluster, and what fences them there."""
+    parser.add_argument(
+        "--ledger", metavar="FILE", default=None, help="file of the reservation ledger (SQLite)"
+    )
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--kubeconfig", metavar="FILE", help="watch this cluster, and store the ledger in it")
+    place.add_argument("--in-cluster", action="store_true", help="the same, with the pod's service account")
+    parser.add_argument(
+        "--account",
+        type=Path,
+        default=ACCOUNT,
+        metavar="DIR",
+        help="folder with token and ca.crt for --in-cluster (default: where Kubernetes mounts them)",
+    )
+    parser.add_argument(
+        "--namespace", default=NAMESPACE, help="namespace of the leader election Lease (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--fence",
+        choices=("affinity", "taint"),
+        default="affinity",
+        help="how other pods are kept out of reserved domains: node affinity, or taints in addition "
+        "(default: %(default)s)",
+    )
+
+
+def _add_journal(parser: argparse.ArgumentParser) -> None:
+    """Where requests are recorded, and how much of that is kept."""
+    parser.add_argument(
+        "--journal",
+        type=Path,
+        metavar="DIR",
+        help="record requests and answers in this folder, for `bayplan replay`",
+    )
+    parser.add_argument(
+        "--journal-size",
+        type=_mebibytes,
+        default=512,
+        metavar="MIB",
+        help="total size of the journal; the oldest files are removed (default: %(default)s)",
+    )
+
+
+def _add_process(parser: argparse.ArgumentParser) -> None:
+    """What this process does, how long a call may take, and how it ends."""
+    parser.add_argument(
+        "--no-controller",
+        action="store_true",
+        help="only answer requests; leave the controller to other replicas",
+    )
+    parser.add_argument(
+        "--deadline", type=duration, default=DEADLINE, metavar="SECONDS", help="time limit of a call"
+    )
+    parser.add_argument(
+        "--workers",
+        type=worker_count,
+        default=1,
+        metavar="N",
+        help="processes that decide in parallel, or `cores` for one per CPU, at most 4 (default: 1, "
+        "the serving process itself)",
+    )
+    parser.add_argument(
+        "--drain",
+        type=pause,
+        default=0.0,
+        metavar="SECONDS",
+        help="continue to serve for this long after SIGTERM",
     )
 
 
