@@ -94,6 +94,24 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Simulate days of a cluster, and compare Bayplan with first fit, best fit and affinity.",
         epilog=EPILOG,
     )
+    _add_course(parser)
+    parser.add_argument(
+        "--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(DEFAULT_STRATEGIES), metavar="NAME",
+        help=f"any of {', '.join(STRATEGIES)} (default: those without moves)",
+    )  # fmt: skip
+    _add_moves(parser)
+    parser.add_argument(
+        "--plot",
+        type=plot_file,
+        metavar="FILE",
+        help="draw the results: as SVG, or as a page if FILE ends in .html",
+    )
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.set_defaults(run=run)
+
+
+def _add_course(parser: argparse.ArgumentParser) -> None:
+    """The cluster, its load, and for how long."""
     parser.add_argument("--days", type=amount, default=30.0, help="days to simulate (default: 30)")
     parser.add_argument("--nodes", type=count, default=144, help="number of nodes (default: 144)")
     parser.add_argument(
@@ -123,10 +141,10 @@ def add_parser(subparsers: Subparsers) -> None:
         metavar="GPUS",
         help="strategy `domains`: smallest gang that reserves whole domains (default: 64)",
     )
-    parser.add_argument(
-        "--strategy", nargs="+", choices=tuple(STRATEGIES), default=list(DEFAULT_STRATEGIES), metavar="NAME",
-        help=f"any of {', '.join(STRATEGIES)} (default: those without moves)",
-    )  # fmt: skip
+
+
+def _add_moves(parser: argparse.ArgumentParser) -> None:
+    """When others are restarted elsewhere, in the strategies with moves."""
     moves = parser.add_argument_group(
         "with moves", "gangs that wait for long get room by restarting others elsewhere, in NAME-moves"
     )
@@ -146,14 +164,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "--restartable", type=share, default=1.0, metavar="SHARE",
         help="share of jobs that can be restarted (default: 1)",
     )  # fmt: skip
-    parser.add_argument(
-        "--plot",
-        type=plot_file,
-        metavar="FILE",
-        help="draw the results: as SVG, or as a page if FILE ends in .html",
-    )
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
