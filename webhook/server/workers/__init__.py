@@ -9,7 +9,7 @@ answered by the thread that waits for it.
 - `process`: one worker as the serving process sees it: forked, asked, killed
 - `conversation`: the thread's side of one decision: what is sent, and answers to what is asked meanwhile
 - `child`: what a worker runs
-- `stand_in`: the environment of a decision in a worker
+- `worker_environment`: the environment of a decision in a worker
 - `messages`: what travels; `link`: how; `sequences`: long lists that change little
 - `cores`: how many cores this process is given
 

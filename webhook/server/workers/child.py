@@ -17,7 +17,7 @@ from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.link import LinkLost, WorkerLink
 from webhook.server.workers.messages import DecisionJob, Done, EnvironmentReply, Failed, Question
-from webhook.server.workers.stand_in import Memory, stand_in
+from webhook.server.workers.worker_environment import Memory, worker_environment
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Child:
     def _decided(self, job: DecisionJob) -> Decision:
         if self.snapshot is not None and job.difference is not None:
             self.snapshot = after(self.snapshot, job.difference)
-        environment = stand_in(job.surroundings, self.memory, self._ask, self.late)
+        environment = worker_environment(job.surroundings, self.memory, self._ask, self.late)
         decision = decide(job.request, self.policies, self.snapshot, job.phase, environment)
         return decision if decision.plan is None else replace(decision, plan=_bare(decision.plan))
 

@@ -28,7 +28,7 @@ class Memory:
     sequences: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def stand_in(sent: Surroundings, memory: Memory, ask: Ask, late: Callable[[], bool]) -> Environment:
+def worker_environment(sent: Surroundings, memory: Memory, ask: Ask, late: Callable[[], bool]) -> Environment:
     """The environment. What it asks for once it does not ask for again in the same decision."""
     if sent.parameters is not None:
         memory.parameters = sent.parameters
