@@ -94,10 +94,17 @@ class Pool:
                 try:
                     answer = slot.decided(request, snapshot, phase, environment)
                 except LinkLost as lost:
-                    log.warning("a worker was lost while it decided on %s: %s", _name_of(request), lost)
+                    log.warning(
+                        "a worker was lost while it decided on %s: %s",
+                        request.label or request.kind.kind,
+                        lost,
+                    )
                     continue
                 except Overdue:
-                    log.warning("a worker did not end its decision on %s, and was killed", _name_of(request))
+                    log.warning(
+                        "a worker did not end its decision on %s, and was killed",
+                        request.label or request.kind.kind,
+                    )
                     environment = replace(environment, late=lambda: True)
                     break
                 except (PicklingError, RecursionError):  # nested too deeply to be sent
@@ -202,8 +209,3 @@ def _lost(request: AdmissionRequest, policies: PolicySet, environment: Environme
     response = Response(False, code=500, reason="InternalError", message=message)
     refused = Decision(response, request.object, revision=policies.revision)
     return in_mode(environment.mode(request), refused)
-
-
-def _name_of(request: AdmissionRequest) -> str:
-    name = request.name or "an object without a name"
-    return f"{request.kind.kind} {request.namespace}/{name}" if request.namespace else name
