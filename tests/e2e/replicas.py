@@ -271,6 +271,17 @@ def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: An
     }
 
 
+def small_pod(name: str) -> Json:
+    """A pod of one GPU by itself, that holds what it uses."""
+    limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
+    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
+    annotations = {"bayplan.dev/reserve": "nodes"}
+    return {
+        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
+        "spec": {"containers": [container]},
+    }
+
+
 def reservations(api: Api) -> dict[str, Json]:
     """The places of gangs, by gang: those that are held or claimed."""
     items = api.items(RESERVATIONS)

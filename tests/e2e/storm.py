@@ -69,6 +69,23 @@ def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int]
     return Tally(outcomes, retries, time.monotonic() - started)
 
 
+def create_again(api: Api, path: str, body: Json) -> int:
+    """Create an object as `kubectl` users and controllers do: a machine that is busy answers late, and a call
+    that fails for a passing reason is made again. Returns how many calls were."""
+    end, again = time.monotonic() + PATIENCE, 0
+    while True:
+        try:
+            api.create(path, body)
+            return again
+        except ApiError as error:
+            if "already exists" in str(error):
+                return again
+            if error.status not in PASSING or time.monotonic() > end:
+                raise
+        time.sleep(0.2)
+        again += 1
+
+
 def _created(api: Api, name: str, pods: int) -> Json:
     try:
         return api.create(JOBS, job(name, pods))

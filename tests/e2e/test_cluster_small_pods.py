@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import ApiError, Json
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, reservations
+from tests.e2e.replicas import RESERVATIONS, Replicas, reservations, small_pod
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.e2e.storm import PASSING, PATIENCE
+from tests.e2e.storm import PODS, create_again
 
-PODS = "/api/v1/namespaces/research/pods"
 COUNT = int(os.environ.get("BAYPLAN_E2E_SMALL_PODS", "128"))
 CLIENTS = 32
 HOSTS, GPUS = 4, 8
@@ -31,39 +28,14 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield replicas
 
 
-def pod(name: str) -> Json:
-    """One GPU; it holds what it uses."""
-    limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
-    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
-    annotations = {"bayplan.dev/reserve": "nodes"}
-    return {
-        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
-        "spec": {"containers": [container]},
-    }
-
-
 def test_as_many_small_pods_as_gpus_are_all_created_and_placed(
     serving: Replicas, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The last GPU is found as well, no GPU is given twice, and each pod runs where its place is.
-
-    A machine that is busy answers late: then a client tries again, as `kubectl` users and controllers do.
-    """
+    """The last GPU is found as well, no GPU is given twice, and each pod runs where its place is."""
     api = serving.api
 
     def apply(number: int) -> int:
-        end = time.monotonic() + PATIENCE
-        for again in range(10_000):
-            try:
-                api.create(PODS, pod(f"small-{number}"))
-                return again
-            except ApiError as error:
-                if "already exists" in str(error):
-                    return again
-                if error.status not in PASSING or time.monotonic() > end:
-                    raise
-                time.sleep(0.2)
-        raise AssertionError("patience ends before")
+        return create_again(api, PODS, small_pod(f"small-{number}"))
 
     with ThreadPoolExecutor(CLIENTS) as clients:
         repeated = sum(clients.map(apply, range(COUNT)))

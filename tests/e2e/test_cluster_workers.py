@@ -12,16 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import ApiError, Json
 from tests.e2e.processes import wait_until
-from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, job, reservations
+from tests.e2e.replicas import RESERVATIONS, Replicas, job, reservations, small_pod
 from tests.e2e.serving import replicas_of
 from tests.e2e.stage import Cluster
-from tests.e2e.storm import PASSING, PATIENCE
+from tests.e2e.storm import JOBS, PODS, create_again
 from tests.webhook.server.workers.test_served import children, gone
 
-PODS = "/api/v1/namespaces/research/pods"
-JOBS = "/apis/batch/v1/namespaces/research/jobs"
 RACKS, HOSTS, GPUS = 2, 3, 8
 COUNT = RACKS * HOSTS * GPUS
 CLIENTS = 8
@@ -35,38 +32,14 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield replicas
 
 
-def pod(name: str) -> Json:
-    """One GPU; it holds what it uses."""
-    limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
-    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
-    annotations = {"bayplan.dev/reserve": "nodes"}
-    return {
-        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
-        "spec": {"containers": [container]},
-    }
-
-
-def create(replicas: Replicas, path: str, body: Json) -> None:
-    """Create it; a machine that is busy answers late, and a client tries again."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            replicas.api.create(path, body)
-            return
-        except ApiError as error:
-            if "already exists" in str(error):
-                return
-            if error.status not in PASSING or time.monotonic() > end:
-                raise
-            time.sleep(0.2)
-
-
 def test_pods_of_many_clients_are_placed_while_workers_are_killed(serving: Replicas) -> None:
     """Every GPU is found and none is given twice, whichever process decided, and whatever became of it."""
     server = serving.processes[0].popen.pid
     killed: set[int] = set()
     with ThreadPoolExecutor(CLIENTS) as clients:
-        calls = [clients.submit(create, serving, PODS, pod(f"small-{n}")) for n in range(COUNT)]
+        calls = [
+            clients.submit(create_again, serving.api, PODS, small_pod(f"small-{n}")) for n in range(COUNT)
+        ]
         while not all(call.done() for call in calls):
             time.sleep(0.5)
             for worker in set(children(server)) - killed if len(killed) < 5 else ():
@@ -88,7 +61,7 @@ def test_workers_follow_the_book(serving: Replicas) -> None:
     """A rack that a Job holds is nobody else's, and is given again when the Job has gone."""
 
     def rack(name: str) -> str:
-        create(serving, JOBS, job(name, HOSTS))
+        create_again(serving.api, JOBS, job(name, HOSTS))
         gang = f"research/Job/{name}"
         wait_until(lambda: gang in reservations(serving.api), f"the place of {name}")
         return str(reservations(serving.api)[gang]["spec"]["domains"])
