@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import orjson
 from aiohttp.test_utils import TestClient, TestServer
-from planner.manifests.bound_pod import pod_from
 
 from planner.cluster import plan_cache
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.sqlite import SqliteLedger
 from planner.manifests.node import node_from
+from planner.manifests.pods.bound_pod import pod_from
 from planner.model.errors import Where
 from tests.bench.bench_decision import pod
 from tests.e2e.replicas import nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,14 @@ def test_contributing_shows_the_staircase_of_the_import_contract(tree: str) -> N
     assert [name for name, _ in rows] == staircase(tree)
     for name, first in rows:
         assert (ROOT / tree / name / first).is_file(), f"{name}: {first}"
+
+
+PROGRAMS = sorted(
+    path for folder in ("bench", "attack", "schedulers") for path in ROOT.glob(f"tests/{folder}/**/*.py")
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_programs_beside_the_tests_find_what_they_import(program: Path) -> None:
+    """No test runs them: a module that moved was found out by `make bench` alone."""
+    import_module(".".join(program.relative_to(ROOT).with_suffix("").parts))
