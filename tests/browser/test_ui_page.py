@@ -289,16 +289,16 @@ def test_the_picture_in_the_readme_is_small_and_can_be_taken_again(
         assert struct.unpack(">II", data[16:24]) == (1280, 720)
 
 
-def turns(racks_of_eight: int, gangs: int) -> tuple[Document, Document]:
+def turns(racks_of_eight: int, count: int) -> tuple[Document, Document]:
     """Racks of eight nodes, gangs of four; then 20 gangs stand elsewhere, 20 more wait."""
     snapshot = racks(racks_of_eight, 8, block=50)
-    return document(_of_gangs(snapshot, gangs, 0)), document(_of_gangs(snapshot, gangs, 20))
+    return document(_of_gangs(snapshot, count, 0)), document(_of_gangs(snapshot, count, 20))
 
 
-def _of_gangs(snapshot: Snapshot, gangs: int, moved: int) -> Picture:
-    names = [f"team-{n % 40}/Job/train-{n}" for n in range(gangs)]
-    placed = names[: gangs - 100 - moved]
-    places = {name: 4 * (n + (gangs - 50 if n < moved else 0)) for n, name in enumerate(placed)}
+def _of_gangs(snapshot: Snapshot, count: int, moved: int) -> Picture:
+    names = [f"team-{n % 40}/Job/train-{n}" for n in range(count)]
+    placed = names[: count - 100 - moved]
+    places = {name: 4 * (n + (count - 50 if n < moved else 0)) for n, name in enumerate(placed)}
     holds = [reservation(snapshot, name, place, 4) for name, place in places.items()]
     gangs = [GangStanding(held.gang, "running", bound=4, reservation=held) for held in holds]
     waiting = [
@@ -310,7 +310,7 @@ def _of_gangs(snapshot: Snapshot, gangs: int, moved: int) -> Picture:
         DecisionEntry(f"{n}-{moved}", float(n), names[n % len(names)], "Reserved", "a place")
         for n in range(500)
     )
-    return Picture(standing, f"{gangs} gangs", decisions)
+    return Picture(standing, f"{count} gangs", decisions)
 
 
 def test_an_update_of_a_page_ten_times_as_large_changes_no_more_elements(tmp_path: Path) -> None:
