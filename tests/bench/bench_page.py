@@ -21,7 +21,7 @@ PAINTED_MS, UPDATE_MS = 2000.0, 100.0
 PAGES = ((125, 200), (1250, 2000))
 """Racks of eight nodes, and gangs."""
 
-RUNS = 3
+RUNS = 5
 
 
 def main() -> int:

@@ -316,7 +316,7 @@ def _of_gangs(snapshot: Snapshot, count: int, moved: int) -> Picture:
 def test_an_update_of_a_page_ten_times_as_large_changes_no_more_elements(tmp_path: Path) -> None:
     """20 gangs that move and 20 that wait, on 1,000 nodes with 200 gangs and on 10,000 with 2,000.
 
-    How long that takes is bounded in `make bench` (`tests/bench/bench_page.py`), and printed here: `pytest -s`.
+    How long that takes is bounded by `make bench` (`tests/bench/bench_page.py`).
     """
     seen = {}
     for racks_of_eight, gangs in ((125, 200), (1250, 2000)):
