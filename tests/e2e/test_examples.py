@@ -129,4 +129,4 @@ def test_deleting_the_workload_gives_the_place_back(site: Site, example: Example
     output = site.cluster.kubectl("delete", "-f", str(EXAMPLES / example.manifest), "--timeout=60s")
     assert output.status == 0, output.err
     wait_until(lambda: not site.pods(), "the pods to go")
-    wait_until(lambda: not site.hook.reservations(), "their places to be given back")
+    assert [reservation.gang for reservation in site.hook.reservations()] == []
