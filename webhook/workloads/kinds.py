@@ -141,6 +141,14 @@ KINDS: Mapping[tuple[str, str], WorkloadKind] = {(row.group, row.name): row for 
 """Rows by API group and kind: a kind is read alike in each of its versions."""
 
 
+_BY_WORD = {word: row.name for row in KINDS.values() for word in (row.name.lower(), row.resource)}
+
+
+def kind_named(word: str) -> str:
+    """The kind that a word means to kubectl: `Job` for `job` and `jobs`. Others stay as they are."""
+    return _BY_WORD.get(word.lower(), word)
+
+
 def row_of(api_version: str, kind: str) -> WorkloadKind | None:
     """The row of a kind, None where the table has none."""
     group, _, _ = api_version.rpartition("/")

@@ -112,10 +112,11 @@ def test_a_cluster_s_report_audit_log_and_metrics_tell_of_it() -> None:
     assert [(row["result"], row["rule"]) for row in news.entries] == [("skip", "exemption")]
 
 
+@pytest.mark.parametrize("kind", ["Pod", "pod", "pods"])
 def test_why_shows_what_the_report_of_its_namespace_tells(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of this workload's exemptions, none of another's."""
+    """Of this workload's exemptions, none of another's; its kind may be written as kubectl takes it."""
     request = from_object(pod(), namespace="team-a")
     now = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
     decision = decide(request, loaded(REFUSES, exemption("validate")), None, "mutate", Environment(now=now))
@@ -123,7 +124,7 @@ def test_why_shows_what_the_report_of_its_namespace_tells(
     lookout = PlayedLookout(merged(None, "team-a", news, "r1"))
     seen = ClusterStanding(cluster("nvl72-8racks"), (GangStanding("team-a/Pod/one", "waiting"),), "", (), now)
     monkeypatch.setattr(why, "look", lambda args, show: asyncio.run(show(seen, lookout)))
-    main(["why", "team-a/Pod/one", "-o", "json"])
+    main(["why", f"team-a/{kind}/one", "-o", "json"])
     (gang,) = json.loads(capsys.readouterr().out)["items"]
     (row,) = gang["exemptions"]
     assert (row["policy"], row["exception"]) == ("validate", "while-it-moves")

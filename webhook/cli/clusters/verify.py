@@ -18,7 +18,7 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, positive_share, subcommand
-from webhook.cli.common.standing_words import add_options, look_at_snapshot
+from webhook.cli.common.standing_words import add_options, add_workload, look_at_snapshot
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, document
 from webhook.report.verification import lines, to_json
@@ -47,7 +47,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Compare where a gang's pods run with its plan, and measured bandwidth with the model's.",
         epilog=EPILOG,
     )
-    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
+    add_workload(parser)
     inputs.add_cluster(parser, required=False)
     parser.add_argument(
         "--job", action="store_true", help="print a job that runs nccl-tests on the gang's nodes"

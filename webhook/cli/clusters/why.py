@@ -9,7 +9,7 @@ from rich.console import Console
 
 from planner.model.words import counted, listed
 from webhook.cli.common.parsers import Subparsers, subcommand
-from webhook.cli.common.standing_words import add_options, age, look, print_document
+from webhook.cli.common.standing_words import add_options, add_workload, age, look, print_document
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout, held_nodes, holding
 from webhook.placement.fair_order import why_before
 from webhook.report import terminal
@@ -35,7 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
         description="Explain where the gangs of a workload are placed, or why they wait.",
         epilog=EPILOG,
     )
-    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME")
+    add_workload(parser)
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -92,7 +92,7 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
                 f"{gang.name} waits: {gang.position} of {len(seen.queue)} in the queue{since} ({asked})"
             )
         case "admitted":
-            out.print(f"{gang.name} is let in now ({asked})")
+            out.print(f"{gang.name} is admitted now ({asked})")
         case "stuck":
             out.print(f"{gang.name} lost its place, and has no other now ({asked})")
         case _:

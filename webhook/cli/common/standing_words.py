@@ -15,6 +15,7 @@ from webhook.cli.common import inputs
 from webhook.kube.standing import ClusterStanding, Lookout, standing_of
 from webhook.report import terminal
 from webhook.report.documents import as_list, document
+from webhook.workloads.kinds import kind_named
 
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
@@ -43,6 +44,17 @@ def add_installation(parser: argparse.ArgumentParser) -> None:
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
     """`--kubeconfig`."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+
+
+def add_workload(parser: argparse.ArgumentParser) -> None:
+    """The workload that is looked at, its kind in any form that kubectl takes."""
+    parser.add_argument("name", metavar="NAMESPACE/KIND/NAME", type=_workload)
+
+
+def _workload(text: str) -> str:
+    namespace, slash, rest = text.partition("/")
+    kind, separator, name = rest.partition("/")
+    return f"{namespace}{slash}{kind_named(kind)}{separator}{name}"
 
 
 def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) -> int:
