@@ -138,9 +138,9 @@ class Service:
     parameters: ParametersStore = field(default_factory=ParametersStore)
     in_flight: InFlightReservations = field(default_factory=InFlightReservations)
     decider: Decider = decide_here
-    workers: ThreadPoolExecutor = field(default_factory=deciding_threads)
+    threads: ThreadPoolExecutor = field(default_factory=deciding_threads)
     seats: Seats = field(default_factory=lambda: Seats(THREADS))
-    """Whose turn it is at the workers."""
+    """Whose turn it is at the threads."""
     precedence: Precedence = field(default_factory=Precedence)
     """Which of those that have their turn goes on."""
     again: ThreadPoolExecutor = field(default_factory=_again)
@@ -225,16 +225,16 @@ class Service:
 
     async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
         """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
-        workers = self.again if lost else self.workers
+        threads = self.again if lost else self.threads
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock(), reservations_of(request))
             work = partial(self._decide, request, phase, book, read, lost, call)
             # A call whose place was taken has had its turn.
             draft = await self._drafted(
-                workers.submit(work)
+                threads.submit(work)
                 if lost
-                else await self.seats.submit(workers, _flow(request), work, call.until),
+                else await self.seats.submit(threads, _flow(request), work, call.until),
                 call,
             )
             if request.dry_run:

@@ -63,6 +63,6 @@ async def test_a_call_that_ended_leaves_no_thread_at_work(serve: Serve) -> None:
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
-        workers = asked.webhook.service.workers
-        free = [asyncio.wrap_future(workers.submit(int)) for _ in range(THREADS)]
+        threads = asked.webhook.service.threads
+        free = [asyncio.wrap_future(threads.submit(int)) for _ in range(THREADS)]
         await asyncio.wait_for(asyncio.gather(*free), 1.5)

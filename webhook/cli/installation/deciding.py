@@ -60,7 +60,7 @@ def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
     pool = Pool(count)
     try:
         threads = deciding_threads(count)
-        parts = {"decider": pool.decide, "workers": threads, "seats": Seats(count)}
+        parts = {"decider": pool.decide, "threads": threads, "seats": Seats(count)}
         yield DecidingProcesses(pool, parts)
     finally:
         pool.close()
