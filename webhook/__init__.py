@@ -5,7 +5,7 @@
                wire.review.decode         v                                       v
                                    admission.decision.decide   (pure: request, policies, snapshot)
                                      read                 workloads: pod templates, gangs
-                                     mutating policies    policy.engine, on cel, variables and functions
+                                     mutating policies    policy, on cel and variables
                                      plan                 placement, on planner.planning.plan
                                      apply the plan       placement: annotations, gate, tolerations
                                      validating policies  policy.engine
@@ -25,8 +25,7 @@ The packages; each imports only what stands below it in this list:
 - `admission`: the decision on a request; pure
 - `variables`: `gang`, `plan` and `cluster` as policies read them
 - `placement`: the plan of a workload, and what it writes onto objects
-- `policy`: policies loaded, run and tested
-- `functions`: what policies can call and CEL has no short expression for
+- `policy`: policies loaded, run and tested; `policy.functions`: what they call beside Kubernetes' own
 - `files`: YAML and JSON files read from disk
 - `workloads`: from an object of any kind to its pod templates and gangs
 - `wire`: AdmissionReview v1, decoded and encoded

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from tests.docs.markdown import below, table
-from webhook.functions.table import FUNCTIONS
+from webhook.policy.functions.table import FUNCTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "cel.md"
 MARK = "<!-- functions -->\n"

@@ -27,7 +27,7 @@ from tests.webhook.workloads.objects import CRON_JOB, EVERY, GPU, JOB, LWS, POD,
 from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.decision import decide
 from webhook.cli.decisions.test import run_case
-from webhook.functions.schedulers import PRESENT
+from webhook.policy.functions.schedulers import PRESENT
 from webhook.policy.testing.runner import Suite
 from webhook.wire.request import from_object
 from webhook.workloads import pod_of, read

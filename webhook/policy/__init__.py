@@ -1,7 +1,8 @@
 """Mutating- and ValidatingAdmissionPolicies from files, run as Kubernetes runs its own.
 
-Three packages: `engine` runs policies over one object and is pure, `loading` reads them from files and tells
-every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
+Four packages: `engine` runs policies over one object and is pure, `functions` has what they may call beside
+Kubernetes' own functions, `loading` reads them from files and tells every problem with its line, `testing`
+runs the cases of `tests.yaml` (`bayplan test`). Begin with
 `engine.model`, what a policy is once it is read, then `engine.mutation` and `engine.validate`.
 
     from webhook.policy import from_object, load, run_mutating, run_validating

@@ -13,7 +13,7 @@ from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.node.eligibility import obstacle
 from planner.node.node_groups import NodeGroup, node_groups
-from webhook.functions.gpu_shares import GpuPortion, share_of
+from webhook.policy.functions.gpu_shares import GpuPortion, share_of
 
 GI = 2**30
 GPU = "nvidia.com/gpu"

@@ -14,7 +14,6 @@ from typing import Any
 
 from webhook.cel import Function
 from webhook.files.yaml_documents import Mark
-from webhook.functions.table import FUNCTIONS
 from webhook.policy.engine.model import (
     MutatingPolicy,
     Policy,
@@ -25,6 +24,7 @@ from webhook.policy.engine.model import (
     like,
 )
 from webhook.policy.engine.parameters import is_parameters
+from webhook.policy.functions.table import FUNCTIONS
 from webhook.policy.loading.document import PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.fields import Fields
@@ -78,7 +78,7 @@ def load(
     """The policies in files given as (path, text); `schemas` are those of parameters, by their path.
 
     `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
-    they are those of `webhook.functions`. Raises PolicyError with every problem found.
+    they are those of `webhook.policy.functions`. Raises PolicyError with every problem found.
     """
     functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []

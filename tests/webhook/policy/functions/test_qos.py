@@ -12,7 +12,7 @@ from planner.model.errors import Where
 from planner.model.node import Node
 from planner.model.quantity import amount
 from planner.node.node_groups import node_groups
-from webhook.functions.qos import guaranteed, unraised
+from webhook.policy.functions.qos import guaranteed, unraised
 
 Json = dict[str, Any]
 GI = 2**30

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from planner.model.errors import Where
 from planner.model.quantity import amount, show
-from webhook.functions.pods import whole
+from webhook.policy.functions.pods import whole
 
 Json = Any
 Resource = Literal["cpu", "memory"]

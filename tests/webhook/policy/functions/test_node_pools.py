@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.policies.helpers import Json, cluster
-from webhook.functions.node_pools import NODE_POOL, reached
+from webhook.policy.functions.node_pools import NODE_POOL, reached
 from webhook.variables.cluster import cluster_variable
 
 POOLS: Json = {

@@ -18,7 +18,7 @@ from planner.model.pod import PodShape
 from planner.model.quantity import amount, show
 from planner.node.node_groups import NodeGroup, could_take
 from webhook.cel import Function
-from webhook.functions.container_amounts import (
+from webhook.policy.functions.container_amounts import (
     RESOURCES,
     AmountRules,
     Resource,
@@ -28,8 +28,8 @@ from webhook.functions.container_amounts import (
     stated,
     written,
 )
-from webhook.functions.gpu_shares import GpuPortion, share_of
-from webhook.functions.pods import count, slices, whole
+from webhook.policy.functions.gpu_shares import GpuPortion, share_of
+from webhook.policy.functions.pods import count, slices, whole
 
 Json = Any
 

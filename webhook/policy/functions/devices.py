@@ -14,7 +14,7 @@ from planner.model.claim_spec import UNKNOWN
 from planner.model.errors import Where
 from planner.model.quantity import amount
 from webhook.cel import Function
-from webhook.functions.pods import count
+from webhook.policy.functions.pods import count
 
 Json = Any
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from planner.node.mig import BOARDS
 from tests.webhook.workloads.objects import JOB_SET, LWS, POD
-from webhook.functions.mig import MOST_SEARCHED, boards, needed, profiles, similar
-from webhook.functions.pods import add_annotations, add_labels, asked, count, slices, templates, whole
+from webhook.policy.functions.mig import MOST_SEARCHED, boards, needed, profiles, similar
+from webhook.policy.functions.pods import add_annotations, add_labels, asked, count, slices, templates, whole
 
 
 @pytest.mark.parametrize(

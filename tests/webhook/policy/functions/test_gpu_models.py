@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from webhook.functions.gpu_models import strongest
+from webhook.policy.functions.gpu_models import strongest
 
 H100, H200, H20 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200", "NVIDIA-H20"
 

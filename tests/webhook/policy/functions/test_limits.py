@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webhook.functions.limits import broken, exceeded
+from webhook.policy.functions.limits import broken, exceeded
 
 GI = 2**30
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from webhook.cel import Function
-from webhook.functions.devices import DEVICE_FUNCTIONS
-from webhook.functions.gpu_models import GPU_MODEL_FUNCTIONS
-from webhook.functions.keys import KEY_FUNCTIONS
-from webhook.functions.limits import LIMIT_FUNCTIONS
-from webhook.functions.mig import MIG_FUNCTIONS
-from webhook.functions.node_pools import POOL_FUNCTIONS
-from webhook.functions.numa import NUMA_FUNCTIONS
-from webhook.functions.pods import POD_FUNCTIONS
-from webhook.functions.qos import QOS_FUNCTIONS
-from webhook.functions.schedulers import SCHEDULER_FUNCTIONS
-from webhook.functions.workloads import WORKLOAD_FUNCTIONS
+from webhook.policy.functions.devices import DEVICE_FUNCTIONS
+from webhook.policy.functions.gpu_models import GPU_MODEL_FUNCTIONS
+from webhook.policy.functions.keys import KEY_FUNCTIONS
+from webhook.policy.functions.limits import LIMIT_FUNCTIONS
+from webhook.policy.functions.mig import MIG_FUNCTIONS
+from webhook.policy.functions.node_pools import POOL_FUNCTIONS
+from webhook.policy.functions.numa import NUMA_FUNCTIONS
+from webhook.policy.functions.pods import POD_FUNCTIONS
+from webhook.policy.functions.qos import QOS_FUNCTIONS
+from webhook.policy.functions.schedulers import SCHEDULER_FUNCTIONS
+from webhook.policy.functions.workloads import WORKLOAD_FUNCTIONS
 from webhook.workloads.node_affinity import prefer, require
 
 FUNCTIONS: Mapping[str, Function] = {

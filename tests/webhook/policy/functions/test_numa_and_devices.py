@@ -6,8 +6,8 @@ import pytest
 
 from planner.manifests.numa import is_guaranteed
 from planner.model.errors import Where
-from webhook.functions.devices import claimed, rdma, with_capability
-from webhook.functions.numa import numa_misfit
+from webhook.policy.functions.devices import claimed, rdma, with_capability
+from webhook.policy.functions.numa import numa_misfit
 
 GPU = "nvidia.com/gpu"
 ZONE = {"cpu": 55_000, "memory": 500 * 2**30, GPU: 4}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.policies.helpers import cluster
 from tests.webhook.workloads.objects import EVERY, JOB, JOB_SET, LWS, POD, RAY_JOB, Json, annotated, changed
-from webhook.functions.workloads import kai_places, level, places
+from webhook.policy.functions.workloads import kai_places, level, places
 from webhook.variables.cluster import cluster_variable
 
 RACK = {"kai.scheduler/topology-required-placement": "example.com/rack"}

@@ -10,7 +10,7 @@ from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
 from planner.request.levels import resolve
 from webhook.cel import Function
-from webhook.functions.schedulers import has_queue
+from webhook.policy.functions.schedulers import has_queue
 from webhook.workloads import Workload, read
 
 Json = Any
