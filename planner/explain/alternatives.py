@@ -1,8 +1,8 @@
-"""Similar requests that have a placement: small changes, each searched before it is suggested. Pure.
+"""Finds similar requests that have a placement. Each change is searched before it is suggested. Pure.
 
-A change is applied to the request as it was received, with slices, policies and leaf-spine rules, so a
-suggestion is admitted when it is submitted: `place` places a gang with all of them. All searches for one list
-share a budget; a change that could not be searched within it is not suggested.
+Changes are applied to the request as received, and `place` applies slices, policies and leaf-spine rules as
+it does for a submitted gang. A suggestion is therefore admitted when it is submitted. All searches for one
+answer share a work budget; a change that was not searched within the budget is not suggested.
 """
 
 from __future__ import annotations
@@ -25,24 +25,28 @@ from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
 
 _BUDGET = 1_000_000
-"""Work for one list of alternatives: a third of a plan's, as they follow a search without a place."""
+"""Work units for the alternatives of one answer: a third of a plan's budget, as a failed search preceded
+them.
+"""
 
 
 _MAX_RELEASED = 16
-"""Gangs whose end is tried for room, the smallest first."""
+"""Maximum number of gangs whose end is tried, smallest first: each is a search."""
 
 
 _MAX_SAID = 2
-"""Changes of pods that are told: those behind are further away."""
+"""Maximum number of changed pods in a message; later changes are less similar to the request."""
 
 
 _MAX_SPEEDS = 4
-"""Speeds of links that are tried, the fastest first."""
+"""Maximum number of link speeds that are tried, fastest first: each is a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A request that is admitted, and the words for what differs in it; `ended`: once that gang has ended."""
+    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, or
+    "".
+    """
 
     words: str
     group: PodGroup
@@ -51,9 +55,10 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What has no place: these PodSets (all of them where no single one is at fault), by this search.
+    """The part of a gang that has no placement.
 
-    `fits`: no more of their pods have a place at once.
+    `names`: the PodSets, or all of them if no single PodSet is the cause. `tried`: the failed search. `fits`:
+    the maximum number of their pods that have a place at the same time.
     """
 
     names: tuple[str, ...]
@@ -61,40 +66,46 @@ class Shortfall:
     fits: int
 
 
-def alternatives(problem: PlacementProblem, tight: Shortfall, place: Place) -> tuple[Alternative, ...]:
-    """The nearest requests that are admitted, now or in the empty cluster.
+def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) -> tuple[Alternative, ...]:
+    """Returns the nearest requests that are admitted, now or in the empty cluster.
 
-    Fewer pods and a coarser level; without these, other slices and slower links. Then, if not one pod fits
-    now, the room that the end of another gang makes; in the empty cluster, a toleration of what keeps pods
-    from some nodes; where policies raised what pods ask for, less of that. Only if there is none of these,
-    other pods.
+    Tried first are fewer pods and a coarser level, and if neither works, other slices and slower links. If
+    not one pod fits now, the end of another gang is tried; in the empty cluster, a toleration of the taints
+    that exclude nodes; and if policies raised the pods' amounts, smaller ones. Other pods are tried only if
+    none of these works.
     """
     trial = Trial(place)
-    ways = [*_fewer(problem, tight.names, tight.fits, trial), *_coarser(problem, tight, trial)]
-    ways = ways or [*_other_slices(problem, tight, trial), *slower_links(problem, place)]
-    attempts = tight.tried.attempts
+    alternatives_found = [
+        *_fewer(problem, shortfall.names, shortfall.fits, trial),
+        *_coarser(problem, shortfall, trial),
+    ]
+    alternatives_found = alternatives_found or [
+        *_other_slices(problem, shortfall, trial),
+        *slower_links(problem, place),
+    ]
+    attempts = shortfall.tried.attempts
     if problem.occupied and not (attempts and attempts[-1].fits):
-        ways += _room(problem, trial)
-    if ways and not problem.occupied:
-        ways += _first(tolerations(problem, tight.names), trial)
-    ways += _first(own_amounts(problem, tight.names), trial)
-    return tuple(ways or _other_pods(problem, tight, trial))
+        alternatives_found += _room(problem, trial)
+    if alternatives_found and not problem.occupied:
+        alternatives_found += _first(tolerations(problem, shortfall.names), trial)
+    alternatives_found += _first(own_amounts(problem, shortfall.names), trial)
+    return tuple(alternatives_found or _other_pods(problem, shortfall, trial))
 
 
 def has_place(problem: PlacementProblem, place: Place) -> bool:
-    """Whether the request is admitted unchanged, as far as the budget allows to tell."""
+    """Returns whether the unchanged request is found to have a placement within the budget."""
     return Trial(place).placed(problem) is not None
 
 
 def fewer_pods(
     problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
 ) -> tuple[Alternative, ...]:
-    """The largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
+    """Returns requests with the largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
     return tuple(_fewer(problem, names, fits, Trial(place)))
 
 
 def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
-    """The fastest links between nodes with which the request is admitted, if it asks for faster ones."""
+    """Yields the request with the fastest admitted link speed, if the request asks for a faster one."""
     asked, trial = problem.asked, Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
@@ -106,13 +117,13 @@ def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternativ
 
 
 class Trial:
-    """What places the changed requests of one list, and the budget that they share."""
+    """Places the changed requests of one answer within a shared work budget."""
 
     def __init__(self, place: Place) -> None:
         self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
 
     def placed(self, problem: PlacementProblem) -> Outcome | None:
-        """The placement of a changed request; None where the search finds none within the budget."""
+        """Returns the placement of a changed request; None if the search finds none within the budget."""
         poll("explanation")
         outcome = self._place(problem, self._budget)
         return None if outcome.best is None else outcome
@@ -123,17 +134,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """Fewer pods of these PodSets, in steps of one slice.
+    """A request with fewer pods of these PodSets, in steps of one slice.
 
-    A single PodSet is counted in steps. Several are reduced in proportion: the count is that of the first,
-    the largest.
+    A single PodSet is counted in steps. Several PodSets are reduced in proportion: the count is that of the
+    first and largest.
     """
 
     pod_sets: tuple[PodSet, ...]
     steps: tuple[int, ...]
 
     def counts(self, number: int) -> dict[str, int]:
-        """Pod counts by PodSet name; at least one slice each."""
+        """Returns pod counts by PodSet name, with at least one slice each."""
         if len(self.pod_sets) == 1:
             return {self.pod_sets[0].name: number * self.steps[0]}
         widest = self.pod_sets[0].count
@@ -144,7 +155,9 @@ class _Reduction:
 
 
 def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
-    """The most pods that have a placement: fewer of one PodSet, the largest that helps, else of each."""
+    """Yields the largest request with fewer pods: of the largest PodSet for which that helps, else of every
+    PodSet.
+    """
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
     size = sum(pod_set.count for pod_set in sets)
@@ -162,16 +175,16 @@ def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Tr
 
 
 def _step(group: PodGroup, pod_set: PodSet) -> int:
-    """Pods that are added or removed together: one slice."""
+    """Returns the number of pods that are removed together: one slice."""
     return max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
 
 
 def _largest_count(
     problem: PlacementProblem, high: int, reduction: _Reduction, trial: Trial
 ) -> dict[str, int]:
-    """Pod counts at the largest step up to `high` that is placed; {} for none.
+    """Returns the pod counts of the largest step up to `high` that is placed; {} for none.
 
-    Binary search, so it assumes that every smaller step is placed too.
+    This is a binary search: it assumes that every smaller step is placed too.
     """
     low, middle = 0, high
     while low < high:
@@ -198,12 +211,13 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 # -- a coarser level -----------------------------------------------------------------------------------------
 
 
-def _coarser(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """The finest coarser level at which the request is placed, or no level; of one PodSet if that is the
-    cause.
+def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
+    """Yields the request at the finest coarser level that has a placement, or with no level.
+
+    Only the level of one PodSet is changed if that PodSet is the cause.
     """
-    asked, topology, required = problem.asked, tight.tried.tree.topology, _strictest(tight)
-    culprits = tight.names if _is_own(asked, tight) else ()
+    asked, topology, required = problem.asked, shortfall.tried.tree.topology, _strictest(shortfall)
+    culprits = shortfall.names if _is_own(asked, shortfall) else ()
     if required == ROOT:
         return
     loose = _required_at(problem, "", culprits)
@@ -216,7 +230,7 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Itera
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
-        # With no other wishes the placement already found shows that this level works.
+        # Without slices and leaf-spine rules, the placement that was found proves that this level works.
         if (not culprits and not asked.wishes) or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return
@@ -224,26 +238,28 @@ def _coarser(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Itera
 
 
 def _level_of(outcome: Outcome, topology: Topology) -> int:
-    """The index of the finest level at which one domain holds the whole placement."""
+    """Returns the index of the finest level at which one domain contains the whole placement."""
     assert outcome.best is not None, "only a placement is in a domain"
     domain = domain_of(outcome.best)
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
 
 
 def _inside_host(group: PodGroup, names: Sequence[str]) -> bool:
-    """Whether the request asks for a level inside the host; the host is then the coarser level."""
+    """Returns whether the request asks for a level inside the host; the next coarser level is then the
+    host.
+    """
     return any(
         inside_host(pod_set.constraint.required) for pod_set in group.pod_sets if pod_set.name in names
     )
 
 
-def _strictest(tight: Shortfall) -> int:
-    """The finest level that the failed request requires."""
-    return max([tight.tried.request.required, *(kind.required for kind in tight.tried.request.kinds)])
+def _strictest(shortfall: Shortfall) -> int:
+    """Returns the finest level that the failed request requires."""
+    return max([shortfall.tried.request.required, *(kind.required for kind in shortfall.tried.request.kinds)])
 
 
-def _is_own(group: PodGroup, tight: Shortfall) -> bool:
-    return len(tight.names) < sum(1 for pod_set in group.pod_sets if pod_set.count)
+def _is_own(group: PodGroup, shortfall: Shortfall) -> bool:
+    return len(shortfall.names) < sum(1 for pod_set in group.pod_sets if pod_set.count)
 
 
 def _several(group: PodGroup) -> bool:
@@ -251,7 +267,9 @@ def _several(group: PodGroup) -> bool:
 
 
 def _required_at(problem: PlacementProblem, level: str, names: Sequence[str]) -> PlacementProblem:
-    """The request with this required level ("" for none): of the named PodSets, or of the gang alone."""
+    """Returns the request with this required level ("" for none) for the named PodSets, or for the gang if
+    none.
+    """
     asked = problem.asked
     if names:
         sets = tuple(
@@ -271,9 +289,9 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 # -- other slices, room --------------------------------------------------------------------------------------
 
 
-def _other_slices(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Slices within a coarser level, or no slices."""
-    asked, topology = problem.asked, tight.tried.tree.topology
+def _other_slices(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
+    """Yields the request with its slices at a coarser level, or without slices."""
+    asked, topology = problem.asked, shortfall.tried.tree.topology
     slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(resolve(topology, level)) for level in slice_levels), default=ROOT)
     for level in range(finest - 1, ROOT - 1, -1):
@@ -302,7 +320,9 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
 
 
 def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
-    """The end of the smallest other gang that makes room, or a reservation of single nodes."""
+    """Yields the end of the smallest other gang whose end helps, and a reservation of nodes instead of
+    domains.
+    """
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
@@ -320,31 +340,31 @@ def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
 
 
 def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
-    """The first of these changes with which the request is placed."""
+    """Yields the first of these changes with which the request is placed."""
     for change in changes:
         if trial.placed(change.problem):
             yield Alternative(change.words, change.problem.asked)
             return
 
 
-def _other_pods(problem: PlacementProblem, tight: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """As many pods that ask for less, or else for something near.
+def _other_pods(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
+    """Yields the request with smaller amounts, or with another label, resource or toleration.
 
-    A pod may fail for several causes at once (a product that is misspelt, and more GPUs than a node of the
-    right one has), so each change is tried as it is, then with smaller amounts or a toleration. Where gangs
-    wait, only smaller amounts count: what keeps a pod away for ever is another matter.
+    A pod can fail for several causes at once (a misspelt product, and more GPUs than a node of the right
+    product has). Each change is therefore tried alone, then with smaller amounts or a toleration. For a
+    queued gang only smaller amounts are tried, because its labels and tolerations fit the empty cluster.
     """
-    names, tree = tight.names, tight.tried.tree
+    names, tree = shortfall.names, shortfall.tried.tree
     problem = problem if problem.occupied else as_stated(problem, names)
-    ways = [*_first(smaller(problem, tree, names), trial)]
-    if ways or problem.occupied:
-        yield from ways
+    alternatives_found = [*_first(smaller(problem, tree, names), trial)]
+    if alternatives_found or problem.occupied:
+        yield from alternatives_found
         return
     changes = other_pods(problem, names)
     for change in changes:
-        ways += _first([change], trial)
-    if ways:
-        yield from ways[:_MAX_SAID]
+        alternatives_found += _first([change], trial)
+    if alternatives_found:
+        yield from alternatives_found[:_MAX_SAID]
         return
     for change in changes:
         for further in (smaller(change.problem, tree, names), tolerations(change.problem, names)):

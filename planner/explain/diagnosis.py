@@ -1,4 +1,6 @@
-"""The answer to a gang without a placement: can it ever fit, how close it came, and what would work."""
+"""The answer for a gang without a placement: whether it can ever fit, how close it came, and what would
+work.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,13 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
-"""Sums to tell whether one class of pods has room by itself, a fifteenth of a plan's budget: a refusal asks
-this once for each class, and says nothing of one whose search ends first."""
+"""Work units to test one pod class alone: a fifteenth of a plan's budget, because a refusal tests each class.
+A class whose search exceeds the budget is not named as the cause.
+"""
 
 
 def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> Answer:
-    """The queued or rejected answer to a problem whose `outcome` has no placement.
+    """Returns the queued or rejected answer for a problem whose `outcome` has no placement.
 
     `place_gang`: the search that gave the outcome; alternatives are placed with it.
     """
@@ -82,15 +85,17 @@ def _no_room(
     counts: NodeCounts,
     place_gang: Place,
 ) -> str:
-    part, tight = culprit_of(searched, closest)
-    ways = alternatives(problem, tight_of(part, tight), place_gang)
+    part, shortfall = culprit_of(searched, closest)
+    ways = alternatives(problem, tight_of(part, shortfall), place_gang)
     nodes = NodeWords(closest.request.kinds, occupied=True).why_few(counts)
-    return messages.no_room(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
+    return messages.no_room(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
 
 
 def _not_by_leaf_spine_rules(problem: PlacementProblem, outcome: FabricOutcome, place_gang: Place) -> Answer:
-    """The answer to a gang that has no place by the hard leaf-spine rules; `problem` is the request as it
-    came."""
+    """Returns the answer for a gang without a placement under the hard leaf-spine rules.
+
+    `problem` is the request as received.
+    """
     match outcome.shortage:
         case LinksTooSlow() as shortage:
             return _links_too_slow(problem, outcome.problem, shortage, place_gang)
@@ -132,7 +137,9 @@ def _with(message: str, addition: str) -> str:
 
 
 def closest_of(results: Sequence[SearchResult]) -> SearchResult:
-    """The topology in which most of the gang fits; of equals the one with most nodes, then the first."""
+    """Returns the result of the topology in which most pods fit; then the one with most nodes, then the
+    first.
+    """
     return max(
         results,
         key=lambda result: (best_attempt(result).fits, len(result.tree.nodes), -results.index(result)),
@@ -142,7 +149,9 @@ def closest_of(results: Sequence[SearchResult]) -> SearchResult:
 def _never(
     problem: PlacementProblem, outcome: Outcome, closest: SearchResult, place_gang: Place
 ) -> tuple[str, str, tuple[str, ...]]:
-    """Reason, message and the PodSets at fault of a gang that does not fit the empty cluster either."""
+    """Returns the reason, the message and the PodSets at fault for a gang that does not fit the empty
+    cluster.
+    """
     spaces = [
         search_space(outcome.problem.snapshot, result.tree, occupied=False) for result in outcome.results
     ]
@@ -159,19 +168,19 @@ def _never(
             ways = alternatives(empty, Shortfall(names, in_same_tree, fewer), place_gang)
             message = messages.fits_no_node(kind, unfit.nodes, unfit.why, [way.words for way in ways])
             return unfit.reason, _with(message, in_the_way), names
-    part, tight = culprit_of(outcome.problem, in_same_tree)
-    counts = node_counts(part, search_space(problem.snapshot, tight.tree, occupied=False), tight.request)
-    nodes = NodeWords(tight.request.kinds).why_few(counts)
-    ways = alternatives(empty, tight_of(part, tight), place_gang)
-    reason = "TooLargeForCluster" if tight.request.required == ROOT else "TooLargeForLevel"
-    message = messages.too_large(part, tight, best_attempt(tight), nodes, [way.words for way in ways])
+    part, shortfall = culprit_of(outcome.problem, in_same_tree)
+    counts = node_counts(
+        part, search_space(problem.snapshot, shortfall.tree, occupied=False), shortfall.request
+    )
+    nodes = NodeWords(shortfall.request.kinds).why_few(counts)
+    ways = alternatives(empty, tight_of(part, shortfall), place_gang)
+    reason = "TooLargeForCluster" if shortfall.request.required == ROOT else "TooLargeForLevel"
+    message = messages.too_large(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
     return reason, _with(message, in_the_way), tuple(pod_set.name for pod_set in part.pod_sets)
 
 
 def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
-    """The PodSet that alone does not fit one domain of its own required level; the whole gang if there is
-    none.
-    """
+    """Returns the PodSet that alone does not fit one domain of its own required level, or the whole gang."""
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
     for kind in relaxations(result.request)[-1]:
         if kind.required <= result.request.required:
@@ -188,56 +197,62 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
 
 @dataclass(frozen=True, slots=True)
 class _UnfitPod:
-    """A pod that no node takes even when empty: the answer's reason, all nodes by cause, and a sentence about
-    what the causes do not tell, "" for none."""
+    """A pod that no node takes even when empty.
+
+    `reason`: the reason of the answer. `nodes`: all nodes by cause, as text. `why`: a sentence with more
+    detail than the causes, or "".
+    """
 
     reason: str
     nodes: str
     why: str = ""
 
 
-def _pod_never(kind: PodClass, views: Sequence[SearchSpace]) -> _UnfitPod | None:
-    """Why not even one pod of the class fits a node of the empty cluster; None where one fits."""
-    counts = _counts_ever(kind, views)
+def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | None:
+    """Returns why not even one pod of the class fits a node of the empty cluster; None if one fits."""
+    counts = _counts_ever(kind, spaces)
     if counts.serving:
         return None
     if kind.shape.raised:
         own = replace(kind, shape=replace(kind.shape, requests=kind.shape.own_requests))
-        own_counts = _counts_ever(own, views)
+        own_counts = _counts_ever(own, spaces)
         kind, counts = (kind, counts) if own_counts.serving else (own, own_counts)
-    nodes = NodeWords((kind,), base=views[0].base).of(counts)
+    nodes = NodeWords((kind,), base=spaces[0].base).of(counts)
     causes = counts.causes
     if any(cause.startswith(numa_messages.NUMA) for cause in causes):
         roomy = (
-            h for h in usable(views, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
+            h for h in usable(spaces, kind) if not short_of(h.free or {}, kind, h.gpus, h.available_devices)
         )
         zones = [host.numa_state for host in roomy if host.numa_state]
         return _UnfitPod("NoNUMAFit", nodes, numa_messages.never(kind, zones))
     if any(cause.startswith((nvlink.SMALL, nvlink.UNALIGNED)) for cause in causes):
-        return _UnfitPod("TooLargeForLevel", nodes, messages.most_inside(_inside(views, kind, causes)))
+        return _UnfitPod("TooLargeForLevel", nodes, messages.most_inside(_inside(spaces, kind, causes)))
     if not any(cause.startswith(LACKS) for cause in causes):
         return _UnfitPod("NoNodeMatches", nodes)
     if any(cause.startswith(f"{LACKS}{CLAIMS}") for cause in causes):
         return _UnfitPod("PodFitsNoNode", nodes)
     share = share_in(kind.shape.requests)
-    if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(views, kind)])):
+    if share and (why := never(share, [(h.gpus, (h.free or {}).get(GPU, 0)) for h in usable(spaces, kind)])):
         return _UnfitPod("PodFitsNoNode", nodes, messages.fits_no_gpu(share.words(), why))
-    return _UnfitPod("PodFitsNoNode", nodes, _absent(counts, _devices(views)))
+    return _UnfitPod("PodFitsNoNode", nodes, _absent(counts, _devices(spaces)))
 
 
-def _counts_ever(kind: PodClass, views: Sequence[SearchSpace]) -> NodeCounts:
-    """All nodes by what keeps one pod away: of several topologies in the one that leaves out least, or in one
-    where the pod fits."""
-    counted = [pod_counts(view, kind) for view in views]
+def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
+    """Returns all nodes by what excludes one pod of the class.
+
+    With several topologies these are the counts of one in which the pod fits, or that leaves out fewest
+    nodes.
+    """
+    counted = [pod_counts(view, kind) for view in spaces]
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))
 
 
-def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
-    """GPUs of the largest domain inside a node: an NVLink domain, or a NUMA node if requested."""
+def _inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
+    """Returns the GPUs of the largest domain inside a node: an NVLink domain, or a NUMA node if requested."""
     shape = kind.shape
     nodes = [
         (node, view.base.numa.get(node.name))
-        for view in views
+        for view in spaces
         for node in view.tree.nodes
         if affinity_allows(shape, node)
     ]
@@ -247,18 +262,18 @@ def _inside(views: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, i
 
 
 def _absent(counts: NodeCounts, offered: Sequence[str]) -> str:
-    """About a device resource that no node has; "" where it is another matter."""
+    """Returns a sentence about a device resource that no node has; "" if there is no such resource."""
     lacking = [cause.removeprefix(LACKS) for cause in counts.shortages]
     absent = [name for name in lacking if "/" in name and name not in offered]
     return messages.devices_there(nearest(absent[0], offered)) if absent else ""
 
 
-def _devices(views: Sequence[SearchSpace]) -> list[str]:
-    """Every device resource that some node has."""
+def _devices(spaces: Sequence[SearchSpace]) -> list[str]:
+    """Returns every device resource that some node has."""
     return sorted(
         {
             name
-            for view in views
+            for view in spaces
             for content in {*hosts(view.capacity)}
             for name, amount in (content.free or {}).items()
             if "/" in name and amount > 0
@@ -267,11 +282,11 @@ def _devices(views: Sequence[SearchSpace]) -> list[str]:
 
 
 def best_attempt(tried: SearchResult) -> LevelAttempt:
-    """The attempt at the required level: the last and coarsest."""
+    """Returns the attempt at the required level, which is the last and coarsest."""
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
 def tight_of(part: PodGroup, result: SearchResult) -> Shortfall:
-    """The part of the gang that does not fit, from the attempts made for it."""
+    """Returns the part of the gang that does not fit, from the attempts made for it."""
     fits = max((attempt.fits for attempt in result.attempts), default=0)
     return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)

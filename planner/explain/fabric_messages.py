@@ -1,4 +1,4 @@
-"""Messages about the hard leaf-spine rules: the speed of links, the limits of a leaf."""
+"""Messages about the hard leaf-spine rules: link speed and limits per leaf."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from planner.model.words import pods
 
 
 def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
-    """No leaf has links as fast as asked; `fastest`: gigabits a second that one has."""
+    """Returns the message that no leaf has links of the requested speed; `fastest`: the fastest, in Gb/s."""
     return (
         f"{gang.name} asks for links of {gang.fabric.gbps:g} Gb/s between its nodes, "
         f"and no leaf has one; the fastest has {fastest:g}. "
@@ -21,7 +21,9 @@ def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
 def over_limits(
     gang: PodGroup, settings: SchedulerSettings, room: int, ways: Sequence[str], *, could: bool
 ) -> str:
-    """All leaves together have room for no more pods than `room`; `could`: that may change."""
+    """Returns the message that the leaves have room for only `room` pods; `could`: whether that may
+    change.
+    """
     when = "fit the empty cluster but not now" if could else "do not fit the empty cluster"
     limits = f"{settings.nodes_per_leaf} nodes and {settings.gpus_per_leaf} GPUs of a gang"
     return (

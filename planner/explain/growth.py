@@ -1,11 +1,12 @@
-"""Gangs that have no place in the cluster as it is, and would have one if a node pool grew.
+"""Gangs that have no placement in the cluster as it is, but would have one if a node pool grew.
 
-An autoscaler adds nodes for pods that no scheduler can place, and not for pods behind a scheduling gate. So
-such a gang is let in without a place, and the answer says how many nodes of which pool it needs.
+An autoscaler adds nodes for pods that no scheduler can place, but not for pods behind a scheduling gate. Such
+a gang is therefore admitted without a placement, and the answer says how many nodes of which pool it needs.
 
-Nothing is known of where a new node will be: it is taken to have the levels that its pool's labels state, and
-else to be beside all other new nodes. For claims it has the devices of a node of its pool that is there. What
-is refused then could not run on new nodes either, as far as anybody tells what they have.
+The location of a new node is unknown. The plan assumes that it has the levels that the labels of its pool
+state, and that for all other levels the new nodes share one domain. For device claims it has the devices of
+an existing node of its pool. A gang that is refused under these assumptions could not run on new nodes
+either, as far as the pool's description tells.
 """
 
 from __future__ import annotations
@@ -33,29 +34,30 @@ from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 
 _BUDGET = 1_000_000
-"""Work for all that is tried: a third of a plan's, as it follows a search without a place."""
+"""Work units for all trials: a third of a plan's budget, as a failed search preceded them."""
 
 _NEW = "new node"
-"""The level values of nodes that do not exist yet, and how their names begin."""
+"""The level value of nodes that do not exist yet, and the prefix of their names."""
 
 _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/")
-"""How the labels begin that say where a node is, which differs from node to node of one pool."""
+"""Prefixes of labels that state a location, which differs between the nodes of a pool."""
 
 _MOST_NODES = 512
-"""New nodes that are tried, in seconds. Whether a gang that needs more has a place on them is taken from the
-number of pods that a node takes: it waits for nodes rather than being refused."""
+"""Maximum number of new nodes in a trial, which then takes seconds. For a larger number, the pods that one
+node takes give the answer: the gang waits for nodes rather than being refused.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """`count` nodes of a pool that has `pool.present`; `shape`: what each has, as far as it is told."""
+    """`count` nodes more than `pool.present` of a pool."""
 
     pool: GrowingPool
     count: int
 
     @property
     def words(self) -> str:
-        """As text: "4 more nodes of pool h100 (8 nvidia.com/gpu each), which has 2"."""
+        """The need as text: "4 more nodes of pool h100 (8 nvidia.com/gpu each), which has 2"."""
         devices = {name: n for name, n in (self.pool.capacity or {}).items() if "/" in name and n}
         shape = ", ".join(f"{show(name, amount)} {name}" for name, amount in devices.items())
         shape_words = f" ({shape} each)" if shape else ""
@@ -64,8 +66,10 @@ class _Need:
 
 
 def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) -> Answer:
-    """The answer to a gang without a place; where a growing pool would give it one, that it waits for
-    nodes."""
+    """Returns the answer that the gang waits for nodes if a growing pool would give it a placement.
+
+    Else it returns the given answer.
+    """
     if not problem.snapshot.base.growth or not problem.requests:
         return answer
     moments = (problem, problem.when_empty()) if answer.decision == "rejected" else (problem,)
@@ -80,19 +84,20 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
 
 
 def _missing(answer: Answer) -> int:
-    """How many pods have no place at the required level."""
+    """Returns how many pods have no place at the required level."""
     return min((attempt.wanted - attempt.fits for attempt in answer.attempts), default=1)
 
 
 def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> tuple[_Need, ...]:
-    """The fewest nodes of the first pool, by name, that alone would do; else what all pools together give.
+    """Returns the nodes that the gang needs: of the first pool, by name, that is enough alone, else of all
+    pools.
 
-    First beside all that runs now, then, for what has no place in the emptied cluster either, there.
-    `missing`: so many pods have no place yet, as a guess to begin with.
+    The cluster is tried as it is and then, for a rejected gang, without other pods. `missing`: how many pods
+    have no place, the first guess of the number of nodes.
     """
     problem = moments[0]
     trial = _GrowthTrial(problem, place)
-    # Most pools of a cluster have no GPUs.
+    # Leaves out pools that take no pod: most pools of a cluster have no GPUs.
     growing = [pool for pool in pools(problem.snapshot) if _pods_on(problem, pool)]
     for moment in moments:
         for pool in growing:
@@ -104,7 +109,7 @@ def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> t
 
 
 def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
-    """How many pods of the PodSet that fits best a new node takes."""
+    """Returns how many pods a new node takes, for the PodSet that fits best."""
     (node,) = _new_nodes(problem.snapshot, _Need(pool, 1), problem.gang)
     counts = (
         max_pods(node.allocatable, _without_claims(pod_set.shape), shared_gpus_of(node), pod_set.count)
@@ -115,13 +120,15 @@ def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
 
 
 def _without_claims(shape: ResolvedShape) -> ResolvedShape:
-    """What a pod asks for beside its claims, as a guess of how many a node takes; a trial counts devices."""
+    """Returns the shape without device claims, to estimate how many pods a node takes; a trial counts
+    devices.
+    """
     requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
     return replace(shape, requests=requests, claim_specs=())
 
 
 class _GrowthTrial:
-    """Places the gang among more nodes; all trials share a budget."""
+    """Places the gang in the cluster with additional nodes. All trials share a work budget."""
 
     def __init__(self, problem: PlacementProblem, place: Place) -> None:
         self._gang = problem.gang
@@ -129,7 +136,7 @@ class _GrowthTrial:
         self._budget = WorkBudget(_BUDGET, hard=True)
 
     def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
-        """How many more nodes of the pool the gang needs; None where no number that may come is enough."""
+        """Returns how many more nodes of the pool the gang needs; None if the pool cannot grow enough."""
         coming = self._coming(pool)
         needed = -(-missing // max(1, _pods_on(moment, pool)))
         if needed > _MOST_NODES:
@@ -141,7 +148,7 @@ class _GrowthTrial:
         low, high = (0, guess) if self._enough(moment, pool, guess) else (guess, max_nodes)
         if low and not (high > low and self._enough(moment, pool, high)):
             return None
-        middle = high - 1  # the guess is mostly right
+        middle = high - 1  # the guess is usually right, so the number just below it is tried first
         while high - low > 1:
             low, high = (low, middle) if self._enough(moment, pool, middle) else (middle, high)
             middle = (low + high) // 2
@@ -151,7 +158,7 @@ class _GrowthTrial:
         return self._placed(moment, [_Need(pool, count)]) is not None
 
     def together(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
-        """What the gang uses of all pools, each grown as far as it may; () where that is not enough."""
+        """Returns the nodes used of each pool with all pools at their maximum; () if that is not enough."""
         max_needs = [_Need(pool, self._coming(pool)) for pool in growing]
         if sum(need.count for need in max_needs) > _MOST_NODES:
             return ()
@@ -163,7 +170,10 @@ class _GrowthTrial:
         return tuple(_Need(pool, count) for pool, count in counts if count)
 
     def _coming(self, pool: GrowingPool) -> int:
-        """How many nodes may come, by number and by what they may have together; a pod each is enough."""
+        """Returns how many nodes the pool may gain, by its node count and its resource limits.
+
+        The number of pods is an upper bound: each takes at most one node.
+        """
         asked = pool.capacity or _largest(self._gang)
         bounds = [pool.limits[name] // asked[name] for name in pool.limits if asked.get(name)]
         return min([pool.max_added, self._gang.size, *bounds])
@@ -178,8 +188,10 @@ class _GrowthTrial:
 
 
 def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
-    """The devices of all nodes, those of the new ones as of a node of their pool that is there and has some;
-    none where there is no such node."""
+    """Returns the devices of all nodes; each new node has those of an existing node of its pool.
+
+    A pool without a node that has devices gets none.
+    """
     by_node: dict[str, NodeSlices] = {}
     slices = snapshot.base.claims.slices
     present = slices.by_node
@@ -195,7 +207,7 @@ def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
 
 
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
-    """The pools that may grow, by name; a group whose nodes alone tell what they are like, if it has some."""
+    """Returns the pools that may grow, by name. A Cluster Autoscaler group without nodes is left out."""
     growing = [
         _of_group(snapshot, entry) if isinstance(entry, AutoscalerGroup) else _counted(snapshot, entry)
         for entry in snapshot.base.growth
@@ -204,17 +216,17 @@ def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
 
 
 def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:
-    """The pool with the number of its nodes, where its labels alone tell them."""
+    """Returns the pool with the number of its nodes, counted by its labels."""
     if pool.present or not pool.labels:
         return pool
     return replace(pool, present=sum(selects(pool.labels, node.labels) for node in snapshot.nodes.values()))
 
 
 def _of_group(snapshot: Snapshot, group: AutoscalerGroup) -> GrowingPool | None:
-    """The pool of a group of the Cluster Autoscaler, from its nodes; None without any.
+    """Returns the pool for a group of the Cluster Autoscaler, derived from its nodes; None if it has none.
 
-    A node is in the group that its name begins with, as the names of cloud providers' instances do, or that
-    the value of a label names.
+    A node belongs to the group if its name begins with the group's name, as the instance names of cloud
+    providers do, or if the value of one of its labels is the group's name.
     """
     name = group.name.rpartition("/")[2]
     stems = tuple(name.removesuffix("-grp") + sign for sign in "-0")
@@ -237,13 +249,15 @@ def _of_group(snapshot: Snapshot, group: AutoscalerGroup) -> GrowingPool | None:
 
 
 def _largest(gang: ResolvedPodGroup) -> dict[str, int]:
-    """The largest request of any pod, resource by resource."""
+    """Returns the largest request of any pod, per resource."""
     names = {name for pod_set in gang.pod_sets for name in pod_set.shape.requests}
     return {name: max(p.shape.requests.get(name, 0) for p in gang.pod_sets) for name in names}
 
 
 def _new_nodes(snapshot: Snapshot, need: _Need, gang: ResolvedPodGroup) -> Iterator[Node]:
-    """New nodes of a pool. Of labels that nobody states yet they have what the largest pods ask for."""
+    """Yields new nodes of a pool. Labels that the pool does not state have the values that the largest pods
+    ask for.
+    """
     pool = need.pool
     levels = {
         level
@@ -269,7 +283,7 @@ def _name(pool: GrowingPool, number: str) -> str:
 
 
 def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
-    """Label values that a node must have for the pod, each with its key, the more binding later."""
+    """Yields the labels that a node must have for the pod, as (key, value), the most binding last."""
     for bar in shape.exclusions:
         if bar.inside and bar.values and ANY not in bar.values:
             yield bar.key, min(bar.values)
@@ -280,7 +294,7 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
 
 
 def _is_free(pool: GrowingPool, key: str) -> bool:
-    """Whether a new node may have any value of a label: the autoscaler chooses, or places nodes by it."""
+    """Returns whether a new node may have any value of a label, because the autoscaler chooses the value."""
     if key in pool.choices:
         return not pool.choices[key]
     return key.startswith((*pool.free, *_PLACES))

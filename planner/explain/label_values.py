@@ -1,4 +1,4 @@
-"""The values that a label has on the cluster's nodes, and which of them are spelled most like a text."""
+"""The values of a label on the cluster's nodes, ordered by similarity to a text."""
 
 from __future__ import annotations
 
@@ -15,31 +15,36 @@ from planner.model.natural_order import natural
 from planner.model.words import listed
 
 _MAX_KEYS = 16
-"""Labels whose values are remembered: what users select by is a handful."""
+"""Maximum number of labels whose values are cached; users select by a few labels."""
 
 
 _MAX_COMPARED = 64
-"""Texts on either side of the given text, in order of spelling, that are compared with it: a comparison takes
-20 µs, and a label such as the hostname has as many values as there are nodes."""
+"""How many texts on either side of the given text, in alphabetical order, are compared with it. A comparison
+takes 20 µs, and a label such as the hostname has one value per node.
+"""
 
 
 _MAX_NODES_OF_KEYS = 1000
-"""Nodes whose label keys are looked through for a similar key: nodes of one cluster have nearly the same."""
+"""Maximum number of nodes whose label keys are searched for a similar key; nodes have nearly the same
+keys.
+"""
 
 
 _ALIKE = 0.8
-"""From this ratio of `SequenceMatcher` on a key may be a misspelt one: keys of one vendor share a prefix."""
+"""Minimum `SequenceMatcher` ratio of a misspelt key. It is high, because keys of one vendor share a
+prefix.
+"""
 
 
 _SHOWN = 3
-"""Values that a message shows."""
+"""Maximum number of values in a message."""
 
 _VALUES: DerivedSection[str, Mapping[str, int]] = DerivedSection("label values", max_keys=_MAX_KEYS)
-"""By label key, how many nodes have each value."""
+"""By label key: the number of nodes for each value. Belongs to the nodes, so it is never stale."""
 
 
 def values_of(base: Infrastructure, key: str) -> Mapping[str, int]:
-    """How many nodes have each value of a label; the nodes' names for `metadata.name`."""
+    """Returns the number of nodes for each value of a label; for `metadata.name`, the node names."""
     return base.derived.get(_VALUES, key, lambda: _counted(base, key))
 
 
@@ -50,8 +55,10 @@ def _counted(base: Infrastructure, key: str) -> Mapping[str, int]:
 
 
 def nearest(text: str, texts: Iterable[str]) -> list[str]:
-    """Texts in order of likeness: those that contain the given one, then by spelling; of many only those next
-    to it in the alphabet."""
+    """Returns the texts in order of similarity: those that contain the given text first.
+
+    In a long list only the alphabetical neighbours of the text are compared.
+    """
     ordered = sorted(texts)
     place = bisect_left(ordered, text)
     near = ordered[max(0, place - _MAX_COMPARED) : place + _MAX_COMPARED]
@@ -65,20 +72,22 @@ def nearest(text: str, texts: Iterable[str]) -> list[str]:
 
 
 def alike(text: str, other: str, ratio: float) -> bool:
-    """Whether one text contains the other, or is spelled nearly like it."""
+    """Returns whether one text contains the other or is spelled almost like it."""
     return text in other or other in text or SequenceMatcher(None, text, other).ratio() >= ratio
 
 
 def similar_key(base: Infrastructure, key: str) -> str:
-    """The label key of some nodes that is spelled nearly like this one; "" for none."""
+    """Returns the label key of some node that is spelled almost like this key; "" for none."""
     nodes = islice(base.nodes.values(), _MAX_NODES_OF_KEYS)
     near = nearest(key, {name for node in nodes for name in node.labels})[:1]
     return near[0] if near and alike(key, near[0], _ALIKE) else ""
 
 
 def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
-    """Which values there are on how many nodes, those spelled like the first that is `wanted` first; "" where
-    some node has one of these."""
+    """Returns the existing values of a label with node counts, the most similar to `wanted[0]` first.
+
+    The result is "" if some node has one of the wanted values.
+    """
     counts = values_of(base, key)
     if any(value in counts for value in wanted):
         return ""

@@ -1,4 +1,4 @@
-"""Messages of answers: a reason, the numbers, and what would work, written for kubectl's output."""
+"""The messages of answers: a reason, numbers, and what would work, as kubectl prints them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.request.validation import Refusal
 from planner.search.result import SearchResult
 
 WORKS = "Would work: "
-"""Begins the nearest requests in a message."""
+"""Introduces the nearest requests in a message."""
 
 
 BUDGET_WARNING = (
@@ -26,7 +26,7 @@ UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing
 
 
 def refused(problem: PlacementProblem, refusal: Refusal) -> Answer:
-    """The answer to a request that contradicts itself or the cluster."""
+    """Returns the answer to a request that contradicts itself or the cluster."""
     return Answer(
         problem.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=problem.warnings
     )
@@ -38,7 +38,7 @@ def placed(
     domain: Domain,
     assignments: Sequence[Assignment],
 ) -> str:
-    """Where the gang is placed."""
+    """Returns the text that says where the gang is placed."""
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
         return f"{pods(group.size)} on node {name_of(domain)}"
@@ -53,11 +53,10 @@ def placed(
 def too_large(
     group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str]
 ) -> str:
-    """The message to a gang that does not fit any domain of its required level, or the cluster, even when
-    empty.
+    """Returns the message for a gang that does not fit any domain of its required level even when empty.
 
-    `best`: the best attempt in the empty cluster. `nodes`: all nodes by cause, "" where each has room for a
-    pod. `ways`: what would work.
+    `best`: the best attempt in the empty cluster. `nodes`: all nodes by cause, "" if each has room for a pod.
+    `ways`: what would work.
     """
     level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
@@ -73,9 +72,9 @@ def too_large(
 def no_room(
     group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str]
 ) -> str:
-    """The message to a gang that fits the empty cluster, but not the cluster as it is.
+    """Returns the message for a gang that fits the empty cluster, but not the cluster as it is.
 
-    `best`: the best attempt now. `nodes`: all nodes by cause, "" where each has room for a pod. `ways`: what
+    `best`: the best attempt now. `nodes`: all nodes by cause, "" if each has room for a pod. `ways`: what
     would work now.
     """
     level = result.request.required
@@ -92,15 +91,18 @@ def no_room(
 
 
 def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
-    """The message to a pod that no node of the empty cluster takes; `nodes`: all nodes by cause. `why`: what
-    the causes do not tell, with what would work besides `ways` where it knows that; "" for nothing."""
+    """Returns the message for a pod that no node of the empty cluster takes.
+
+    `nodes`: all nodes by cause. `why`: more detail than the causes give, optionally with "Would work: …"; ""
+    for none. `ways`: what would work.
+    """
     reason, _, way = why.removesuffix(".").partition(WORKS)
     message = f"No node takes a pod of {_sets(kind)}: {nodes}."
     return _with_ways(message, reason.removesuffix(". "), [*([way] if way else []), *ways])
 
 
 def _with_ways(message: str, addition: str, ways: Sequence[str], *, moment: str = "") -> str:
-    """What is told, a further sentence where there is one, and what would work."""
+    """Returns the message followed by an additional sentence, if any, and by what would work."""
     sentences = [message, *([f"{addition[0].upper()}{addition[1:]}."] if addition else [])]
     sentences.append(
         f"{WORKS.replace(':', f'{moment}:')}{', or '.join(ways)}."
@@ -111,17 +113,20 @@ def _with_ways(message: str, addition: str, ways: Sequence[str], *, moment: str 
 
 
 def devices_there(names: Sequence[str]) -> str:
-    """About a device resource that no node has."""
+    """Returns the sentence about a device resource that no node has."""
     return f"The cluster's devices: {listed(names, 6) or 'none'}."
 
 
 def fits_no_gpu(part: str, why: str) -> str:
-    """About a part of a GPU that no node can ever give; `why` says what would work."""
+    """Returns the sentence about a GPU share that no node can ever give; `why` says what would work."""
     return f"It asks for {part}, and {why}"
 
 
 def most_inside(max_gpus: int) -> str:
-    """About a domain inside the host that is larger than any; `max_gpus`: GPUs of the largest, 0 unknown."""
+    """Returns the sentence about a request for too large a domain inside the host.
+
+    `max_gpus`: the GPUs of the largest domain; 0 if unknown, which gives "".
+    """
     return f"The largest such domain has {counted(max_gpus, 'GPU')}." if max_gpus else ""
 
 
@@ -134,7 +139,7 @@ def _fit(group: PodGroup) -> str:
 
 
 def _set_prefix(group: PodGroup, result: SearchResult) -> str:
-    """The PodSet's name and a colon where the level that failed is the PodSet's own, else ""."""
+    """Returns the PodSet's name and a colon if the failed level is the PodSet's own, else ""."""
     has_own_level = any(p.constraint.required or p.constraint.preferred for p in group.pod_sets)
     return f"{group.pod_sets[0].name}: " if has_own_level and result.request.required > ROOT else ""
 
@@ -158,5 +163,5 @@ def _gpu_count(count: int) -> str:
 
 
 def name_of(domain: Domain) -> str:
-    """A domain as shown to people."""
+    """Returns a domain as text for people."""
     return "/".join(value or "-" for value in domain) or "the whole cluster"

@@ -1,4 +1,4 @@
-"""Every node of the cluster in words: how many serve, and how many do not for which cause.
+"""Describes every node of the cluster: how many take a pod, and how many do not, by cause. For example:
 
 of 32 nodes, 20 have at most 8 of 16 nvidia.com/gpu, 8 carry the taint dedicated=infra:NoSchedule and
 4 lack nvidia.com/gpu.product=H200 (there are A100 on 20, T4 on 4)
@@ -22,7 +22,7 @@ from planner.model.words import counted
 from planner.node.eligibility import AFFINITY, SELECTOR, TAINT, affinity_cause
 
 _MAX_CAUSES = 8
-"""Causes that a message names; the answer's `obstacles` have all."""
+"""Maximum number of causes in a message; the answer's `obstacles` list all."""
 
 
 _VERBS: tuple[tuple[str, str, str], ...] = (
@@ -43,14 +43,14 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
     ("topology spread", "is excluded by topology spread", "are excluded by topology spread"),
     ("", "is ", "are "),
 )
-"""How a cause begins, and what stands in place of that after one node, or after several."""
+"""The prefix of a cause, and what replaces it after one node and after several nodes."""
 
 
 class NodeWords:
-    """The words for counts of nodes.
+    """Turns counts of nodes into text.
 
-    `occupied`: amounts are what is free now. `kinds`: the classes of pods, whose amounts may have been raised
-    by policies. `base`: where the values of labels are to be told.
+    `occupied`: amounts are what is free now. `kinds`: the pod classes, whose amounts policies may have
+    raised. `base`: the cluster, if the message is to list the existing values of labels.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class NodeWords:
         self._occupied, self._base = occupied, base
 
     def of(self, counts: NodeCounts) -> str:
-        """All nodes, each counted once; the rarest of many causes are summed."""
+        """Returns the text for all nodes, each counted once. Causes beyond the maximum are summed."""
         shown = list(counts.causes.items())[:_MAX_CAUSES]
         if len(shown) == 1 and not counts.serving:
             return f"{_all(counts.total)} {self._clause(shown[0][0], counts.total, counts.shortages)}"
@@ -79,11 +79,15 @@ class NodeWords:
         return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
 
     def why_few(self, counts: NodeCounts) -> str:
-        """The same where some node takes no pod, or each but a single one; else "": room alone tells it."""
+        """Returns the text if some node takes no pod, or no second one; else "", because the room says it
+        all.
+        """
         return self.of(counts) if counts.causes or self._for_no_second() else ""
 
     def _for_no_second(self) -> str:
-        """What keeps pods that are alike off each other's node, whatever room there is."""
+        """Returns what keeps a second pod of the class off a node that has room for it: host ports or
+        anti-affinity.
+        """
         if len(self._kinds) != 1:
             return ""
         shape = self._kinds[0].shape
@@ -96,7 +100,7 @@ class NodeWords:
         return f" and none for a second ({', '.join(causes)})" if causes else ""
 
     def _clause(self, cause: str, count: int, shortages: Mapping[str, Shortage]) -> str:
-        """What is said of so many nodes."""
+        """Returns the text for `count` nodes with one cause."""
         if cause in shortages:
             return self._shortage(cause.removeprefix(LACKS), count, *shortages[cause])
         prefix, singular, plural = next(verb for verb in _VERBS if cause.startswith(verb[0]))
@@ -112,12 +116,12 @@ class NodeWords:
                 f"{has} {bound}{show(resource, largest)} {resource}{free} of the {show(resource, need)} that "
                 f"policies give a pod (it states {show(resource, stated) if stated else 'none'})"
             )
-        if largest <= 0:  # pods that a scheduler has put beside what is held use more than there is
+        if largest <= 0:  # pods bound beside the reservations can use more than there is
             return f"{has} no {resource}{free}"
         return f"{has} {bound}{show(resource, largest)} of {show(resource, need)} {resource}{free}"
 
     def _values(self, cause: str) -> str:
-        """The values that there are of a cause's label, where what is asked for is none of them."""
+        """Returns the existing values of the label in the cause, if no node has a requested value."""
         if self._base is None:
             return ""
         for kind in self._kinds:
@@ -147,5 +151,5 @@ def _nodes(count: int) -> str:
 
 
 def _enumerated(clauses: Sequence[str]) -> str:
-    """Clauses as a list with "and" before the last."""
+    """Joins clauses with commas, and with "and" before the last."""
     return " and ".join(filter(None, (", ".join(clauses[:-1]), clauses[-1])))

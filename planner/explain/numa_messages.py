@@ -12,11 +12,11 @@ from planner.node.numa_state import NumaState, alignment_for
 from planner.node.topology_manager import RESTRICTED, Misfit, NumaNode, Zone, max_in_one_zone, misfit
 
 NUMA = "NUMA"
-"""How the cause begins where a node has room for a pod, but no NUMA zones of it do."""
+"""Prefix of the cause for a node that has room for a pod in total, but not in its NUMA zones."""
 
 
 def cause(zones: NumaState, kind: PodClass) -> str:
-    """Why the zones' kubelet would refuse one pod of the class now; "" where it would admit it."""
+    """Returns why the kubelet would refuse one pod of the class now; "" if it would admit the pod."""
     alignment = alignment_for(kind.shape)
     if zones.max_pods(alignment, 1):
         return ""
@@ -28,7 +28,10 @@ def cause(zones: NumaState, kind: PodClass) -> str:
 
 
 def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
-    """About a pod that no kubelet with room would admit; `hosts`: their zones."""
+    """Returns the sentence about a pod that no kubelet with enough total room would admit.
+
+    `hosts`: the NUMA states of these nodes.
+    """
     alignment = alignment_for(kind.shape)
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
     zones, refusal = max(
@@ -46,7 +49,7 @@ def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
 
 
 def amounts(resources: Resources) -> str:
-    """Amounts as text: "4 × nvidia.com/gpu, 48 cpu"; devices first."""
+    """Returns amounts as text, devices first: "4 × nvidia.com/gpu, 48 cpu"."""
     order = sorted(resources, key=lambda name: ("/" not in name, name))
     return ", ".join(
         f"{show(name, resources[name])} {name}" if name in PINNED else f"{resources[name]} × {name}"
@@ -73,7 +76,9 @@ def _requested(refusal: Misfit) -> Resources:
 
 
 def _worth(zones: NumaState, refusal: Misfit) -> int:
-    """How close a host comes, in thousandths: the share of the scarcest requested amount in its best zone."""
+    """Returns how close a host comes, in thousandths: the share of the scarcest requested amount in its best
+    zone.
+    """
     max_amounts = max_in_one_zone(_node(zones), refusal.zones)
     return min(
         min(1000, 1000 * max_amounts.get(n, 0) // max(1, need)) for n, need in _requested(refusal).items()

@@ -1,4 +1,4 @@
-"""What keeps a gang's pods away from nodes: each unusable node, counted by its first cause."""
+"""Counts the nodes that a gang's pods cannot use, each by the first cause that applies."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
 
 CLAIMS = "devices for "
-"""How the cause begins where claims find no devices, after "insufficient"."""
+"""Prefix, after "insufficient ", of the cause that claims find no devices."""
 
 
 LACKS = "insufficient "
-"""How the cause begins that is the lack of a resource."""
+"""Prefix of the causes that are a lack of a resource."""
 
 
 OUTSIDE = "not in topology "
-"""How the cause begins of nodes that the gang's topology does not have."""
+"""Prefix of the cause for nodes outside the gang's topology."""
 
 
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
@@ -57,14 +57,14 @@ class _Partly:
 
 
 Shortage = tuple[int, int]
-"""The most of a resource that any of some nodes has, and what a pod asks for."""
+"""The largest amount of a resource on any of some nodes, and the amount that a pod requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCounts:
-    """Every node of the cluster, counted once: by the first cause that keeps the pods away, or as `serving`.
+    """Every node of the cluster, counted once: by the first cause that excludes the pods, or as `serving`.
 
-    `causes`: most frequent first. `shortages`: of causes that are one resource's lack, by cause.
+    `causes`: most frequent first. `shortages`: amounts for the causes that are a lack of one resource.
     """
 
     total: int
@@ -73,18 +73,18 @@ class NodeCounts:
 
     @property
     def serving(self) -> int:
-        """Nodes that take a pod."""
+        """The number of nodes that take a pod."""
         return self.total - sum(self.causes.values())
 
     @property
     def outside(self) -> int:
-        """Nodes that the topology does not have."""
+        """The number of nodes outside the topology."""
         return sum(count for cause, count in self.causes.items() if cause.startswith(OUTSIDE))
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """What keeps pods from the nodes of one domain."""
+    """The causes that exclude pods from the nodes of one domain."""
 
     causes: Mapping[str, int]
     partly: tuple[_Partly, ...] = ()
@@ -92,15 +92,15 @@ class _Counts:
 
 
 class _Tally:
-    """Counts by cause, computed from the hosts up; equal domains are computed once.
+    """Counts causes from the hosts up. Equal domains are computed once.
 
-    `whole`: the gang would hold reservable domains whole, so domains that other gangs hold in part are lost.
+    `whole`: the gang would hold reservable domains whole, so domains partly held by other gangs are unusable.
     """
 
     def __init__(
-        self, view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
+        self, space: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
     ) -> None:
-        topology = view.tree.topology
+        topology = space.tree.topology
         self._kinds, self._shared = kinds, shared
         self._required = required
         self._unlabelled = f"no label {topology.levels[required]}" if required > ROOT else ""
@@ -112,7 +112,7 @@ class _Tally:
         return len(self._counts)
 
     def of(self, content: DomainCapacity, match: EligibilityMap) -> _Counts:
-        """The counts of one domain."""
+        """Returns the counts of one domain."""
         counts = self._counts.get((content, match))
         if counts is None:
             counts = self._counts[content, match] = self._count(content, match)
@@ -142,7 +142,9 @@ class _Tally:
     def _cause(
         self, content: DomainCapacity, free: Resources, match: EligibilityMap
     ) -> tuple[str, Shortage | None]:
-        """Why a host takes no pod of any class, and by how much, where that is a single amount."""
+        """Returns why a host takes no pod of any class, and the amounts if the cause is a lack of one
+        resource.
+        """
         reasons = [
             why or condition_obstacle(kind.shape, content)
             for kind, why in zip(self._kinds, match.why, strict=True)
@@ -167,30 +169,30 @@ class _Tally:
         return f"{LACKS}{name}", (amount, need) if amount < need else None
 
 
-def node_counts(group: PodGroup, view: SearchSpace, asked: TopologyRequest) -> NodeCounts:
-    """Every node by what keeps the gang's pods from it: "taint KEY=VALUE:EFFECT", "cordoned", "insufficient
-    RESOURCE" …
+def node_counts(group: PodGroup, space: SearchSpace, asked: TopologyRequest) -> NodeCounts:
+    """Counts every node by what excludes the gang's pods: "taint KEY=VALUE:EFFECT", "cordoned", "insufficient
+    RESOURCE", …
     """
-    topology = view.tree.topology
+    topology = space.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
     shared = group.reserve != "domain"
-    counts = _tally(view, asked.kinds, asked.required, shared=shared, whole=whole)
+    counts = _tally(space, asked.kinds, asked.required, shared=shared, whole=whole)
     causes = dict(counts.causes)
     for part in counts.partly:
-        branch, _ = view.domain_at(part.way)
+        branch, _ = space.domain_at(part.way)
         causes[_partly_held(topology.levels[branch.level], branch, part.gangs)] = part.nodes
-    return _of_cluster(view, causes, counts.shortages)
+    return _of_cluster(space, causes, counts.shortages)
 
 
 def _of_cluster(
-    view: SearchSpace, causes: Mapping[str, int], shortages: Mapping[str, Shortage]
+    space: SearchSpace, causes: Mapping[str, int], shortages: Mapping[str, Shortage]
 ) -> NodeCounts:
-    """The counts with those nodes that are outside of the tree."""
-    total = len(view.base.nodes)
-    outside = total - len((view.plain or view.tree).nodes)
+    """Adds the nodes outside the tree to the counts, and orders the causes."""
+    total = len(space.base.nodes)
+    outside = total - len((space.plain or space.tree).nodes)
     counted = {cause: count for cause, count in causes.items() if cause != FITS and count}
     if outside:
-        counted[f"{OUTSIDE}{view.tree.topology.name or '(no label of any level)'}"] = outside
+        counted[f"{OUTSIDE}{space.tree.topology.name or '(no label of any level)'}"] = outside
     return NodeCounts(
         total, dict(sorted(counted.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
     )
@@ -202,23 +204,25 @@ def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
     return f"in {short(level)} {name}, which is partly held by {gangs[0]}{rest_words}"
 
 
-def pod_counts(view: SearchSpace, kind: PodClass) -> NodeCounts:
-    """Every node by what keeps a single pod of one class from it."""
-    counts = _tally(view, (kind,), ROOT, shared=True, whole=False)
-    return _of_cluster(view, counts.causes, counts.shortages)
+def pod_counts(space: SearchSpace, kind: PodClass) -> NodeCounts:
+    """Counts every node by what excludes a single pod of one class."""
+    counts = _tally(space, (kind,), ROOT, shared=True, whole=False)
+    return _of_cluster(space, counts.causes, counts.shortages)
 
 
 _Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
 
 TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
-"""By the topology's levels, the pod classes, the required level, whether nodes may be shared with other gangs
-and whether the gang needs domains whole. Never stale: what is remembered follows from a domain's capacity."""
+"""Key: the topology's levels, the pod classes, the required level, whether nodes may be shared with other
+gangs and whether the gang needs whole domains. Entries are never stale: they are computed from a domain's
+capacity alone, which is their key.
+"""
 
 
 def _tally(
-    view: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
+    space: SearchSpace, kinds: Sequence[PodClass], required: int, *, shared: bool, whole: bool
 ) -> _Counts:
-    cache = view.base.plan_cache
+    cache = space.base.plan_cache
     asked = tuple(
         (
             tuple(sorted(k.shape.requests.items())),
@@ -229,15 +233,15 @@ def _tally(
         )
         for k in kinds
     )
-    key = (view.tree.topology.levels, asked, required, shared, whole)
-    tally = cache.entry(TALLIES, key, lambda: _Tally(view, kinds, required, shared=shared, whole=whole))
-    return cache.exclusively(lambda: tally.of(view.capacity, view.match(kinds)))
+    key = (space.tree.topology.levels, asked, required, shared, whole)
+    tally = cache.entry(TALLIES, key, lambda: _Tally(space, kinds, required, shared=shared, whole=whole))
+    return cache.exclusively(lambda: tally.of(space.capacity, space.match(kinds)))
 
 
 def short_of(
     free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
 ) -> str:
-    """The resource that one pod lacks, devices first; "" where the pod fits."""
+    """Returns the resource that one pod lacks, devices first; "" if the pod fits."""
     if max_pods(free, kind.shape, gpus, 1, stock):
         return ""
     requests, bundles = requests_on(kind.shape, free)
@@ -254,27 +258,29 @@ def short_of(
 
 
 def misaligned(zones: NumaState | None, kind: PodClass) -> str:
-    """Why the host's kubelet would refuse a pod that fits by amounts; "" where it would not."""
+    """Returns why the host's kubelet would refuse a pod that fits by amounts; "" if it would admit the
+    pod.
+    """
     return numa_messages.cause(zones, kind) if zones is not None else ""
 
 
 def largest(views: Sequence[SearchSpace], kind: PodClass, resource: str) -> int:
-    """The largest amount of a resource on any node that the pod may use."""
+    """Returns the largest amount of a resource on any node that the pod may use."""
     return max((has(host.free or {}, resource) for host in usable(views, kind)), default=0)
 
 
 def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]:
-    """The hosts that the pod may use, capacity aside; equal hosts once."""
+    """Returns the hosts that the pod may use, apart from their capacity; equal hosts once."""
     return [
         host
-        for view in views
-        for host, match in _hosts(view.capacity, view.match((kind,)))
+        for space in views
+        for host, match in _hosts(space.capacity, space.match((kind,)))
         if not match.why[0] and not condition_obstacle(kind.shape, host)
     ]
 
 
 def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
-    """The hosts with their eligibility; equal pairs once."""
+    """Returns the hosts with their eligibility; equal pairs once."""
     seen: dict[tuple[DomainCapacity, EligibilityMap], None] = {}
 
     def walk(content: DomainCapacity, match: EligibilityMap) -> None:

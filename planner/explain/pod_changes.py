@@ -1,5 +1,5 @@
-"""Changes of single pods that may give a gang a place: a toleration, another label value, another resource,
-smaller amounts. What is named here is searched by `alternatives` before anybody is told.
+"""Changes of single pods that may give a gang a placement: a toleration, another label value, another
+resource, smaller amounts. `alternatives` searches each change before it suggests it.
 """
 
 from __future__ import annotations
@@ -23,45 +23,47 @@ from planner.request.resolve import PlacementProblem
 from planner.search.space import search_space
 
 _MAX_TAINTS = 3
-"""Taints whose toleration is tried, those on most nodes first."""
+"""Maximum number of taints whose toleration is tried, those on most nodes first."""
 
 
 _MAX_VALUES = 2
-"""Values of a label, and names of a resource, that are tried in the place of one: the nearest spelled."""
+"""Maximum number of label values or resource names that are tried in place of one, most similar first."""
 
 
 _MAX_CHANGES = 6
-"""Changes that are tried for one list: each is a search."""
+"""Maximum number of changes that are tried for one answer: each is a search."""
 
 
 _ALIKE_NAMES = 0.7
-"""The ratio of `SequenceMatcher` from which a resource may be meant by another's name: of MIG profiles all
-are, of a vendor's other devices none."""
+"""Minimum `SequenceMatcher` ratio of a misspelt resource name: all MIG profiles reach it, and a vendor's
+other devices do not.
+"""
 
 
 _EIGHTHS = (6, 4, 2, 1)
-"""Parts of a raised amount that are tried, the largest first."""
+"""Fractions of a raised amount that are tried, largest first."""
 
 
 _GIBIBYTE = 2**30
 
 
 _RESOURCES: DerivedSection[str, frozenset[str]] = DerivedSection("resources that some node offers")
-"""Under the one key ""; looked through for every refusal."""
+"""Has the single key "". Cached because every refusal reads it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A changed request, not yet searched, and the words for what differs in it."""
+    """A changed request, not yet searched, and the text of its difference."""
 
     words: str
     problem: PlacementProblem
 
 
 def other_pods(problem: PlacementProblem, names: Sequence[str]) -> list[Change]:
-    """Pods of these PodSets that ask for another label or resource, or tolerate a taint, nearest first.
+    """Returns requests whose pods ask for another label or resource, or tolerate a taint, most similar first.
 
-    Only those of which some node has the labels, which is quick to tell."""
+    Only changes for which some node has the requested labels are returned; that is cheap to check.
+    """
     changes = (*_relabelled(problem, names), *tolerations(problem, names), *_renamed(problem, names))
     return [change for change in changes if _helps(change.problem, names)][:_MAX_CHANGES]
 
@@ -73,8 +75,11 @@ def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
 
 
 def as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
-    """The request with the amounts of its author: for a changed pod policies give others, and on an empty
-    node never more than it has."""
+    """Returns the request with the amounts that its author stated.
+
+    Policies may have raised the amounts, and they would give a changed pod others. A policy never raises an
+    amount above what an empty node has.
+    """
     stated = {
         pod_set.name: pod_set.shape.raised
         for pod_set in problem.asked.pod_sets
@@ -89,7 +94,7 @@ def _changed(
     words: str,
     change: Callable[[ResolvedShape], ResolvedShape],
 ) -> Change:
-    """The change of those of these PodSets whose pods it changes."""
+    """Applies a change to the pods of these PodSets, and names the PodSets that it changed."""
     poll("explanation")
     asked = problem.asked
     shapes = {pod_set.name: change(pod_set.shape) for pod_set in asked.pod_sets if pod_set.name in names}
@@ -103,7 +108,7 @@ def _changed(
 
 
 def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """The toleration of each taint that alone keeps pods from nodes, of the commonest first."""
+    """Yields tolerations of the taints that alone keep pods from nodes, the most frequent taint first."""
     taints: Counter[Taint] = Counter()
     base = problem.snapshot.base
     tainted = [base.nodes[name] for name in base.tainted]
@@ -125,7 +130,7 @@ def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Each label that is asked for, with the nearest values that there are, or under the nearest key."""
+    """Yields each requested label with the most similar existing values, or under the most similar key."""
     base = problem.snapshot.base
     for key, value in dict.fromkeys(_selected(problem, names)):
         counts = values_of(base, key)
@@ -137,7 +142,7 @@ def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The labels that selectors and required terms ask for, each with a value."""
+    """Yields the labels that node selectors and required terms ask for, each with a value."""
     for shape in _shapes(problem, names):
         yield from shape.node_selector.items()
         for term in shape.affinity:
@@ -147,7 +152,7 @@ def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple
 def _with_label(
     problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str] | None
 ) -> Change:
-    """Another label in the place of one; None for no label."""
+    """Replaces one label by another, or removes it if `new` is None."""
 
     def requirement(asked: Requirement) -> Iterator[Requirement]:
         if asked.operator != "In" or (asked.key, *asked.values[:1]) != old:
@@ -167,7 +172,7 @@ def _with_label(
 
 
 def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Each device resource that no node has, under the nearest names of the same vendor."""
+    """Yields each device resource that no node has, under the most similar names of the same vendor."""
     offered = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
         if asked in offered or "/" not in asked or not _offered(problem, asked):
@@ -198,7 +203,7 @@ def _offered_resources(base: Infrastructure) -> frozenset[str]:
 
 
 def _offered(problem: PlacementProblem, resource: str) -> bool:
-    """Whether it is a resource as device plugins offer it, not a claim's or a part of a GPU."""
+    """Returns whether a device plugin would offer the resource; False for claims and GPU shares."""
     shapes = _shapes(problem, [pod_set.name for pod_set in problem.asked.pod_sets])
     return any(resource in shape.requests and not shape.claim_specs for shape in shapes)
 
@@ -207,7 +212,7 @@ def _offered(problem: PlacementProblem, resource: str) -> bool:
 
 
 def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Less and less of what policies have raised, as its author may state: of one resource, then of all."""
+    """Yields smaller values of the amounts that policies raised: of one resource each, then of all."""
     pod_sets = [s for s in problem.asked.pod_sets if s.name in names and s.shape.raised]
     raised = list(dict.fromkeys(name for pod_set in pod_sets for name in pod_set.shape.raised))
     for resources in (*[[name] for name in raised], *([raised] if len(raised) > 1 else [])):
@@ -218,7 +223,9 @@ def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
-    """So many eighths of the raised amounts, in whole cores and GiB; no less than the author asked for."""
+    """Returns `eighths` eighths of the raised amounts, in whole cores and GiB, at least what the author
+    stated.
+    """
     units = {"cpu": 1000, "memory": _GIBIBYTE}
     return {
         name: max(stated, shape.requests[name] * eighths // 8 // (unit := units.get(name, 1)) * unit)
@@ -228,7 +235,7 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
 
 def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
-    """The same pods, asking for no more of a lacking resource than the largest amount on a node."""
+    """Yields the same pods with each lacking resource reduced to the largest amount on a node."""
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
     offers: dict[str, dict[str, int]] = {}

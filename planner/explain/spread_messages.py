@@ -1,4 +1,4 @@
-"""Messages about topology spread: which domain is too full for the others to take more."""
+"""Messages about topology spread: which domain limits the others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from planner.search.rules.spread_over_labels import SpreadRule, rules_of
 from planner.search.space import SearchSpace
 
 
-def in_the_way(view: SearchSpace, asked: TopologyRequest) -> str:
-    """A sentence about the spread constraint that blocks the gang because one domain is full; "" for none."""
+def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
+    """Returns a sentence about the spread constraint that blocks the gang because one domain is full; "" for
+    none.
+    """
     for rule in rules_of(asked.kinds):
         if rule.counted and set(rule.counted) == set(rule.keepers):
-            room = _room(view, rule, [asked.kinds[index] for index in rule.counted])
+            room = _room(space, rule, [asked.kinds[index] for index in rule.counted])
             if sentence := _rule_sentence(
                 rule, room, sum(asked.kinds[index].count for index in rule.counted)
             ):
@@ -49,14 +51,14 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
     )
 
 
-def _room(view: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
-    """Pods of these classes that fit, by domain value; each node counts for the class that fits most."""
+def _room(space: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
+    """Returns how many pods fit, by domain value; each node counts for the class of which most pods fit."""
     room: dict[str, int] = {}
-    for leaf, host in zip(view.tree.root.leaves(), hosts(view.capacity), strict=True):
+    for leaf, host in zip(space.tree.root.leaves(), hosts(space.capacity), strict=True):
         value = rule.values.get(leaf.node)
         if value is None or host.held or host.free is None:
             continue
-        node = view.tree.cluster[leaf.node]
+        node = space.tree.cluster[leaf.node]
         pod_counts = [
             max_pods(host.free, kind.shape, host.gpus, kind.count)
             for kind in kinds

@@ -1,6 +1,7 @@
-"""Device claims (DRA) of a gang, translated into resource requests and node requirements before planning.
+"""Translates a gang's device claims (DRA) into resource requests and node requirements before planning.
 
-Devices that cannot be counted are left out with a warning. Devices that no node can ever give are refused.
+Devices that cannot be counted are left out of the plan, with a warning. A claim for devices that no node has
+is refused.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ from planner.model.words import listed, shortened
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
-"""Devices that a refusal names: a line for people; the rest is a number."""
+"""The number of devices that a refusal lists by name, so that the message stays short; the rest are
+counted.
+"""
 
 
 def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with its device claims added to its pods' requests; warnings name what is not counted.
+    """Returns the gang with its device claims added to its pods' requests; warnings list what is not counted.
 
-    Raises `Refusal` for devices that no node offers. May be called again on its own result: the requests of
-    an earlier call are replaced.
+    Raises `Refusal` for devices that no node offers. The function is idempotent: it replaces the requests
+    that an earlier call added.
     """
     notes: dict[str, None] = {}
     sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
@@ -44,10 +47,10 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
 def in_one_clique(
     devices: Devices, topologies: Iterable[Topology], group: ResolvedPodGroup
 ) -> ResolvedPodGroup:
-    """The gang with a required clique level for the pods that claim a ComputeDomain's channel.
+    """Returns the gang with a required clique level for the pods that claim a ComputeDomain channel.
 
-    Channels work only inside one clique. A gang that already requires a clique or a finer level is returned
-    unchanged, and so is a gang in a topology without cliques.
+    A channel works only inside one clique. The gang is returned unchanged if it already requires a clique or
+    a finer level, or if its topology has no clique level.
     """
     namespace = group.name.partition("/")[0]
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
@@ -101,7 +104,7 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
         elif not use.template and (node := devices.node_of(claim)):
             reader.needs.append(
                 Requirement(NODE_NAME_FIELD, "In", (node,))
-            )  # the claim has its devices on this node already
+            )  # the claim's devices are already allocated on this node
         elif not use.template and pod_set.count > 1:
             reader.note(f"{pod_set.count} pods share the claim {use.source}: its devices are not counted")
             reader.together = True
@@ -114,7 +117,7 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
 
 
 class _ClaimReader:
-    """Collects, claim by claim, the requests and node requirements of one PodSet."""
+    """Collects the resource requests and node requirements of one PodSet, claim by claim."""
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
@@ -124,11 +127,11 @@ class _ClaimReader:
         self.together = False
 
     def note(self, text: str) -> None:
-        """Adds a warning, each text once."""
+        """Adds a warning; a repeated text is added once."""
         self._notes[f"{self._set.name}: {text}"] = None
 
     def claim(self, claim: ResourceClaim, source: str) -> None:
-        """Adds one claim: as a bundle where ResourceSlices list the devices, else as amounts from node
+        """Adds one claim: as a `ClaimSpec` if ResourceSlices list the devices, else as amounts from node
         labels.
         """
         if self._devices.claims.slices:
@@ -139,7 +142,7 @@ class _ClaimReader:
         for request in claim.requests:
             self._by_labels(request, source)
 
-    # -- by slices -----------------------------------------------------------------------------------------
+    # -- by ResourceSlices ---------------------------------------------------------------------------------
 
     def _bundle(self, claim: ResourceClaim, source: str) -> None:
         for request in claim.requests:
@@ -153,9 +156,9 @@ class _ClaimReader:
         self._bundles.append(bundle)
 
     def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
-        """Adds warnings for a request that is not fully planned.
+        """Adds warnings for the parts of a request that are not planned.
 
-        Raises `Refusal` where no node has so many devices.
+        Raises `Refusal` if no node has that many devices.
         """
         want = self._devices.device_request(request)
         if want is None or not self._devices.is_counted(request):
@@ -173,13 +176,13 @@ class _ClaimReader:
             self.note(f"devices that several claims may share ({source}) are planned as if never used up")
 
     def _taken_to_hold(self, text: str, source: str) -> str:
-        """The warning for a selector that could not be evaluated."""
+        """Returns the warning for a selector that could not be evaluated."""
         if self._devices.claims.engine is None:
             return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
         return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
 
     def _fits_some_node(self, bundles: Sequence[ClaimSpec]) -> bool:
-        """Whether some empty node can give all these claims to one pod."""
+        """Returns whether some empty node can satisfy all these claims for one pod."""
         demands = [(bundle, 1) for bundle in bundles]
         return any(
             AvailableDevices(node_kind.node_devices).fits(demands)
@@ -198,7 +201,7 @@ class _ClaimReader:
             f"Would work: {works}.",
         )
 
-    # -- by labels -----------------------------------------------------------------------------------------
+    # -- by node labels --------------------------------------------------------------------------------------
 
     def _by_labels(self, request: ClaimRequest, source: str) -> None:
         self._first_possible(request, source, self._counted)
@@ -206,9 +209,9 @@ class _ClaimReader:
     def _first_possible(
         self, request: ClaimRequest, source: str, look: Callable[[ClaimRequest, str], None]
     ) -> None:
-        """Reads the first alternative of a request that some node can give.
+        """Calls `look` with each alternative of a request until one does not raise `Refusal`.
 
-        Raises the last one's `Refusal`.
+        Raises the `Refusal` of the last alternative if all are refused.
         """
         *choices, last_choice = request, *request.alternatives
         for choice in choices:
@@ -280,9 +283,9 @@ class _ClaimReader:
         )
 
     def shape(self) -> ResolvedShape:
-        """The pods' shape with all collected requests.
+        """Returns the pods' shape with all collected requests.
 
-        Raises `Refusal` where no node can give all of them.
+        Raises `Refusal` if no node can satisfy all of them.
         """
         if len(self._bundles) > 1 and not self._fits_some_node(self._bundles):
             raise self._misfit_refusal(self._bundles, "its claims")
@@ -304,21 +307,25 @@ def _cut(text: str) -> str:
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """The gang with its device claims resolved in this cluster.
+    """Returns the gang with its device claims resolved in this cluster.
 
     Raises `Refusal` for devices that no node offers.
     """
     gang = resolved_group(group)
-    return claimed(snapshot.base.devices, gang) if has_claims(gang) or _stands_in(snapshot, gang) else gang
+    return (
+        claimed(snapshot.base.devices, gang)
+        if has_claims(gang) or _uses_extended_claims(snapshot, gang)
+        else gang
+    )
 
 
 def has_claims(group: PodGroup) -> bool:
-    """Whether any pod of the gang names a device claim."""
+    """Returns whether any pod of the gang names a device claim."""
     return any(pod_set.shape.claims for pod_set in group.pod_sets)
 
 
-def _stands_in(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether a DeviceClass may serve an extended resource that the gang requests."""
+def _uses_extended_claims(snapshot: Snapshot, group: PodGroup) -> bool:
+    """Returns whether a DeviceClass can serve an extended resource that the gang requests."""
     if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
         return False
     served = snapshot.base.devices.extended_claims

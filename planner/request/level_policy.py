@@ -11,10 +11,11 @@ from planner.model.settings import LevelPolicy
 
 
 def by_policy(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with the level of the policy that it names: `pack` makes it required, `prefer` preferred.
+    """Returns the gang with the level of the policy that it names: `pack` makes it required, `prefer`
+    preferred.
 
-    Of several names (comma-separated) the known one with the greatest weight is used. A level that the gang
-    itself states takes precedence.
+    `policy` may list several names, separated by commas: the known policy with the greatest weight is used. A
+    level in the gang itself takes precedence. An unknown name adds a warning.
     """
     policies = snapshot.base.settings.policies
     names = [name.strip() for name in group.policy.split(",") if name.strip()]

@@ -1,15 +1,17 @@
-"""Levels inside a host (the NVLink domain of some of its GPUs, the NUMA node), and the names of levels.
+"""Maps the level names of a request to level keys, and handles levels inside a host (NVLink domain, NUMA
+node).
 
-A topology ends at the host. A request for a level inside the host is therefore a request for the host,
-limited to nodes where one such domain has as many GPUs as must be together: those of the whole gang, a PodSet
-or a slice. The size of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is
-one domain. The size of a NUMA node comes from its NodeResourceTopology or from the label
-`bayplan.dev/gpus-per-numa-node`; nodes of unknown size are excluded. Pods that must be in one NVLink domain
-are an NVLink group, and a node's groups are packed into its domains. No object says which GPUs of a domain
-are free, so the free GPUs of a partly used node are assumed to be together.
+A topology ends at the host. A request for a level inside the host is planned as a request for the host,
+restricted to nodes on which one such domain has enough GPUs for the pods that must be together: the whole
+gang, a PodSet or a slice.
 
-This module also maps a word of the request to a level key, and lists the levels and topologies that a request
-names.
+- NVLink domain: its size is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain.
+  Pods that must share a domain form an NVLink group, and a node's groups are packed into its domains.
+- NUMA node: its size comes from the NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`. Nodes
+  of unknown size are excluded.
+
+No object says which GPUs of a domain are free. The plan assumes that the free GPUs of a partly used node are
+in one domain.
 """
 
 from __future__ import annotations
@@ -35,16 +37,20 @@ NUMA_WORDS = ("numa", "numa-node")
 
 
 _MAX_GPUS = 4096
-"""The bar lists every smaller size; no host has as many GPUs, so the cap keeps the list short."""
+"""Upper bound of the sizes that the exclusion lists (every smaller size is a value). No host has as many
+GPUs.
+"""
 
 
 def inside_host(level: str) -> bool:
-    """Whether the level lies inside the host and is no level of a topology."""
+    """Returns whether the level lies inside the host and is not a level of a topology."""
     return level == NVLINK_DOMAIN or level in NUMA_WORDS
 
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
-    """GPUs that must be in one such domain with a pod of this PodSet; 0 where no constraint asks for it."""
+    """Returns how many GPUs must be in one such domain with a pod of this PodSet; 0 if no constraint asks for
+    it.
+    """
 
     constraint, gang = pod_set.constraint, group.constraint
     sliced = constraint if constraint.slice_level else gang
@@ -59,7 +65,9 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
     )
 
 
-def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> tuple[NodeExclusion, ...]:
+def nvlink_exclusions(
+    group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]
+) -> tuple[NodeExclusion, ...]:
     """Excludes nodes whose NVLink domains are too small; `resolved` maps each word to its level key."""
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
@@ -70,10 +78,11 @@ def nvlink_bar(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) ->
 
 
 def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
-    """Pods of the PodSet that must be in one NVLink domain inside the host; 0 for no such constraint.
+    """Returns how many pods of the PodSet must share one NVLink domain inside the host; 0 for no such
+    constraint.
 
-    A gang that requires one NVLink domain as a whole is one group over all PodSets: it can use any node with
-    a domain of that size and as many free GPUs.
+    A gang that requires one NVLink domain as a whole also returns 0: the gang is the only group, so any node
+    with a domain of that size and that many free GPUs serves.
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     constraint = pod_set.constraint
@@ -86,7 +95,7 @@ def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str
 def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
-    """The gang, restricted to nodes with large enough NUMA nodes where it asks for one."""
+    """Restricts the gang to nodes whose NUMA nodes are large enough, if it asks for a NUMA node."""
     needed = {pod_set.name: needs(group, pod_set, NUMA_WORDS) for pod_set in group.pod_sets}
     if not any(needed.values()):
         return group
@@ -97,9 +106,11 @@ def with_numa_nodes(
         if not gpus:
             return pod_set
         names = frozenset(name for name, size in sizes.items() if size >= gpus)
-        bar = NodeExclusion(NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, passing=False)
+        exclusion = NodeExclusion(
+            NODE_NAME_FIELD, names, f"{UNALIGNED}{gpus} GPUs", inside=True, passing=False
+        )
         shape = pod_set.shape
-        return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, bar)))
+        return replace(pod_set, shape=replace(shape, exclusions=(*shape.exclusions, exclusion)))
 
     return replace(group, pod_sets=tuple(map(restrict, group.pod_sets)))
 
@@ -108,11 +119,12 @@ _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
 def resolve(topology: Topology, level: str) -> str:
-    """The label key of a level named by key, alias or short word; "" where the topology has no such level.
+    """Returns the label key of a level given by key, alias or short word; "" if the topology has no such
+    level.
 
     Short words: "gpu", "node" and "host" mean the hostname. "nvlink-domain" means the multi-node NVLink
-    level, or the host without one. Levels inside the host mean the hostname. Any other word ("rack", "zone",
-    …) means the only level whose key ends in it.
+    level, or the host if the topology has none. Levels inside the host mean the hostname. Any other word
+    ("rack", "zone", …) means the only level whose key ends in it.
     """
     if level in topology.levels:
         return level
@@ -131,7 +143,7 @@ def resolve(topology: Topology, level: str) -> str:
 
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Every level that the request names, as (field that names it, level)."""
+    """Returns every level that the request names, as (field, level)."""
     levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
     origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
@@ -148,7 +160,7 @@ def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Every topology that the request names, as (field that names it, topology name)."""
+    """Returns every topology that the request names, as (field, topology name)."""
     topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
     origin_values = {value for _, value in topologies}
     topologies += [
@@ -160,7 +172,7 @@ def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
-    """The gang's constraint and each PodSet's, each with a prefix for messages that says whose it is."""
+    """Yields the gang's constraint and that of each PodSet, each with the prefix that messages use for it."""
     yield "", group.constraint
     for pod_set in group.pod_sets:
         yield f"{pod_set.name}: ", pod_set.constraint

@@ -1,12 +1,12 @@
-"""Pod affinity and anti-affinity of a gang in one snapshot, as excluded nodes and constraints. Pure.
+"""Translates pod affinity and anti-affinity into excluded nodes and constraints between PodSets. Pure.
 
-Three kinds of pods count: bound pods, pods that other gangs have reserved a place for (the reservation
-records their labels and anti-affinity), and the gang's own PodSets against each other. Anti-affinity works in
-both directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
-allows it, affinity does not. Host ports are such terms too (planner.model.host_ports).
+A term is compared with three kinds of pods: bound pods, pods for which other gangs hold a reservation (it
+records their labels and anti-affinity), and the gang's own PodSets. Anti-affinity applies in both directions,
+as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity allows it,
+affinity does not. Host ports are handled as anti-affinity terms (planner.model.host_ports).
 
-Affinity needs a matching bound pod. Where there is none and the gang's own pods match, these pods and the
-pods that want them are kept in one domain, so that the term holds in whatever order they are bound.
+An affinity term needs a matching bound pod. If there is none and the gang's own pods match, the matching pods
+and the pods with the term are kept in one domain, so that the term holds in any binding order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """`count` equal pods of other workloads on a node; `bound`: False for pods that are only reserved for.
+    """`count` identical pods of other workloads on a node. `bound` is False for pods with only a reservation.
 
     `space`: their namespace. `terms`: their required anti-affinity.
     """
@@ -44,15 +44,17 @@ class Neighbour:
 
 
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with the constraints of pod affinity in this snapshot; unchanged where there are none."""
+    """Returns the gang with the constraints of pod affinity in this snapshot; unchanged if there are none."""
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
     own_id = reservation_id(group.name)
-    neighbours = list(_neighbours(snapshot, own_id) if terms else _wary(snapshot, own_id))
+    neighbours = list(_neighbours(snapshot, own_id) if terms else _neighbours_with_terms(snapshot, own_id))
     space = group.name.partition("/")[0]
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
-    shuns, together, bars, inner_terms = _among(space, sets, neighbours, snapshot.base.spaces)
+    anti_affinity, co_location, exclusions, inner_terms = _among(
+        space, sets, neighbours, snapshot.base.spaces
+    )
     resolved = {
         pod_set.name: replace(
             pod_set,
@@ -60,11 +62,11 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
                 pod_set.shape,
                 exclusions=(
                     *pod_set.shape.exclusions,
-                    *bars[pod_set.name],
-                    *_barred(snapshot, space, pod_set, neighbours, inner_terms),
+                    *exclusions[pod_set.name],
+                    *_exclusions(snapshot, space, pod_set, neighbours, inner_terms),
                 ),
-                anti_affinity_with=tuple(sorted(shuns[pod_set.name])),
-                co_located_over=tuple(sorted(together[pod_set.name])),
+                anti_affinity_with=tuple(sorted(anti_affinity[pod_set.name])),
+                co_located_over=tuple(sorted(co_location[pod_set.name])),
             ),
         )
         for pod_set in sets
@@ -73,7 +75,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
 
 
 def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
-    """All bound pods that are not the gang's, and all pods that other gangs have reserved a place for."""
+    """Yields all bound pods of other workloads, and all pods for which other gangs hold a reservation."""
     return _neighbours(snapshot, reservation_id(group.name))
 
 
@@ -84,7 +86,7 @@ def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
         space = reservation.gang.partition("/")[0]
-        for assignment, waiting in _waiting(snapshot, reservation):
+        for assignment, waiting in _unbound(snapshot, reservation):
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
                 yield Neighbour(
@@ -92,8 +94,8 @@ def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
                 )
 
 
-def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
-    """The assignments of a reservation with the number of their pods that are not bound yet."""
+def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
+    """Yields the assignments of a reservation, each with the number of its pods that are not bound yet."""
     bound_counts = Counter(
         node
         for node in snapshot.bound.carriers.get(reservation.id) or ()
@@ -101,14 +103,17 @@ def _waiting(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
         if reservation.id in carried(pod)
     )
     for assignment in reservation.assignments:
-        seated = min(assignment.count, bound_counts[assignment.node])
-        bound_counts[assignment.node] -= seated
-        if assignment.count > seated:
-            yield assignment, assignment.count - seated
+        bound_count = min(assignment.count, bound_counts[assignment.node])
+        bound_counts[assignment.node] -= bound_count
+        if assignment.count > bound_count:
+            yield assignment, assignment.count - bound_count
 
 
-def _wary(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
-    """Only the neighbours that have anti-affinity terms: few, so the common case reads few pods."""
+def _neighbours_with_terms(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
+    """Yields only neighbours with anti-affinity terms.
+
+    A gang without terms of its own needs no others. They are few, so the common case reads few pods.
+    """
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
             if own_id not in carried(pod):
@@ -123,48 +128,48 @@ def _wary(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
                 )
 
 
-_Shuns = dict[str, set[tuple[str, str]]]
+_AntiAffinity = dict[str, set[tuple[str, str]]]
 
 
 _InnerTerms = set[tuple[str, PodTerm]]
 
 
-_Together = dict[str, set[tuple[str, tuple[str, ...]]]]
+_CoLocation = dict[str, set[tuple[str, tuple[str, ...]]]]
 
 
 def _among(
     space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
-) -> tuple[_Shuns, _Together, dict[str, list[NodeExclusion]], _InnerTerms]:
-    """Affinity and anti-affinity between the gang's own PodSets."""
+) -> tuple[_AntiAffinity, _CoLocation, dict[str, list[NodeExclusion]], _InnerTerms]:
+    """Returns the affinity and anti-affinity between the gang's own PodSets."""
     inner_terms: _InnerTerms = set()
-    shuns: _Shuns = {pod_set.name: set() for pod_set in sets}
-    together: _Together = {pod_set.name: set() for pod_set in sets}
-    bars: dict[str, list[NodeExclusion]] = {pod_set.name: [] for pod_set in sets}
+    anti_affinity: _AntiAffinity = {pod_set.name: set() for pod_set in sets}
+    co_location: _CoLocation = {pod_set.name: set() for pod_set in sets}
+    exclusions: dict[str, list[NodeExclusion]] = {pod_set.name: [] for pod_set in sets}
     for pod_set in sets:
         for term in pod_set.shape.terms:
             meant = [peer.name for peer in sets if means(term, space, space, peer.shape.labels, spaces)]
             if not term.attracts:
                 for name in meant:
-                    shuns[pod_set.name].add((term.key, name))
-                    shuns[name].add((term.key, pod_set.name))
+                    anti_affinity[pod_set.name].add((term.key, name))
+                    anti_affinity[name].add((term.key, pod_set.name))
             elif meant and not any(
                 n.bound and means(term, space, n.space, n.labels, spaces) for n in neighbours
             ):
                 inner_terms.add((pod_set.name, term))
                 names = tuple(sorted({pod_set.name, *meant}))
                 for name in names:
-                    together[name].add((term.key, names))
+                    co_location[name].add((term.key, names))
                     if term.key != HOSTNAME:
-                        bars[name].append(
+                        exclusions[name].append(
                             NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
                         )
-    return shuns, together, bars, inner_terms
+    return anti_affinity, co_location, exclusions, inner_terms
 
 
-def _barred(
+def _exclusions(
     snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], inner_terms: _InnerTerms
 ) -> Iterator[NodeExclusion]:
-    """The nodes that neighbours exclude for a PodSet, and those that its affinity requires.
+    """Yields the nodes that neighbours exclude for a PodSet, and the nodes that its affinity requires.
 
     `inner_terms`: affinity terms that the gang's own pods satisfy.
     """
@@ -195,19 +200,19 @@ def _barred(
         yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
         if (
             term.key != HOSTNAME
-        ):  # a matching pod may come later, but never to a domain of a node without the label
+        ):  # a matching pod may come later, but a node without the label is never in its domain
             yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
 
 
 def _cause(term: PodTerm) -> tuple[str, str]:
-    """The label of an anti-affinity term, and what its exclusions are called."""
+    """Returns the key of an anti-affinity term and the text that its exclusions carry."""
     port = port_of(term)
     return term.key, f"with {port} in use" if port else APART
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
     def value(name: str, key: str) -> set[str]:
-        """The node's value of the topology key as a set: empty where it has none."""
+        """Returns the node's domain of the topology key as a set, which is empty if it has none."""
         node = snapshot.nodes.get(name)
         if key == HOSTNAME:
             return {name}

@@ -1,4 +1,4 @@
-"""What people should know of the priority that the pods of a gang state. Pure."""
+"""Warnings about the priority that the pods of a gang state. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.model.words import listed
 
 
 def priority_notes(snapshot: Snapshot, group: PodGroup) -> tuple[str, ...]:
-    """Warnings of numbers and classes for which the API server will refuse the pods."""
+    """Returns a warning for each priority number or class with which the API server will refuse the pods."""
     classes = snapshot.base.priorities
     return tuple(dict.fromkeys(note for s in group.pod_sets for note in _notes(classes, s.shape)))
 

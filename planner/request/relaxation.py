@@ -1,4 +1,8 @@
-"""Relaxation of preferred levels: first treated as required, then relaxed step by step."""
+"""Relaxation of preferred levels: each is first searched as a required level, then relaxed step by step.
+
+For example, a gang that prefers the host and requires the row in a topology row > rack > host is searched
+with the level host, then rack, then row.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,23 @@ from planner.model.topology import ROOT
 from planner.request.topology_request import TopologyRequest
 
 _MAX_STEPS = 32
-"""Combinations of levels that are searched, besides the last one, which asks for the least."""
+"""Maximum number of level combinations that are searched; the fully relaxed one is always added."""
 
 
 _MAX_ALONE = 3
-"""PodSets that are relaxed each by itself: the combinations are the product of their levels."""
+"""Maximum number of PodSets that are relaxed independently: the combinations are the product of their
+levels.
+"""
 
 
 def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
-    """The pod classes with preferred levels made required, then relaxed stepwise to the required levels.
+    """Returns the pod classes with preferred levels made required, then relaxed stepwise to the required
+    levels.
 
-    Fewer steps come first; among equally many, later PodSets are relaxed first. Up to three PodSets that
-    prefer a level are relaxed independently; of more, those with equal levels are relaxed together, because
-    the number of combinations grows with the power of their number.
+    Combinations with fewer steps come first; with the same number of steps, later PodSets are relaxed first.
+    Up to three PodSets that prefer a level are relaxed independently. If there are more, PodSets with equal
+    levels are relaxed together, because the number of combinations grows exponentially with the number of
+    PodSets.
     """
     if all(kind.preferred == ROOT for kind in request.kinds):
         return [merged(request.kinds)]

@@ -1,23 +1,23 @@
-"""`resolve`: what a gang asks for, made definite in one cluster at one moment.
+"""`resolve` turns the PodGroup that was read into a problem for the search, in one cluster at one moment.
 
-The one stage between what was read and the search. In this order:
+Nothing else stands between reading a request and searching. The stages, in order:
 
-    PodGroup                as it was asked
-      tolerations           those that the API server will add      tolerations.py
-      priority              notes of what it will refuse            priority.py
-      device claims         what they come to on the nodes here       device_claims.py
+    PodGroup                as read
+      tolerations           added as the API server will add them       tolerations.py
+      priority              warnings for what the API server refuses    priority.py
+      device claims         resource amounts and node requirements      device_claims.py
     .asked
-      cliques, policies     the levels that these give it             device_claims.py, level_policy.py
-      volumes               the nodes that they can be used from      volumes.py
+      cliques, policies     levels that these add                       device_claims.py, level_policy.py
+      volumes               nodes from which they can be used           volumes.py
     .gang
-      other pods            pod affinity, topology spread             pod_affinity.py, topology_spread.py
-      NUMA                  nodes with domains that are large enough  levels.py
-      topologies            those that it may mean                    topology_choice.py
-      levels, pod classes   for each of these a `TopologyRequest`     topology_request.py
+      other pods            pod affinity, topology spread               pod_affinity.py, topology_spread.py
+      NUMA                  nodes with large enough NUMA nodes          levels.py
+      topologies            those that the request may mean             topology_choice.py
+      levels, pod classes   one `TopologyRequest` per topology          topology_request.py
     .requests
 
-A changed request (other nodes, counts, levels) is a changed problem: `PlacementProblem.changed` goes through
-the stages again that hang on the change, and never through those before it.
+To change the nodes, counts or levels of a request, change the problem: `PlacementProblem.changed` runs only
+the stages that depend on the change.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ class PlacementProblem:
     """A gang resolved in a snapshot in which it holds nothing: the input of every search.
 
     `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
-    policies add. `requests`: one for each topology that it may use, empty with a `refusal`. `occupied`:
-    search the cluster as it is; False searches it as if it were empty. `notes`: warnings from these stages.
+    policies add. `requests`: one for each topology that the gang may use; empty if there is a `refusal`.
+    `occupied`: True to search the cluster as it is, False to search it as if it were empty. `notes`: warnings
+    from these stages.
     """
 
     snapshot: Snapshot
@@ -67,36 +68,38 @@ class PlacementProblem:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings from reading and from resolving the request."""
+        """The warnings from reading and resolving the request."""
         return (*self.gang.warnings, *self.notes)
 
     def when_empty(self) -> PlacementProblem:
-        """The same problem in a cluster without other pods and reservations."""
+        """Returns the same problem in a cluster without other pods and reservations."""
         return replace(self, occupied=False)
 
     def noting(self, *notes: str) -> PlacementProblem:
-        """The same problem with more warnings."""
+        """Returns the same problem with additional warnings."""
         return replace(self, notes=(*self.notes, *notes)) if notes else self
 
     def refused(self, refusal: Refusal) -> PlacementProblem:
-        """The same problem with the reason why it has no placement."""
+        """Returns the same problem with the reason why it has no placement."""
         return replace(self, requests=(), refusal=refusal)
 
     def changed(self, asked: ResolvedPodGroup) -> PlacementProblem:
-        """The problem of a changed request whose device claims are the same."""
+        """Returns the problem of a changed request whose device claims are the same."""
         return replace(_problem(self.snapshot, asked), occupied=self.occupied, notes=self.notes)
 
     def reserving(self, mode: ReserveMode) -> PlacementProblem:
-        """The same request with another wish of what to hold, on which no stage hangs."""
+        """Returns the same problem with another reserve mode, on which no stage depends."""
         asked, gang = replace(self.asked, reserve=mode), replace(self.gang, reserve=mode)
         return replace(self, asked=asked, gang=gang)
 
     def in_snapshot(self, snapshot: Snapshot) -> PlacementProblem:
-        """The same request with other pods and reservations around it."""
+        """Returns the same request resolved in another snapshot, for example with fewer pods."""
         return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
-        """The problem on these nodes only; `one_per_node`: at most one pod of a PodSet on each node."""
+        """Returns the problem on these nodes only; `one_per_node`: at most one pod of each PodSet per
+        node.
+        """
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
         def held(pod_set: ResolvedPodSet) -> ResolvedPodSet:
@@ -112,15 +115,16 @@ class PlacementProblem:
         return self.changed(replace(self.asked, pod_sets=tuple(map(held, self.asked.pod_sets))))
 
     def resized(self, counts: Mapping[str, int]) -> PlacementProblem:
-        """The problem with other pod counts in these PodSets."""
+        """Returns the problem with other pod counts for these PodSets."""
         sets = tuple(
             replace(pod_set, count=counts.get(pod_set.name, pod_set.count)) for pod_set in self.asked.pod_sets
         )
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def with_requests(self, requests: Mapping[str, Mapping[str, int]]) -> PlacementProblem:
-        """The problem with other amounts of resources in the pods of these PodSets; 0 is as good as not asked
-        for."""
+        """Returns the problem with other resource amounts for the pods of these PodSets; 0 removes a
+        request.
+        """
 
         def changed(shape: ResolvedShape, amounts: Mapping[str, int]) -> ResolvedShape:
             together = {**shape.requests, **amounts}
@@ -133,14 +137,17 @@ class PlacementProblem:
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:
-        """Resolves claims again: they depend on a pod's amounts and on how many pods share a claim."""
+        """Resolves the claims again: they depend on a pod's amounts and on how many pods share a claim."""
         if not has_claims(asked):
             return self.changed(asked)
         return replace(resolve(self.snapshot, asked), occupied=self.occupied, notes=self.notes)
 
 
 def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
-    """The problem of a gang in a snapshot in which it holds nothing."""
+    """Returns the problem of a gang in a snapshot in which it holds nothing.
+
+    A request that cannot be met as written gives a problem with a `refusal`; nothing is raised.
+    """
     group = with_resource_tolerations(snapshot, group)
     try:
         asked = with_devices(snapshot, group)
@@ -151,7 +158,7 @@ def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
 
 
 def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
-    """The stages after device claims."""
+    """Runs the stages after device claims."""
     gang = asked
     if has_claims(asked):
         gang = in_one_clique(snapshot.base.devices, snapshot.topologies, asked)
@@ -164,7 +171,7 @@ def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
 
 
 def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyRequest, ...]:
-    """The request in each topology that the gang may use. Raises `Refusal`."""
+    """Returns the request in each topology that the gang may use. Raises `Refusal`."""
     settled = _settled(snapshot, gang)
     check(gang)
     rules = {
@@ -182,7 +189,7 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
 
 
 def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with the constraints of other pods, and without NUMA alignment where no kubelet here enforces
+    """Adds the constraints of other pods, and removes NUMA alignment if no kubelet in the cluster enforces
     it.
 
     PodSets that differ only in their alignment then become one pod class, which makes the search smaller.

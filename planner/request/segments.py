@@ -1,10 +1,11 @@
-"""KAI's segments: pods that stay together, of which the last may be short and the first has the leader.
+"""KAI's segments: groups of pods that stay together. The last may be short, and the first includes the
+leader.
 
-Kueue's slices divide a PodSet evenly. KAI's segments of a PyTorchJob's workers end in a short one where they
-do not; those of a LeaderWorkerSet count the leader: as one pod more of the first segment where the workers
-alone divide evenly, else as one of its pods. Source: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/
-plugins/kubeflow/pytorch/pytorch_grouper.go (`buildWorkerSubGroups`), leaderworkerset/lws_grouper.go
-(`getSegmentIndex`).
+Kueue's slices divide a PodSet evenly; KAI's segments need not. The workers of a PyTorchJob that do not divide
+evenly end in a short segment. The segments of a LeaderWorkerSet count the leader: if the workers alone divide
+evenly, it is one additional pod of the first segment, else one of that segment's pods. Source: KAI-Scheduler
+d5bc503a, pkg/podgrouper/podgrouper/plugins/kubeflow/pytorch/pytorch_grouper.go (`buildWorkerSubGroups`),
+leaderworkerset/lws_grouper.go (`getSegmentIndex`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ LEADER = "leader"
 
 
 def segmented(group: PodGroup, kinds: list[PodClass]) -> list[PodClass]:
-    """The classes with segments of unequal sizes as classes of their own; those of equal slices stay."""
+    """Splits the classes that ask for segments into one class per segment size; other classes are
+    unchanged.
+    """
     asking = {
         pod_set.name
         for pod_set in group.pod_sets
@@ -39,9 +42,11 @@ def segmented(group: PodGroup, kinds: list[PodClass]) -> list[PodClass]:
 
 
 def _pieces(kind: PodClass, leader: PodClass | None) -> Iterator[PodClass]:
-    """The segments of one PodSet, the first with the leader where one of its pods is like it.
+    """Yields the segments of one PodSet. The first includes the leader if the leader's pod has the same
+    shape.
 
-    A leader of another shape is only kept within the gang's own level: a class has pods of one shape.
+    A leader of another shape is constrained only by the gang's own level, because all pods of a class have
+    one shape.
     """
     ((name, count),) = kind.parts
     size = kind.slice_size

@@ -1,8 +1,8 @@
-"""Tolerations that the API server adds to pods when they are made, and that templates do not have. Pure.
+"""Tolerations that the API server adds to pods at creation, and that pod templates do not have. Pure.
 
-Source: Kubernetes' admission plugin ExtendedResourceToleration: for each extended resource that a container
-requests, a toleration with the resource's name as its key, operator Exists, effect NoSchedule. The plugin
-runs before webhooks, so pods have these tolerations when they arrive; the templates of a Job do not.
+Source: Kubernetes' admission plugin ExtendedResourceToleration. For each extended resource that a container
+requests, it adds a toleration with the resource's name as key, operator Exists and effect NoSchedule. The
+plugin runs before webhooks, so created pods have these tolerations; the templates of a Job do not.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from planner.model.podgroup import PodGroup
 
 
 def with_resource_tolerations(snapshot: Snapshot, group: PodGroup) -> PodGroup:
-    """The gang whose pods tolerate taints named after the resources that they request, where the API server
-    adds that; unchanged elsewhere."""
+    """Returns the gang with a toleration for each extended resource that its pods request.
+
+    The gang is unchanged if the cluster's API server does not run the plugin.
+    """
     if not snapshot.base.tolerates_resources:
         return group
     sets = tuple(replace(pod_set, shape=tolerating(pod_set.shape)) for pod_set in group.pod_sets)
@@ -25,7 +27,7 @@ def with_resource_tolerations(snapshot: Snapshot, group: PodGroup) -> PodGroup:
 
 
 def tolerating(shape: PodShape) -> PodShape:
-    """The shape of the pod as the plugin leaves it."""
+    """Returns the shape of the pod as the plugin leaves it."""
     extended = (name for name in sorted(shape.requests) if "/" in name and "kubernetes.io/" not in name)
     added = (Toleration(name, "Exists", "", "NoSchedule") for name in extended)
     return replace(shape, tolerations=tuple(dict.fromkeys((*shape.tolerations, *added))))

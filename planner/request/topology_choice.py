@@ -1,7 +1,7 @@
-"""Which topology a request means, or why there is none.
+"""Decides which topologies a request may be planned in, or refuses it.
 
-A request whose keys or node selectors point into two topologies is refused: no scheduler can keep such a gang
-together.
+A request whose keys or node selectors point into two topologies is refused, because no scheduler can keep
+such a gang together.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from planner.request.validation import Refusal
 
 
 def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
-    """The topologies that the gang may be planned in, in name order.
+    """Returns the topologies that the gang may be planned in, in name order.
 
-    Raises `Refusal`: `UnknownTopology`, `UnknownLevel` or `MultipleTopologies`.
+    Raises `Refusal` with reason `UnknownTopology`, `UnknownLevel` or `MultipleTopologies`.
     """
     asked_topologies = _topologies_by_name(snapshot, group)
     levels = levels_asked(group)
@@ -47,10 +47,11 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
-    """Those that the gang's scheduler reads too, in place of others over the same nodes.
+    """Prefers topologies that the gang's scheduler reads over other topologies of the same nodes.
 
-    A gang planned in a topology that its scheduler does not have would be pinned to domains that the
-    scheduler cannot name. Others over further nodes stay: the scheduler places pods there without levels.
+    A gang planned in a topology that its scheduler does not know would be pinned to domains that the
+    scheduler cannot name. Topologies with additional nodes are kept: the scheduler places pods on those nodes
+    without levels.
     """
     own = [topology for topology in topologies if topology.source == group.follows]
     if not own or len(own) == len(topologies):
@@ -90,7 +91,7 @@ def _unknown_level(
 
 
 def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> None:
-    """Refuse selectors that send the gang's pods into node pools of different topologies."""
+    """Refuses selectors that send the gang's pods into node pools of different topologies."""
     pools: dict[str, str] = {}
     for pod_set in group.pod_sets:
         for topology in snapshot.topologies:
@@ -108,13 +109,13 @@ def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology
 
 
 def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology, ...]) -> None:
-    """Refuses a node selector that only matches nodes of topologies that the request does not mean."""
+    """Refuses a node selector that matches only nodes of topologies that the request does not mean."""
     shape = pod_set.shape
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
     trees = snapshot.base.trees
     if any(len(trees[t.name].index) == len(snapshot.nodes) for t in topologies):
-        return  # no node is elsewhere
+        return  # one topology covers all nodes, so none is outside
     other_topology = ""
     for node in snapshot.nodes.values():
         if affinity_allows(shape, node):
@@ -136,7 +137,7 @@ def _two_pools(topology: str, other_topology: str, pod_set: str) -> Refusal:
 
 
 def _points_at(shape: PodShape, topology: Topology) -> bool:
-    """Whether the pod's selector or affinity matches this topology's node-pool labels."""
+    """Returns whether the pod's selector or affinity matches this topology's node-pool labels."""
     wanted = {k: v for k, v in shape.node_selector.items() if k in topology.node_selector}
     if wanted:
         return selects(wanted, topology.node_selector)

@@ -1,7 +1,6 @@
 """A gang's request in one topology: levels as indices, and equal pods counted together as pod classes.
 
-Contradictory levels and slices are found here and raised as `Refusal`, whose message says what would be
-valid.
+Contradictory levels and slices raise `Refusal`. The message says what would be valid.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
-from planner.request.levels import NVLINK_WORDS, nvlink_bar, nvlink_group_of, resolve
+from planner.request.levels import NVLINK_WORDS, nvlink_exclusions, nvlink_group_of, resolve
 from planner.request.segments import segmented
 from planner.request.validation import Refusal
 
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """A gang's request in one topology: the gang's own levels and its kinds of pods."""
+    """A gang's request in one topology: the gang's own level indices and its pod classes."""
 
     topology: Topology
     required: int
@@ -33,10 +32,10 @@ class TopologyRequest:
 def topology_request(
     group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()
 ) -> TopologyRequest:
-    """The request in this topology, which has all its levels. Raises `Refusal` for invalid slices.
+    """Returns the request in this topology, which has all its levels. Raises `Refusal` for invalid slices.
 
-    `repeating`: levels whose values recur under several parents. Anti-affinity over such a level compares
-    label values, as for a label that is no level.
+    `repeating`: levels whose values occur under several parents (rack "1" in each row). Anti-affinity over
+    such a level compares label values, as it does for a label that is not a level.
     """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
@@ -56,7 +55,7 @@ def topology_request(
 
 
 def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
-    """The PodSet, restricted to nodes with large enough NVLink domains."""
+    """Restricts the PodSet to nodes with large enough NVLink domains."""
     asked = (group.constraint, pod_set.constraint)
     if not any(
         level in NVLINK_WORDS
@@ -65,17 +64,20 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
     ):
         return pod_set
     resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
-    bars, nvlink_group = nvlink_bar(group, pod_set, resolved), nvlink_group_of(group, pod_set, resolved)
+    exclusions, nvlink_group = (
+        nvlink_exclusions(group, pod_set, resolved),
+        nvlink_group_of(group, pod_set, resolved),
+    )
     return replace(
         pod_set,
         shape=replace(
-            pod_set.shape, exclusions=(*pod_set.shape.exclusions, *bars), nvlink_group=nvlink_group
+            pod_set.shape, exclusions=(*pod_set.shape.exclusions, *exclusions), nvlink_group=nvlink_group
         ),
     )
 
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
-    """The request in a cluster without other pods."""
+    """Returns the request in a cluster without other pods."""
     if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
@@ -91,9 +93,9 @@ def _alone(kind: PodClass) -> PodClass:
 
 
 def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
-    """One pod class per PodSet, with the levels that it must share with other PodSets.
+    """Returns one pod class per PodSet, with the levels that it must share with other PodSets.
 
-    Raises `Refusal` where the level of a part is coarser than the level of the whole.
+    Raises `Refusal` if the level of a part is coarser than the level of the whole.
     """
     for level, names in group.within:
         index = _index(topology, level)
@@ -116,16 +118,16 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
 
 
 def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
-    """The shape, restricted to nodes that have the labels of these levels.
+    """Restricts the shape to nodes that have the labels of these levels.
 
-    Needed for levels that the search does not check when it looks at a finer one: the host itself does not
-    tell that it lacks the rack's label.
+    A search at a finer level does not check the labels of coarser levels: a host does not show that it has no
+    rack label.
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
-    bars = (
+    exclusions = (
         NodeExclusion(key, frozenset((ANY,)), f"no label {key}", inside=True, passing=False) for key in keys
     )
-    return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *bars))))
+    return replace(shape, exclusions=tuple(dict.fromkeys((*shape.exclusions, *exclusions))))
 
 
 def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -> None:
@@ -138,9 +140,7 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
 
 
 def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
-    """The gang's required level and the pod classes, with pod affinity over a level's label turned into a
-    level.
-    """
+    """Turns pod affinity over a level's label into a required level of the gang or of the pod class."""
     if not any(kind.co_located_over for kind in kinds):
         return required, kinds
     all_names = {name for kind in kinds for name, _ in kind.parts}
@@ -176,7 +176,7 @@ def _kind(
 ) -> PodClass:
     constraint = pod_set.constraint
     size, slice_level = _slices(pod_set, gang, topology)
-    shuns, levels = _shuns(pod_set), topology.levels
+    anti_affinity, levels = _anti_affinity(pod_set), topology.levels
     nested = [key for key in levels if key not in repeating]
     required = _index(topology, constraint.required)
     whole = _index(topology, gang.required)
@@ -194,7 +194,7 @@ def _kind(
             f"level {topology.levels[widest]}; use {topology.levels[widest]} or a finer one.",
         )
     preferred = _index(topology, constraint.preferred)
-    # A single slice is required at its level.
+    # A PodSet of a single slice requires the slice level for all its pods.
     finest = max(preferred, slice_level if size == pod_set.count else ROOT)
     hidden = [level for level in (required, slice_level) if ROOT < level < finest]
     shape = _positive(pod_set.shape)
@@ -207,18 +207,18 @@ def _kind(
         slice_level=slice_level,
         slice_size=size,
         anti_affinity_levels=tuple(
-            topology.index(key) for key, name in shuns if key in nested and name == pod_set.name
+            topology.index(key) for key, name in anti_affinity if key in nested and name == pod_set.name
         ),
-        names=(pod_set.name,) if shuns or pod_set.shape.co_located_over else (),
-        anti_affinity_with=tuple((topology.index(key), name) for key, name in shuns if key in nested),
-        anti_affinity_over=tuple((key, name) for key, name in shuns if key not in nested),
+        names=(pod_set.name,) if anti_affinity or pod_set.shape.co_located_over else (),
+        anti_affinity_with=tuple((topology.index(key), name) for key, name in anti_affinity if key in nested),
+        anti_affinity_over=tuple((key, name) for key, name in anti_affinity if key not in nested),
         co_located_over=pod_set.shape.co_located_over,
         linked=linked,
     )
 
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
-    """Pods in a slice, and the level that a slice must stay within. Raises `Refusal`."""
+    """Returns the pods per slice and the level that a slice must stay within. Raises `Refusal`."""
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
@@ -238,14 +238,14 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
     return size, slice_level
 
 
-def _shuns(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
-    """Pairs of key and PodSet: no pod may be in a domain of the key with a pod of that PodSet."""
-    itself = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
-    return tuple(sorted({*itself, *pod_set.shape.anti_affinity_with}))
+def _anti_affinity(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
+    """Returns pairs (key, PodSet): a pod may not be in a domain of the key with a pod of that PodSet."""
+    own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
+    return tuple(sorted({*own, *pod_set.shape.anti_affinity_with}))
 
 
 def _positive(shape: ResolvedShape) -> ResolvedShape:
-    """The shape without resources whose amount is zero."""
+    """Returns the shape without resources whose amount is zero."""
     if all(shape.requests.values()) and shape.requests:
         return shape
     return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})

@@ -1,10 +1,10 @@
 """Hard topology spread constraints of a gang in one snapshot. Pure.
 
-Source: kube-scheduler's PodTopologySpread. The domains are those of nodes that have the labels of all hard
-constraints of the pod and that its node affinity (and, if requested, its tolerations) allows. Counted are
-matching pods of its namespace on such nodes, bound or reserved for, and the gang's own pods. The rule is kept
-over the whole placement. Then pods that are bound one by one can always go to the emptiest domain that still
-expects one.
+Source: kube-scheduler's PodTopologySpread. The domains are those of the nodes that have the labels of all
+hard constraints of the pod and that its node affinity allows (and its tolerations, if requested). The counted
+pods are matching pods of the same namespace on such nodes, bound or reserved, and the gang's own pods. The
+constraint is applied to the whole placement. Pods that are bound one by one can then always go to the domain
+with the fewest pods of those that still expect one.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from planner.request.pod_affinity import Neighbour, neighbours_of
 
 
 def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang with its spread constraints resolved in this snapshot; unchanged where it has none."""
+    """Returns the gang with its spread constraints resolved in this snapshot; unchanged if it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
     space = group.name.partition("/")[0]
-    beside = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
+    neighbours = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
     shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:
         if pod_set.count:
             for spread in dict.fromkeys(pod_set.shape.spread):
-                _resolve(snapshot, group.pod_sets, pod_set, spread, beside, shapes)
+                _resolve(snapshot, group.pod_sets, pod_set, spread, neighbours, shapes)
     return replace(
         group, pod_sets=tuple(replace(pod_set, shape=shapes[pod_set.name]) for pod_set in group.pod_sets)
     )
@@ -43,15 +43,15 @@ def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> Resolve
 def _resolve(
     snapshot: Snapshot,
     sets: Iterable[PodSet],
-    keeper: PodSet,
+    owner: PodSet,
     spread: SpreadConstraint,
-    beside: Iterable[Neighbour],
+    neighbours: Iterable[Neighbour],
     shapes: dict[str, ResolvedShape],
 ) -> None:
     """Adds one constraint of one PodSet to the shapes of all PodSets that it concerns."""
-    values = _values(snapshot, keeper.shape, spread)
+    values = _values(snapshot, owner.shape, spread)
     nodes = Counter[str]()
-    for neighbour in beside:
+    for neighbour in neighbours:
         if neighbour.node in values and selected(spread.selector, neighbour.labels):
             nodes[neighbour.node] += neighbour.count
     domain_counts = dict.fromkeys(values.values(), 0)
@@ -61,27 +61,27 @@ def _resolve(
         pod_set.name for pod_set in sets if pod_set.count and selected(spread.selector, pod_set.shape.labels)
     }
     if spread.key != HOSTNAME:
-        bar = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, passing=False)
-        shapes[keeper.name] = _barred(shapes[keeper.name], bar)
+        exclusion = NodeExclusion(spread.key, frozenset((ANY,)), SPREAD_CAUSE, inside=True, passing=False)
+        shapes[owner.name] = _excluding(shapes[owner.name], exclusion)
     if not counted:
         highest = _highest_count(spread, domain_counts)
         full_domains = frozenset(value for value, count in domain_counts.items() if count > highest)
         key = NODE_NAME_FIELD if spread.key == HOSTNAME else spread.key
-        shapes[keeper.name] = _barred(shapes[keeper.name], NodeExclusion(key, full_domains, SPREAD_CAUSE))
+        shapes[owner.name] = _excluding(shapes[owner.name], NodeExclusion(key, full_domains, SPREAD_CAUSE))
         if not (nodes and spread.by_affinity):
             return
         # The plan pins the pods to nodes, and kube-scheduler then counts the other pods on these nodes alone:
         # which domains are too full depends on the placement, so the search has to check it.
-    for name in {keeper.name, *counted}:
-        state = SpreadState(spread, domain_counts, name == keeper.name, name in counted, nodes, values)
+    for name in {owner.name, *counted}:
+        state = SpreadState(spread, domain_counts, name == owner.name, name in counted, nodes, values)
         shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
 def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
-    """Adds a state. A constraint of several PodSets is kept once if it covers the same nodes for all.
+    """Adds a state. A constraint of several PodSets is kept once if it covers the same nodes for all of them.
 
-    With `nodeAffinityPolicy: Honor` it does not where their node selectors differ: kube-scheduler then counts
-    the gang's own pods on other nodes for each PodSet.
+    With `nodeAffinityPolicy: Honor` and different node selectors it does not: kube-scheduler then counts the
+    gang's own pods on other nodes for each PodSet.
     """
     for index, former in enumerate(states):
         if former.is_same_constraint(state):
@@ -92,16 +92,16 @@ def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadSt
     return (*states, state)
 
 
-def _barred(shape: ResolvedShape, bar: NodeExclusion) -> ResolvedShape:
+def _excluding(shape: ResolvedShape, exclusion: NodeExclusion) -> ResolvedShape:
     return (
         shape
-        if bar in shape.exclusions or not bar.values
-        else replace(shape, exclusions=(*shape.exclusions, bar))
+        if exclusion in shape.exclusions or not exclusion.values
+        else replace(shape, exclusions=(*shape.exclusions, exclusion))
     )
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
-    """Nodes that a constraint applies to, with their domain values."""
+    """Returns the nodes that a constraint applies to, each with its domain."""
     keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
@@ -119,6 +119,8 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
 
 
 def _highest_count(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
-    """The most matching pods that a domain may have to take a pod that does not match itself."""
+    """Returns the maximum of matching pods in a domain that may take one more pod which does not match
+    itself.
+    """
     too_few_domains = len(domain_counts) < spread.min_domains
     return (0 if too_few_domains else min(domain_counts.values(), default=0)) + spread.skew

@@ -1,4 +1,4 @@
-"""Contradictions in a request that do not depend on the cluster, and `Refusal`, which every stage raises."""
+"""Checks for contradictions that do not depend on the cluster, and `Refusal`, which every stage raises."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
 
 MOST_PODS = 100_000
-"""More is taken for a typing error: Kubernetes is tested with 150,000 pods in a cluster."""
+"""Largest number of pods in a gang; more is taken for a typing error. Kubernetes is tested with 150,000
+pods.
+"""
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """The request can never be met as written; `reason` is the CamelCase token of the answer."""
+    """The request can never be met as written. `reason` is the CamelCase token of the answer."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason

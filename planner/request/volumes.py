@@ -1,14 +1,17 @@
-"""The nodes that a gang's pods may be on for the volumes that they mount, as excluded nodes. Pure.
+"""The nodes on which a gang's pods can use their volumes, as node exclusions. Pure.
 
-Source: kube-scheduler's VolumeBinding and VolumeZone plugins. A bound volume limits its pods to the nodes of
-its node affinity, and, where nodes tell their zone or region, to those of its own `topology.kubernetes.io`
-labels. A claim without a volume, of a class that waits for its first pod, goes where an available volume of
-that class would serve it or where the class makes volumes. Pods that wait for the volume of a class that
-binds at once are planned, with a warning: kube-scheduler starts them when it is bound.
+Source: kube-scheduler's VolumeBinding and VolumeZone plugins.
 
-Left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims that pods of other
-workloads hold, storage capacity that drivers report, and that each of several pods needs an available volume
-of its own.
+- A bound volume restricts its pods to the nodes of its node affinity. If the nodes have zone or region
+  labels, they must also match the volume's `topology.kubernetes.io` labels.
+- A claim without a volume, whose class binds at the first pod (WaitForFirstConsumer), can use nodes on which
+  an available volume of the class serves it, or on which the class provisions volumes.
+- Pods that wait for a volume of a class that binds at once (Immediate) are planned with a warning:
+  kube-scheduler starts them once it is bound.
+
+Not checked, and left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims of other
+workloads' pods, the storage capacity that drivers report, and that each of several pods needs an available
+volume of its own.
 """
 
 from __future__ import annotations
@@ -35,16 +38,19 @@ _GENERAL = {
     REGION: REGION,
     ZONE: ZONE,
 }
-"""The labels of volumes and nodes that VolumeZone reads, each with the name that it has today."""
+"""The zone and region labels that VolumeZone reads, each with its current name."""
 
 ONE_POD = "ReadWriteOncePod"
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The nodes that a volume can be used from: those that match one of `terms` (() for all) and, where they
-    have any label of a zone or region, one of the values of each of `zones`. `cause`: what is wrong with all
-    others. `passing`: it may change by itself."""
+    """The nodes from which a volume can be used.
+
+    A node must match one of `terms` (() matches all) and, if it has any zone or region label, one of the
+    values of each entry of `zones`. `cause`: why the other nodes are excluded. `passing`: whether that can
+    change by itself.
+    """
 
     cause: str
     terms: tuple[Term, ...] = ()
@@ -52,7 +58,7 @@ class Reach:
     passing: bool = False
 
     def holds(self, node: Node) -> bool:
-        """Whether the volume can be used from the node."""
+        """Returns whether the volume can be used from the node."""
         if self.terms and not any(term_matches(term, node) for term in self.terms):
             return False
         if not self.zones or not any(key in node.labels for key in _GENERAL):
@@ -63,8 +69,11 @@ class Reach:
 
 
 def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """The gang, restricted to the nodes that its pods' volumes can be used from; unchanged where nothing is
-    known of volumes. Raises `Refusal` for a claim that takes fewer pods than mount it."""
+    """Returns the gang restricted to the nodes on which its pods can use their volumes.
+
+    The gang is unchanged if the cluster has no volumes. Raises `Refusal` for a claim that more pods mount
+    than its access mode allows.
+    """
     volumes = snapshot.base.volumes
     if not volumes or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
         return group
@@ -79,7 +88,7 @@ def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGrou
 
 
 def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
-    """Looks at claims that several pods of the gang mount. Raises `Refusal`."""
+    """Checks claims that several pods of the gang mount. Raises `Refusal`."""
     counts = Counter[str]()
     for pod_set in group.pod_sets:
         for use in pod_set.shape.volumes:
@@ -104,7 +113,9 @@ def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict
 def _reaches(
     volumes: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
 ) -> Iterator[tuple[Reach, ...]]:
-    """For each claim of a pod the reaches of which one must hold; none for a claim that is no limit."""
+    """Yields for each claim of a pod the reaches of which one must hold; nothing for a claim without a
+    restriction.
+    """
     for use in pod_set.shape.volumes:
         if not use.stateful_set:
             claims = [(use.claim, use.own or volumes.claims.get(f"{namespace}/{use.claim}"))]
@@ -123,7 +134,7 @@ def _reaches(
 
 
 def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Iterable[int]:
-    """The numbers of a StatefulSet's pods: of all, or of the single one that the gang's name ends in."""
+    """Returns the ordinals of a StatefulSet's pods: all of them, or the one at the end of the gang's name."""
     last = group.name.rpartition("/")[2]
     if group.name.count("/") > 2 and last.isdecimal() and pod_set.count == 1:
         return (use.first + int(last),)
@@ -131,7 +142,7 @@ def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Itera
 
 
 def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str, None]) -> Reach | None:
-    """Where the volume of a claim can be used; None for everywhere, as far as can be told."""
+    """Returns where the volume of a claim can be used; None if nothing restricts it, or nothing is known."""
     if claim is None:
         notes[f"the claim {name} is not known: its pods wait for it, and its volume is not planned"] = None
         return None
@@ -184,7 +195,7 @@ def _bound(name: str, volume: PersistentVolume | None, stated: str, notes: dict[
 
 
 def _place(terms: tuple[Term, ...]) -> str:
-    """The values of the one label that the terms name, in words; "" where they name several."""
+    """Returns the values of the label that the terms name, as text; "" if they name several labels."""
     keys = {requirement.key for term in terms for requirement in term}
     if len(keys) != 1 or any(requirement.operator != "In" for term in terms for requirement in term):
         return ""
@@ -194,7 +205,7 @@ def _place(terms: tuple[Term, ...]) -> str:
 
 
 def _serves(volume: PersistentVolume, claim: VolumeClaim, storage_class: str) -> bool:
-    """Whether a claim that waits for its first pod may be bound to the volume."""
+    """Returns whether a claim that waits for its first pod could be bound to the volume."""
     if volume.size < claim.size or volume.mode != claim.mode:
         return False
     if volume.claim:
@@ -210,15 +221,15 @@ def _serves(volume: PersistentVolume, claim: VolumeClaim, storage_class: str) ->
 def _restricted(
     snapshot: Snapshot, pod_set: ResolvedPodSet, claims: Iterable[tuple[Reach, ...]]
 ) -> ResolvedPodSet:
-    bars = [_exclusion(snapshot, reaches) for reaches in claims]
-    if not bars:
+    claim_exclusions = [_exclusion(snapshot, reaches) for reaches in claims]
+    if not claim_exclusions:
         return pod_set
-    exclusions = tuple(dict.fromkeys((*pod_set.shape.exclusions, *bars)))
+    exclusions = tuple(dict.fromkeys((*pod_set.shape.exclusions, *claim_exclusions)))
     return replace(pod_set, shape=replace(pod_set.shape, exclusions=exclusions))
 
 
 def _exclusion(snapshot: Snapshot, reaches: tuple[Reach, ...]) -> NodeExclusion:
-    """All nodes that none of the reaches holds for, by one label where that says the same, else by name."""
+    """Excludes all nodes that no reach holds for: by one label if that is equivalent, else by node name."""
     first = reaches[0]
     terms = [term for reach in reaches for term in reach.terms or ((),)]
     keys = {requirement.key for term in terms for requirement in term}
