@@ -24,8 +24,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Assignment
 from planner.model.reservation import Reservation, reservation_id
 from tests.builders import amounts, racks
+from tests.webhook.cli.cluster_files.test_file_source import JOBS, SUPERPOD, dump, queued_job, source
 from tests.webhook.ui.pictures import two_tenants
-from tests.webhook.ui.test_file_source import JOBS, SUPERPOD, dump, queued_job, source
 from webhook.kube.standing import ClusterStanding, GangStanding
 from webhook.ui.document import Document, document
 from webhook.ui.feed import Feed

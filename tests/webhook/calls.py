@@ -13,9 +13,9 @@ import orjson
 from aiohttp.test_utils import TestClient
 
 from planner.ledger.sqlite import SqliteLedger
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
-from webhook.server.cluster_files import ClusterFiles
 from webhook.server.http import Webhook
 from webhook.server.service import Service
 from webhook.wire.request import AdmissionRequest, from_object

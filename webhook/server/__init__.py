@@ -9,7 +9,7 @@
 - `precedence`: which of the decisions that run at once goes on
 - `in_flight`: reservations that this replica is about to make
 - `parameters_store`: the parameters that answer now
-- `cluster_source`: where snapshots come from; `cluster_files`: from files
+- `cluster_source`: where snapshots come from (those of files: `webhook.cli.cluster_files`)
 - `disks`: which of those that are written are full
 - `metrics`, `leaf_spine_metrics`, `standing_metrics`: what /metrics shows; `decision_log`: a line a decision
 - `garbage_collection`: Python's collector kept away from what lives as long as the process

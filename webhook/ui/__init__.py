@@ -2,7 +2,7 @@
 
 - `picture`: what is known at one moment; `document`: the same as JSON, section by section, and what differs
 - `access`: what a viewer may see of a document
-- `live_source`, `file_source`: pictures of a watched cluster, or from files
+- `live_source`: pictures of a watched cluster (those of a cluster in files: `webhook.cli.cluster_files`)
 - `decision_log`: what Events and Reports of a cluster tell of decisions
 - `replica_metrics`: what the replicas tell of policies, reloads and the certificate
 - `gate`: who a viewer is; `reviews`: what the API server lets them see

@@ -14,8 +14,8 @@ import yaml
 from tests.webhook.calls import EXAMPLES
 from tests.webhook.journal.traffic import ENFORCED, EVERY, IMAGES, NOTHING, Traffic, job, pod
 from tests.webhook.policy.helpers import check, validating
+from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.report.formats import FORMATS
-from webhook.server.cluster_files import read_cluster_files
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")
 

@@ -15,13 +15,13 @@ from tests.builders import cluster
 from tests.webhook.calls import EXAMPLES, Serve, example, patched
 from tests.webhook.journal.traffic import ENFORCED, NOTHING, Traffic, job, pod, replayed
 from webhook.admission.decision import decide
+from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.cli.common.inputs import policies
 from webhook.cli.installation.journaling import keep_journal
 from webhook.journal.entries import HEAD, VERSION, answered, entry_of, line_of
 from webhook.journal.reader import LINE_LIMIT, JournalReader
 from webhook.journal.secrets import without_secrets
 from webhook.journal.writer import FILES, JournalWriter
-from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
 SECRET = "s3cr3t"

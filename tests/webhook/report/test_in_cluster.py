@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.configuration.settings import Mode, Settings
 from webhook.admission.decision import Decision, decide
+from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.cli.common import inputs
 from webhook.report.in_cluster import (
     LARGEST_BYTES,
@@ -27,7 +28,6 @@ from webhook.report.in_cluster import (
 )
 from webhook.report.model import EXEMPTION, Result
 from webhook.report.openreports import result_entry
-from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
 JOB = "research/Job/train"

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from tests.webhook.calls import EXAMPLES, example
 from tests.webhook.report.results import RESULTS, TEXT
 from webhook.admission.decision import decide
+from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.cli.common.inputs import policies, shipped
 from webhook.cli.main import main
 from webhook.files.junit import JunitCase, JunitSuite, to_junit
 from webhook.report.formats import FORMATS
 from webhook.report.in_cluster import decision_news, merged
 from webhook.report.model import Report, Result
-from webhook.server.cluster_files import read_cluster_files
 from webhook.wire.request import from_object
 
 SCHEMAS = Path(__file__).parent / "schemas"

@@ -16,7 +16,7 @@ from planner.ledger.ledger import LedgerUnavailable, Taken
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example, review
-from webhook.server.cluster_files import ClusterFiles
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.server.cluster_source import NoCluster
 from webhook.server.listening import start
 from webhook.wire.review import BODY_LIMIT

@@ -19,9 +19,9 @@ from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, PATIENCE, Serve, example, patched, request_of, review
 from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.placement.hold import HOLD_SECONDS
 from webhook.server import service
-from webhook.server.cluster_files import ClusterFiles
 from webhook.server.listening import start
 
 

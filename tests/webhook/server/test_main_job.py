@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.webhook.calls import EXAMPLES, Json, Serve, example, patched
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.files.reader import objects
-from webhook.server.cluster_files import ClusterFiles
 
 ROWS = [
     row

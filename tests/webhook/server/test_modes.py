@@ -16,7 +16,7 @@ from planner.ledger.sqlite import SqliteLedger
 from planner.model.reservation import Book
 from tests.webhook.calls import EXAMPLES, Serve, clusters, example
 from webhook.admission.configuration.settings import MODES, Settings
-from webhook.server.cluster_files import ClusterFiles
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.server.cluster_source import NoCluster
 from webhook.workloads.options import MODE
 

@@ -12,8 +12,8 @@ from tests.policies.helpers import policies, with_parameters
 from tests.webhook.admission.configuration.test_parameters import SYSTEM, config_map
 from tests.webhook.calls import EXAMPLES, Serve
 from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.server import parameters_store
-from webhook.server.cluster_files import ClusterFiles
 from webhook.server.parameters_store import ParametersStore
 
 Json = dict[str, Any]

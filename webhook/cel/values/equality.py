@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from webhook.cel.values.budget import Meter
 from webhook.cel.values.errors import FunctionError
+from webhook.cel.values.stand_in import unlike
 from webhook.cel.values.values import Duration, Optional, Timestamp, UInt, to_key, type_name
-from webhook.jsontools.stand_in import unlike
 
 _NUMBERS: Final = frozenset({int, UInt, float})
 

@@ -17,6 +17,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.file_source import Applied, Apply, FileSource
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, port, subcommand
 from webhook.cli.common.standing_words import add_installation, quiet
@@ -28,7 +29,6 @@ from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Result
 from webhook.ui.decision_log import counted
 from webhook.ui.feed import Feed
-from webhook.ui.file_source import Applied, Apply, FileSource
 from webhook.ui.gate import Gate, KeyGate
 from webhook.ui.http import Page, Serving, serve
 from webhook.ui.live_source import LiveSource

@@ -18,11 +18,11 @@ from planner.model.words import listed
 from webhook.admission.configuration.parameters import read_parameters
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings, everywhere
 from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.files.reader import Document, objects
 from webhook.policy.engine.device_selectors import read_cluster
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore, load_paths
-from webhook.server.cluster_files import read_cluster_files
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:

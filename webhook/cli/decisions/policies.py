@@ -17,6 +17,7 @@ from planner.model.words import counted, listed
 from webhook.admission.configuration.parameters import NO_PARAMETERS
 from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.reading import read_environment
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
 from webhook.cli.decisions.new_policy import KINDS, SCHEMAS, new_policy, schema_text
@@ -33,7 +34,6 @@ from webhook.policy.engine.selectors import EVERYTHING
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.testing.coverage import expressions_of
 from webhook.report.documents import as_yaml
-from webhook.server.cluster_files import read_environment
 
 WIDE = 400
 """Columns where no terminal limits them: one line a policy, for grep."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from certs.reload import ReloadingContext
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.sqlite import SqliteLedger
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.cli.common import inputs
 from webhook.cli.demo.apiserver import ApiServer
-from webhook.server.cluster_files import ClusterFiles
 from webhook.server.http import Webhook
 from webhook.server.listening import start
 from webhook.server.service import Service

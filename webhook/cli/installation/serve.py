@@ -20,6 +20,7 @@ from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import NAMESPACE
+from webhook.cli.cluster_files.watched import ClusterFiles
 from webhook.cli.clusters.reservations import default_ledger
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, duration, is_loopback, pause, port, subcommand
@@ -34,7 +35,6 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.placement.hold import HOLD_SECONDS
 from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
-from webhook.server.cluster_files import ClusterFiles
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.disks import full_disks
 from webhook.server.garbage_collection import look_at_the_young_alone

@@ -1,7 +1,7 @@
 """Templates that are alike but for values that hardly any policy looks at: each kind of them is judged once.
 
 The templates of one object mostly differ in what their containers run, and in labels and annotations that
-name a part of it. Where their values differ a stand-in is shown (`webhook.jsontools.stand_in`), and what a
+name a part of it. Where their values differ a stand-in is shown (`webhook.cel.values.stand_in`), and what a
 policy does without looking at it holds for all templates that are shown alike. Whoever looks is run on each.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from planner.manifests.pods.pod import CONTAINER_LISTS, UNREAD
+from webhook.cel.values.stand_in import StandIn
 from webhook.jsontools.diff import equal
 from webhook.jsontools.path import Path, replaced
-from webhook.jsontools.stand_in import StandIn
 from webhook.policy.engine.targets import Target
 
 Json = Mapping[str, Any]

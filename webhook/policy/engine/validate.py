@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cel import CelError
-from webhook.jsontools.stand_in import StandInRead
+from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.exemptions import Exempted

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from planner.model.words import listed
 from webhook.cel import CelError, to_json
 from webhook.cel.values import schema as schemas
+from webhook.cel.values.stand_in import StandInRead
 from webhook.cel.values.values import JSONPatch, ObjectValue
 from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
-from webhook.jsontools.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.defaults import carry

@@ -14,8 +14,8 @@ import pytest
 from planner.model.errors import Where
 from planner.model.quantity import parse
 from webhook.cel import CelError, Declarations, compile, to_json
+from webhook.cel.values.stand_in import StandIn, StandInRead
 from webhook.jsontools.diff import equal, patch_between
-from webhook.jsontools.stand_in import StandIn, StandInRead
 
 DECLARED = Declarations({"c": None}, libraries=frozenset({"strings"}))
 LOOKS: dict[str, Callable[[Any], object]] = {

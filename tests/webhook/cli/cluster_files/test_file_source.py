@@ -13,10 +13,10 @@ import pytest
 from planner.model.errors import InputError
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.configuration.settings import Settings
+from webhook.cli.cluster_files.file_source import FileSource
 from webhook.cli.clusters.ui import applying
 from webhook.cli.main import main, parser
 from webhook.ui.document import document
-from webhook.ui.file_source import FileSource
 from webhook.ui.picture import Picture
 
 SUPERPOD = str(EXAMPLES / "clusters" / "superpod-32.yaml")

@@ -1,7 +1,4 @@
-"""Pictures of the cluster that files describe, read again when they change; manifests applied to it beside.
-
-The gangs are read from the objects as the controller reads them from watches, and judged by its rules.
-"""
+"""Pictures of a cluster that stands in files, made again when they change; manifests applied beside."""
 
 from __future__ import annotations
 
@@ -9,29 +6,23 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.errors import InputError, Where
-from planner.model.podgroup import PodGroup
+from planner.model.errors import InputError
 from planner.model.priority import priority_of
 from planner.model.words import counted
 from webhook.admission.configuration.settings import Settings, queue_rules
 from webhook.admission.environment import Environment
-from webhook.files.reader import Document, documents
-from webhook.kube.controller.world import World
+from webhook.cli.cluster_files.reading import read_cluster_documents
+from webhook.cli.cluster_files.watched import stamps
+from webhook.cli.cluster_files.world import world_of_files
+from webhook.files.reader import documents
 from webhook.kube.standing import ClusterStanding, GangStanding, standings
-from webhook.kube.state.gangs import Unbound, Work, as_chosen, unbound_from, work_from
 from webhook.placement.fair_order import QueueRules, WaitingGang, in_order
 from webhook.placement.workload_plan import GangPlan
-from webhook.server.cluster_files import objects_in, read_cluster_documents, stamps
 from webhook.ui.document import MAX_DECISIONS
 from webhook.ui.news import news_of
 from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
-from webhook.workloads.kinds import row_of
-from webhook.workloads.left_alone import is_left_alone
-from webhook.workloads.pod_groups import PodGroups, joinable
-from webhook.workloads.stored import controller_of
 
 LOOK_SECONDS = 1.0
 """How often it is looked whether a file has changed."""
@@ -109,61 +100,6 @@ class FileSource:
             (applied.revision,) if applied.revision else (),
             (good,),
         )
-
-
-def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Document], now: float) -> World:
-    """What the controller would see of a cluster with these objects. Raises `InputError` for a bad one."""
-    works: list[Work] = []
-    pods: list[Unbound] = []
-    kinds: set[str] = set()
-    groups = joinable(around.podgroups)
-    for document in read:
-        for obj in objects_in([document.value]):
-            where = Where(document.file)
-            row = row_of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-            if row is None or not isinstance(obj.get("metadata"), dict):
-                continue
-            item = _as_stored(obj)
-            if row.name == "Pod":
-                pods += filter(None, [_unbound(item, where, groups)])
-            elif row.name != "PodGroup":
-                kinds.add(row.name)
-                works += filter(None, [work_from(item, where, str(obj["apiVersion"]), row.name, groups)])
-    chosen = _chosen(around)
-    return World(
-        snapshot,
-        tuple(as_chosen(work, chosen) for work in works),
-        tuple(as_chosen(pod, chosen) for pod in pods),
-        frozenset(kinds),
-        frozenset(),
-        now,
-        observed=around.observed(
-            {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}
-        ),
-        limits=lambda namespace: around.settings(namespace).holds,
-        rules=queue_rules(around.settings, now),
-    )
-
-
-def _as_stored(obj: dict[str, Any]) -> dict[str, Any]:
-    """With the UID and the namespace that a file written by hand leaves out."""
-    metadata = obj["metadata"]
-    namespace = metadata.get("namespace") or "default"
-    uid = metadata.get("uid") or f"{namespace}/{obj['kind']}/{metadata.get('name')}"
-    return {**obj, "metadata": {**metadata, "namespace": namespace, "uid": uid}}
-
-
-def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound | None:
-    spec, phase = item.get("spec") or {}, (item.get("status") or {}).get("phase")
-    if spec.get("nodeName") or phase in ("Succeeded", "Failed"):
-        return None
-    kind = str(controller_of(item).get("kind", ""))
-    return None if is_left_alone(item["metadata"]["namespace"], kind) else unbound_from(item, where, groups)
-
-
-def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
-    """A gang with what it holds by the settings of its namespace, where it does not say."""
-    return lambda group: around.settings(group.name.partition("/")[0]).reserve.of(group)
 
 
 def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan], rules: QueueRules) -> ClusterStanding:

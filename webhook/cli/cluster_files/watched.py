@@ -1,60 +1,17 @@
-"""Snapshots from cluster files, which are read again when they change."""
+"""Cluster files that are read again when they change."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.model.errors import InputError, Where
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
+from planner.model.errors import InputError
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
 from webhook.admission.environment import Environment
-from webhook.files.reader import SUFFIXES, Document, documents
-from webhook.policy.engine.device_selectors import read_cluster
-
-
-def read_cluster_files(
-    paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
-) -> tuple[Snapshot, Environment]:
-    """The snapshot and environment that cluster files hold; `settings` serve where they say nothing. Raises
-    `InputError` for what cannot be read.
-
-    A cluster without nodes is an error too: a file that is just being written looks like that, and every
-    workload would be rejected.
-    """
-    return read_cluster_documents(documents(paths), settings)
-
-
-def read_cluster_documents(
-    read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
-) -> tuple[Snapshot, Environment]:
-    """The same of documents that were read already."""
-    snapshot = read_cluster((document.file, document.value) for document in read_documents)
-    if not snapshot.nodes:
-        files = dict.fromkeys(document.file for document in read_documents)
-        raise InputError("no Node in it; a cluster has at least one", Where(", ".join(files)))
-    return snapshot, _environment(read_documents, settings)
-
-
-def read_environment(paths: Sequence[str]) -> Environment:
-    """The environment alone, also of files without nodes. Raises `InputError` for what cannot be read."""
-    return _environment(documents(paths)) if paths else Environment()
-
-
-def _environment(read_documents: Iterable[Document], settings: Settings = DEFAULT_SETTINGS) -> Environment:
-    objects = objects_in(document.value for document in read_documents)
-    return Environment.of_objects(objects, everywhere(settings))
-
-
-def objects_in(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The Kubernetes objects in documents: themselves, and the items of lists."""
-    for value in values:
-        if isinstance(value, dict) and isinstance(value.get("items"), list):
-            yield from objects_in(value["items"])
-        elif isinstance(value, dict):
-            yield value
+from webhook.cli.cluster_files.reading import read_cluster_files
+from webhook.files.reader import SUFFIXES
 
 
 class ClusterFiles:

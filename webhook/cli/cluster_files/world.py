@@ -1,0 +1,78 @@
+"""The controller's world out of cluster files.
+
+The gangs are read from the objects as the controller reads them from watches, and judged by its rules. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.errors import Where
+from planner.model.podgroup import PodGroup
+from webhook.admission.configuration.settings import queue_rules
+from webhook.admission.environment import Environment
+from webhook.cli.cluster_files.reading import objects_in
+from webhook.files.reader import Document
+from webhook.kube.controller.world import World
+from webhook.kube.state.gangs import Unbound, Work, as_chosen, unbound_from, work_from
+from webhook.workloads.kinds import row_of
+from webhook.workloads.left_alone import is_left_alone
+from webhook.workloads.pod_groups import PodGroups, joinable
+from webhook.workloads.stored import controller_of
+
+
+def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Document], now: float) -> World:
+    """What the controller would see of a cluster with these objects. Raises `InputError` for a bad one."""
+    works: list[Work] = []
+    pods: list[Unbound] = []
+    kinds: set[str] = set()
+    groups = joinable(around.podgroups)
+    for document in read:
+        for obj in objects_in([document.value]):
+            where = Where(document.file)
+            row = row_of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+            if row is None or not isinstance(obj.get("metadata"), dict):
+                continue
+            item = _as_stored(obj)
+            if row.name == "Pod":
+                pods += filter(None, [_unbound(item, where, groups)])
+            elif row.name != "PodGroup":
+                kinds.add(row.name)
+                works += filter(None, [work_from(item, where, str(obj["apiVersion"]), row.name, groups)])
+    chosen = _chosen(around)
+    return World(
+        snapshot,
+        tuple(as_chosen(work, chosen) for work in works),
+        tuple(as_chosen(pod, chosen) for pod in pods),
+        frozenset(kinds),
+        frozenset(),
+        now,
+        observed=around.observed(
+            {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}
+        ),
+        limits=lambda namespace: around.settings(namespace).holds,
+        rules=queue_rules(around.settings, now),
+    )
+
+
+def _as_stored(obj: dict[str, Any]) -> dict[str, Any]:
+    """With the UID and the namespace that a file written by hand leaves out."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace") or "default"
+    uid = metadata.get("uid") or f"{namespace}/{obj['kind']}/{metadata.get('name')}"
+    return {**obj, "metadata": {**metadata, "namespace": namespace, "uid": uid}}
+
+
+def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound | None:
+    spec, phase = item.get("spec") or {}, (item.get("status") or {}).get("phase")
+    if spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+        return None
+    kind = str(controller_of(item).get("kind", ""))
+    return None if is_left_alone(item["metadata"]["namespace"], kind) else unbound_from(item, where, groups)
+
+
+def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
+    """A gang with what it holds by the settings of its namespace, where it does not say."""
+    return lambda group: around.settings(group.name.partition("/")[0]).reserve.of(group)
