@@ -148,7 +148,7 @@ def gang(
 def with_classes(snapshot: Snapshot, **values: int) -> Snapshot:
     """The same cluster with PriorityClasses of these names and values, none of them the default."""
     classes = PriorityClasses({name: PriorityClass(name, value) for name, value in values.items()})
-    return snapshot.evolve(base=replace(snapshot.base, priorities=classes), stirred=frozenset())
+    return snapshot.evolve(base=replace(snapshot.base, priorities=classes), changed_nodes=frozenset())
 
 
 def of_class(group: PodGroup, name: str, *, stating: int | None = None) -> PodGroup:

@@ -1,16 +1,16 @@
-"""Free capacity of a domain at one moment, as a value: equal capacities are one object.
+"""The free capacity of a domain at one moment, as a value: equal capacities are one object.
 
-A tree says where domains are; its capacity says what is free in them. Capacities never change. When a node
-changes, the capacities from it up to the root are rebuilt and all others are shared. A result computed for a
-capacity is therefore valid for every later plan, and 500 equal racks are computed once.
+A tree says which domains exist; a capacity says what is free in them. Capacities never change. When a node
+changes, the capacities on the path from the node to the root are rebuilt, and all others are shared. A result
+computed for a capacity is therefore valid for every later plan, and 500 equal racks are computed once.
 
-Example: racks r1 and r2 have a free node of 4 GPUs and a full node, r3 has two free nodes. There are two host
-capacities (free, full), two rack capacities, and one capacity of the block: children (A, A, B), with A the
-same object.
+Example: racks r1 and r2 each have a free node with 4 GPUs and a full node; r3 has two free nodes. There are
+two host capacities (free, full), two rack capacities A and B, and one block capacity with the children (A, A,
+B), where both A are the same object.
 
-Long rows of children are divided into chunks, and these into chunks again while there are many. Without
-chunks every plan would walk a root with 700 blocks from end to end. With them a plan looks at the chunks that
-changed, and at each other chunk once.
+A long list of children is divided into chunks, and a long list of chunks is divided again. Otherwise every
+plan would visit each child of a root with 700 blocks. With chunks a plan visits the chunks that changed, and
+every other distinct chunk once.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 
 MAX_CORES = 4095
-"""Cores that count toward a node's worth. 12 bits, so that a device is always worth more than any cores."""
+"""Maximum number of cores that count toward a node's worth: 12 bits, so one device outweighs all cores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class DomainCapacity:
-    """Free capacity of a domain; equal ones are one object (`CapacityPool`).
+    """The free capacity of a domain. Equal capacities are one object (`CapacityPool`).
 
-    `size`: number of nodes. `opened`: not pristine. `gang`: a gang that touches the domain, "" for none.
-    `worth`: free devices in units of 4096, plus free cores. Hosts only: `free` is the remaining amounts,
-    `held` the gang that holds the host whole, `taints`, `cordoned` and `ready` its condition, `gpus` its GPUs
-    for pods that share one. All other domains have `children`; where these are many, `chunks` are capacities
-    of several neighbours each. A chunk has `is_chunk` and the level of the domain that it belongs to.
+    `size`: number of nodes. `opened`: some node is in use (not pristine). `gang`: a gang that holds or uses a
+    part of the domain, "" for none. `worth`: free devices times 4096, plus free cores.
+
+    Only hosts: `free` is the remaining amounts, `held` the gang that holds the whole host, `taints`,
+    `cordoned` and `ready` its conditions, `gpus` its GPUs for pods that share one. All other domains have
+    `children`; if these are many, `chunks` are capacities of several neighbours each. A chunk has `is_chunk`
+    set and the level of the domain that it belongs to.
     """
 
     level: int
@@ -54,15 +56,15 @@ class DomainCapacity:
     ready: bool = True
     gpus: SharedGpus | None = None
     numa_state: NumaState | None = None
-    """Of a host whose kubelet refuses what does not fit its NUMA zones."""
+    """Only for a host whose kubelet refuses pods that do not fit its NUMA zones."""
     available_devices: AvailableDevices | None = None
-    """Of a host: its devices for claims, where it has ResourceSlices."""
+    """Only for a host with ResourceSlices: its devices for claims."""
     nvlink_size: int = 0
-    """GPUs of each NVLink domain inside a host; 0 where it is one domain."""
+    """GPUs of each NVLink domain inside a host; 0 if the host is one domain."""
     chunks: tuple[DomainCapacity, ...] = ()
     is_chunk: bool = False
     span: int = 1
-    """How many of the domain's children a chunk has; 1 of what is no chunk."""
+    """For a chunk, how many children of the domain it covers; else 1."""
 
     @property
     def amounts(self) -> Resources:
@@ -98,15 +100,17 @@ Item = TypeVar("Item")
 
 
 WIDE, CHUNK = 24, 12
-"""The longest row that is left whole, and the length of a chunk. A rack of 18 nodes stays whole, a root of
-700 blocks becomes 59 chunks and these 5: a change looks at 12 + 12 + 5 neighbours, not at 700."""
+"""The longest list of children that is not divided, and the length of a chunk. A rack of 18 nodes stays
+whole; a root of 700 blocks becomes 59 chunks, and these become 5. A change then visits 12 + 12 + 5 entries,
+not 700.
+"""
 
 
 def chunked(row: Sequence[Item], join: Callable[[tuple[Item, ...]], Item]) -> tuple[Item, ...]:
-    """The chunks of a row, few enough to visit one by one; () where the row itself is short enough.
+    """Returns the chunks of a row, at most `WIDE`; () if the row itself is short enough.
 
     `join` makes one capacity of several neighbours, which may be chunks. Chunks begin at fixed indexes, so
-    rows of equal length are divided alike and their equal chunks are shared.
+    rows of equal length are divided in the same way and share their equal chunks.
     """
     if len(row) <= WIDE:
         return ()

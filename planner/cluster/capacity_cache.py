@@ -1,7 +1,7 @@
-"""One object for equal capacities (`CapacityPool`), and the capacities of trees after changes
+"""Keeps equal capacities as one object (`CapacityPool`), and a tree's capacities across changes
 (`CapacityIndex`).
 
-When a node changes, only the capacities from it up to the root are rebuilt. In 64 blocks of 8 racks of 18
+When a node changes, only the capacities from it to the root are rebuilt. With 64 blocks of 8 racks of 18
 nodes these are a host, a rack, a block and the root: 91 children are visited, not 9,216 nodes.
 """
 
@@ -25,10 +25,10 @@ from planner.node.nvlink import stated_size
 
 
 class CapacityPool:
-    """Every `DomainCapacity` in use, equal ones as one object.
+    """All `DomainCapacity` objects in use, equal ones as one object.
 
-    Holds weak references: a capacity is dropped when no snapshot and no cached result uses it, so the pool
-    needs no bound.
+    The pool holds weak references. A capacity is dropped when no snapshot and no cached result uses it, so
+    the pool needs no size bound.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class CapacityPool:
             return capacity
 
     def deeper(self, host: DomainCapacity) -> DomainCapacity:
-        """The same host capacity, one level deeper."""
+        """Returns the same host capacity, one level deeper."""
         key = ("deeper", host)
         with self.lock:
             capacity = self._capacities.get(key)
@@ -112,8 +112,8 @@ class CapacityPool:
 class CapacityIndex:
     """The capacities of trees at one moment, computed on demand.
 
-    A change gives another `CapacityIndex`: it keeps the former roots and the names of the nodes that changed
-    since, and rebuilds when a capacity is asked for. So ten events between two plans cost one rebuild.
+    A change gives another `CapacityIndex` that keeps the former roots and the names of the nodes that changed
+    since. It rebuilds them when a capacity is requested, so ten events between two plans cost one rebuild.
     """
 
     __slots__ = ("_pool", "_roots")
@@ -123,32 +123,32 @@ class CapacityIndex:
         self._roots = roots or {}
 
     def of(self, tree: TopologyTree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
-        """The capacity of a whole tree; `host` makes the capacity of one host."""
+        """Returns the capacity of a whole tree; `host` computes the capacity of one host."""
         with self._pool.lock:
             remembered = self._roots.get(tree.lasting)
             if remembered is None:
                 capacity = build(self._pool, tree.root, host)
             else:
-                former, capacity, stirred = remembered
-                if former is tree.root and not stirred:  # one plan asks several times
+                former, capacity, changed_nodes = remembered
+                if former is tree.root and not changed_nodes:  # one plan asks several times
                     return capacity
-                places = [tree.places[name] for name in stirred if name in tree.places]
+                places = [tree.places[name] for name in changed_nodes if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)
             self._roots[tree.lasting] = (tree.root, capacity, frozenset())
             return capacity
 
-    def after(self, stirred: Set[str]) -> CapacityIndex:
-        """The index after these nodes have changed, come or gone."""
+    def after(self, changed_nodes: Set[str]) -> CapacityIndex:
+        """Returns the index after these nodes were changed, added or removed."""
         with self._pool.lock:
             roots = {
-                tree: (root, capacity, before | stirred)
+                tree: (root, capacity, before | changed_nodes)
                 for tree, (root, capacity, before) in self._roots.items()
             }
         return CapacityIndex(self._pool, roots)
 
 
 _Root = tuple[Subtree, DomainCapacity, frozenset[str]]
-"""A tree's root at one time, its capacity then, and the nodes that have changed since."""
+"""A tree's root at an earlier moment, its capacity then, and the nodes that have changed since."""
 
 
 def build(pool: CapacityPool, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
@@ -166,7 +166,7 @@ def rebuild(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """The capacity of a branch, from that of its former version and the changed hosts at `places`."""
+    """Returns the capacity of a branch from its former capacity and the changed hosts at `places`."""
     if branch.node:
         return host(branch)
     if former is branch and not places:
@@ -202,7 +202,7 @@ def _renewed(
     places: Sequence[Place],
     host: Callable[[Subtree], DomainCapacity],
 ) -> DomainCapacity:
-    """The capacity of a child that is new in its parent or has changed."""
+    """Returns the capacity of a child that is new in its parent or has changed."""
     index, is_there = parent.find(child.key)
     if not is_there:
         return build(pool, child, host)

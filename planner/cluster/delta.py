@@ -1,10 +1,11 @@
-"""What makes of one snapshot a later one of the same cluster: a value that can be sent. Pure.
+"""The difference between two snapshots of the same cluster, as a value that can be sent. Pure.
 
-Two processes that have the same snapshot follow each other by it. It names the nodes, pods and reservations
-that differ, found by identity: consecutive snapshots share what did not change. What has the trees built anew
-is no delta, and neither is so much that building anew costs no more.
+A process that has the earlier snapshot can compute the later one from it. The delta lists the nodes, pods and
+reservations that differ. They are found by object identity, because consecutive snapshots share what did not
+change. There is no delta if the topologies changed, since all trees are then rebuilt, or if there are more
+than `MANY` changes, since building a new snapshot then costs no more.
 
-Example: a pod was bound, and a gang let go. The delta holds the pod and the gang's name, some hundred bytes.
+Example: a pod was bound, and a gang ended. The delta holds the pod and the gang's name, some hundred bytes.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ from planner.model.reservation import Book, Reservation
 T = TypeVar("T")
 
 MANY = 1000
-"""Changed nodes, pods and reservations from which on there is no delta."""
+"""Maximum number of changed nodes, pods and reservations in a delta."""
 
 _OTHERS = ("topologies", "nodes", "resources_tolerated", "capacities", "plan_cache", "index")
 _FACTS = tuple(row.name for row in fields(Infrastructure) if row.name not in _OTHERS)
-"""What `with_hardware` takes over."""
+"""The fields that `with_hardware` copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotDelta:
-    """`facts`: fields of the infrastructure that differ, beside nodes. `order`: the gangs of all reservations
-    in their order, None where those that are new or changed come last, in the order of `held`."""
+    """The records that differ between two snapshots.
+
+    `facts`: fields of the infrastructure that differ, nodes excepted. `order`: the gangs of all reservations
+    in order; None if the new and changed ones come last, in the order of `held`.
+    """
 
     revision: int
     gone_nodes: tuple[str, ...] = ()
@@ -48,13 +52,13 @@ class SnapshotDelta:
 
     @property
     def changes(self) -> int:
-        """How many records differ."""
+        """The number of records that differ."""
         parts = (self.gone_nodes, self.nodes, self.gone_pods, self.pods, self.ended, self.held)
         return sum(map(len, parts))
 
 
 def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
-    """What makes `latest` of `former`; None where `latest` is better sent whole."""
+    """Returns the difference between two snapshots; None if `latest` is better sent as a whole."""
     if former.topologies != latest.topologies or former.base.claims.engine != latest.base.claims.engine:
         return None
     gone_nodes, nodes = _nodes(former.nodes, latest.nodes)
@@ -69,7 +73,7 @@ def delta(former: Snapshot, latest: Snapshot) -> SnapshotDelta | None:
 
 
 def after(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
-    """The later snapshot; the former one where nothing differs."""
+    """Returns the later snapshot; the former one if nothing differs."""
     if difference == SnapshotDelta(former.revision):
         return former
     snapshot = former
@@ -94,7 +98,7 @@ def after(former: Snapshot, difference: SnapshotDelta) -> Snapshot:
 
 
 def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
-    """The facts that differ. What evaluates selectors of devices is code, and stays where it is."""
+    """Returns the fields that differ. The CEL engine in the claims is code, so it is not sent."""
     pairs = ((name, getattr(former.base, name), getattr(latest.base, name)) for name in _FACTS)
     facts = {name: now for name, before, now in pairs if _differ(before, now)}
     if "claims" in facts:
@@ -103,7 +107,7 @@ def _facts(former: Snapshot, latest: Snapshot) -> dict[str, Any]:
 
 
 def _with_facts(base: Infrastructure, facts: Mapping[str, Any]) -> Infrastructure:
-    """A carrier of these facts, and of the others as they were."""
+    """Returns an `Infrastructure` with these fields changed, as an argument for `with_hardware`."""
     all_facts = {name: getattr(base, name) for name in _FACTS} | dict(facts)
     all_facts["claims"] = replace(all_facts["claims"], engine=base.claims.engine)
     return Infrastructure((), {}, **all_facts)
@@ -116,14 +120,14 @@ def _differ(former: object, latest: object) -> bool:
 def _nodes(
     former: Mapping[str, Node], latest: Mapping[str, Node]
 ) -> tuple[tuple[str, ...], tuple[Node, ...]]:
-    """The names of nodes that are gone, and the nodes that are new or changed."""
+    """Returns the names of removed nodes, and the nodes that are new or changed."""
     pairs = [(name, former.get(name), latest.get(name)) for name in may_differ(former, latest)]
     gone = tuple(name for name, before, now in pairs if before is not None and now is None)
     return gone, tuple(now for _, before, now in pairs if now is not None and _differ(before, now))
 
 
 def _pods(former: Snapshot, latest: Snapshot) -> tuple[tuple[BoundPod, ...], tuple[BoundPod, ...]]:
-    """The pods that are gone, and those that are new or changed, node by node."""
+    """Returns the removed pods, and those that are new or changed, node by node."""
     gone: list[BoundPod] = []
     pods: list[BoundPod] = []
     for node in may_differ(former.bound.by_node, latest.bound.by_node):

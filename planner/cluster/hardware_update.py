@@ -1,4 +1,4 @@
-"""A snapshot with changed hardware, limits, settings or schedulers; nodes and their places in trees stay."""
+"""A snapshot with changed hardware, limits, settings or schedulers. Its nodes and trees stay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.devices.devices_by_node import DevicesByNode
 
 
 def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
-    """The same nodes, pods and reservations, with all of `hardware` that is no node."""
+    """Returns a snapshot with the same nodes, pods and reservations, and all other fields of `hardware`."""
     base = snapshot.base
     changed = replace(
         base,
@@ -29,19 +29,21 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
         settings=hardware.settings,
         schedulers=hardware.schedulers,
     )
-    stirred = {
+    changed_nodes = {
         name
         for name in {*base.numa, *hardware.numa}
         if base.numa.get(name) != hardware.numa.get(name) and name in base.nodes
     }
-    stirred |= _with_other_devices(snapshot, hardware.claims)
+    changed_nodes |= _with_other_devices(snapshot, hardware.claims)
     _hand_over(base, changed)
-    changed.index.empty = base.empty.after(stirred)
-    return snapshot.evolve(base=changed, stirred=stirred)
+    changed.index.empty = base.empty.after(changed_nodes)
+    return snapshot.evolve(base=changed, changed_nodes=changed_nodes)
 
 
 def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
-    """Copies to the new record what depends on nodes and topologies only, and devices that did not change."""
+    """Copies computed values to the new record: those that depend on nodes and topologies only, and unchanged
+    devices.
+    """
     former, index = base.index, changed.index
     index.trees, index.wide_trees, index.divided = former.trees, former.wide_trees, former.divided
     if former.node_devices is not None:
@@ -51,29 +53,29 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
-    """Names of nodes whose devices, or whose pods' devices, change with these claims."""
+    """Returns the names of nodes whose devices, or whose pods' devices, change with these claims."""
     old = snapshot.base.claims
     if bool(old.slices) != bool(claims.slices):
         return set(snapshot.nodes)  # without ResourceSlices, node labels define the devices
     before, after = old.slices.by_node, claims.slices.by_node
-    moved = {
+    changed_nodes = {
         name for name in {*before, *after} if before.get(name) != after.get(name) and name in snapshot.nodes
     }
     if old.classes != claims.classes:
-        moved |= {pod.node for pod in snapshot.bound if pod.claims}
+        changed_nodes |= {pod.node for pod in snapshot.bound if pod.claims}
     if changed := _changed(old.claims, claims.claims):
-        moved |= _homes(snapshot, [old.claims.get(name) for name in changed])
-        moved |= _homes(snapshot, [claims.claims.get(name) for name in changed])
+        changed_nodes |= _homes(snapshot, [old.claims.get(name) for name in changed])
+        changed_nodes |= _homes(snapshot, [claims.claims.get(name) for name in changed])
     changed |= _changed(old.templates, claims.templates)
     if not changed:
-        return moved
-    return moved | {
+        return changed_nodes
+    return changed_nodes | {
         pod.node for pod in snapshot.bound if pod.claims and not changed.isdisjoint(claim_names(pod))
     }
 
 
 def _homes(snapshot: Snapshot, claims: Iterable[ResourceClaim | None]) -> set[str]:
-    """Names of the nodes whose devices are allocated to these claims."""
+    """Returns the names of the nodes whose devices are allocated to these claims."""
     node_devices = snapshot.base.node_devices
     homes = {node_devices.node_of(device) for claim in claims if claim for device in claim.allocated}
     return {name for name in homes if name in snapshot.nodes}

@@ -1,7 +1,7 @@
-"""What consecutive snapshots share: topologies, nodes, and the trees built from them.
+"""The part of a snapshot that consecutive snapshots share: topologies, nodes, and the trees built from them.
 
-Built once. After a node has changed there is another `Infrastructure`, which shares everything that does not
-depend on that node.
+It is built once. A changed node gives another `Infrastructure`, which shares everything that does not depend
+on that node.
 """
 
 from __future__ import annotations
@@ -39,19 +39,20 @@ from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
 NO_TOPOLOGY = Topology("", (HOSTNAME,), source="none")
-"""The topology of a cluster that has none: its nodes are hosts without any domain above them."""
+"""The topology of a cluster without topologies: its nodes are hosts directly below the root."""
 
 
 TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
-"""Labels of nodes in clusters whose provider runs the ExtendedResourceToleration plugin."""
+"""Node labels of providers that run the ExtendedResourceToleration plugin."""
 
 
 @dataclass(slots=True, eq=False)
 class InfrastructureIndex:
-    """Values that an `Infrastructure` has computed so far; None is not computed yet.
+    """Values that an `Infrastructure` has computed so far; None means not computed yet.
 
-    The only part that is written after the record is made: by the record itself on first use, or by the
-    record that it was made from (`with_node`, `with_hardware`), where the change does not affect the value.
+    This is the only part that is written after the record is created: by the record itself on first use, or
+    by the record that it was made from (`with_node`, `with_hardware`) if the change does not affect the
+    value.
     """
 
     trees: dict[str, TopologyTree] | None = None
@@ -69,7 +70,7 @@ class InfrastructureIndex:
 class Infrastructure:
     """What consecutive snapshots share: topologies, nodes, links, and the trees built from them.
 
-    `capacities` and `plan_cache` are shared by all records that descend from one cluster.
+    All records derived from one cluster share `capacities` and `plan_cache`.
     """
 
     topologies: tuple[Topology, ...]
@@ -95,19 +96,21 @@ class Infrastructure:
 
     @cached_property
     def derived(self) -> DerivedValues:
-        """Values that other packages derived from these nodes and topologies alone."""
+        """Values that other packages computed from these nodes and topologies alone."""
         return DerivedValues()
 
     @property
     def divided(self) -> bool:
-        """Whether any node gives parts of GPUs under the name of whole ones (`model.node.divided`)."""
+        """Whether any node advertises parts of GPUs under the resource name of whole ones
+        (`model.node.divided`).
+        """
         if self.index.divided is None:
             self.index.divided = any(divided(node.labels) for node in self.nodes.values())
         return self.index.divided
 
     @property
     def aligns(self) -> bool:
-        """Whether the kubelet of any node refuses pods that its NUMA zones cannot align."""
+        """Whether the kubelet of any node refuses pods that it cannot align to NUMA zones."""
         if self.index.aligns is None:
             self.index.aligns = any(self.aligned(node) for node in self.nodes.values())
         return self.index.aligns
@@ -120,7 +123,7 @@ class Infrastructure:
         return self.index.tainted
 
     def aligned(self, node: Node) -> NumaNode | None:
-        """The node's NUMA zones, where its kubelet refuses pods that it cannot align."""
+        """Returns the node's NUMA zones if its kubelet refuses pods that it cannot align, else None."""
         if not self.numa and GPUS_LABEL not in node.labels:
             return None
         return aligned(node, self.numa.get(node.name))
@@ -207,7 +210,7 @@ class Infrastructure:
         return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
-        """The node's allocatable amounts, with devices that only claims can request."""
+        """Returns the node's allocatable amounts, including devices that only claims can request."""
         if not self.claims.slices:
             return node.allocatable if node.allocatable.get(GPU) else offered(node, None)
         node_devices = self.node_devices.of(node.name)
@@ -217,10 +220,10 @@ class Infrastructure:
 
     @property
     def tolerates_resources(self) -> bool:
-        """Whether the API server gives each pod a toleration for the extended resources that it requests.
+        """Whether the API server adds a toleration for the extended resources that a pod requests.
 
-        By `resources_tolerated`, or where nobody says so by the nodes' labels: GKE and EKS switch
-        Kubernetes' ExtendedResourceToleration plugin on.
+        `resources_tolerated` decides if it is set, else the nodes' labels: GKE and EKS enable Kubernetes'
+        ExtendedResourceToleration plugin.
         """
         if self.resources_tolerated is not None:
             return self.resources_tolerated
@@ -229,7 +232,7 @@ class Infrastructure:
         return self.index.tolerating
 
     def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
-        """The same nodes with what an administrator says of them, as in `Snapshot.as_told`."""
+        """Returns the same nodes with the settings of `Snapshot.as_told`."""
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
@@ -238,9 +241,9 @@ class Infrastructure:
         return changed
 
     def with_node(self, node: Node) -> Infrastructure:
-        """The same nodes with this one added, or in place of the node of the same name.
+        """Returns the same nodes with this one added, or in place of the node of the same name.
 
-        Values of other nodes are kept; of the trees only the path to this node is rebuilt.
+        Values of other nodes are kept; in the trees only the path to this node is rebuilt.
         """
         return self._changed(self.nodes.get(node.name), node)
 
@@ -250,10 +253,7 @@ class Infrastructure:
         return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
-        """With the new node in place of the old one.
-
-        None for `old` adds a node, None for `new` removes one.
-        """
+        """Replaces the old node by the new one. None for `old` adds a node, None for `new` removes one."""
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
         changed = Infrastructure(self.topologies, nodes.changed(name, new), *_AFTER_NODES(self))
@@ -264,7 +264,7 @@ class Infrastructure:
         return changed
 
     def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
-        """Copies the trees with the new node; False where they must be rebuilt."""
+        """Copies the trees with the new node; returns False if they must be rebuilt."""
         former = self.index
         if former.trees is not None:
             changed.index.trees = _trees_after(former.trees, changed, old, new, wide=False)
@@ -276,7 +276,7 @@ class Infrastructure:
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """Copies values of all nodes that do not differ between the old and the new node."""
+        """Copies the computed values that do not differ between the old and the new node."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
@@ -291,7 +291,7 @@ class Infrastructure:
             index.aligns = former.aligns
 
     def _devices_of(self, node: Node | None) -> tuple[object, str]:
-        """All fields of a node that `devices` reads."""
+        """Returns all fields of a node that `devices` reads."""
         if node is None:
             return None, ""
         devices = self.node_devices.of(node.name) if self.claims.slices else labelled_devices(node)
@@ -299,7 +299,9 @@ class Infrastructure:
 
 
 _AFTER_NODES = attrgetter(*[field.name for field in fields(Infrastructure) if field.init][2:])
-"""All fields after `nodes`, in order. `replace`, which looks at the kind of each, was a fifth of an event."""
+"""Reads all fields after `nodes`, in order. `dataclasses.replace` inspects each field, which took a fifth of
+the time of a node event.
+"""
 
 
 def _trees_after(
@@ -340,17 +342,17 @@ def _with(
 
 
 def _tainted(node: Node | None) -> str:
-    """The name that the node gives to those of tainted ones, "" for none."""
+    """Returns the entry of a node in `tainted`, "" for a node without taints."""
     return node.name if node and node.taints else ""
 
 
 def _tolerating(node: Node) -> bool:
-    """Whether the node is of such a provider's cluster."""
+    """Returns whether the node belongs to a cluster of such a provider."""
     return not node.labels.keys().isdisjoint(TOLERATING)
 
 
 def bare(node: Node) -> Node:
-    """The node as a host without level labels."""
+    """Returns the node as a host without level labels."""
     return replace(node, labels={HOSTNAME: node.labels.get(HOSTNAME) or node.name})
 
 
@@ -360,7 +362,7 @@ def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """The node without pods, cordon and temporary taints; and `offers` with its pending resources added."""
+    """Returns the node without pods, cordon and temporary taints; and `offers` plus its pending resources."""
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
     amounts = dict(offers)
     add(amounts, node.pending)
@@ -368,4 +370,4 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
 
 
 AS_TOLD: DerivedSection[str, Infrastructure] = DerivedSection("what an administrator says", max_keys=8)
-"""By what parameters say of the cluster: each request says it again."""
+"""By the settings that parameters state; cached because each request states them again."""

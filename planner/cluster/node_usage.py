@@ -1,7 +1,7 @@
-"""What is taken and what is left on one node: amounts, GPUs for pods that share one, devices for claims.
+"""What is taken and what is free on one node: amounts, GPUs for pods that share one, and devices for claims.
 
-On every node, for every resource, what is taken is used plus reserved, and nothing counts twice: a bound pod
-that carries the id of a reservation is covered by what that reservation uses on the pod's node.
+Invariant: on every node, for every resource, taken is used plus reserved, and nothing is counted twice. A
+bound pod that carries a reservation's id is covered by what that reservation uses on the pod's node.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Reso
 from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
 
 _SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
-"""How the names of parts of GPUs and of claimed devices begin. Few nodes have such in use, so four letters of
-each name settle most nodes without a look at the details."""
+"""Prefixes of GPU shares and claimed devices. Few nodes have such in use, so comparing four letters of each
+name skips the detailed computation for most nodes.
+"""
 
 
 class NodeHardware(Protocol):
-    """What nodes have before anything is taken: see `Infrastructure`."""
+    """What nodes offer before anything is taken; `Infrastructure` implements it."""
 
     @property
     def claims(self) -> Claims: ...
@@ -38,17 +39,17 @@ class NodeHardware(Protocol):
     def node_devices(self) -> DevicesByNode: ...
 
     def offers(self, node: Node) -> Resources:
-        """What a node offers to pods."""
+        """Returns the amounts that a node offers to pods."""
         ...
 
     def unallocated_devices(self, node: Node) -> AvailableDevices | None:
-        """The node's devices when no claim has any; None where its drivers offer none."""
+        """Returns the node's devices before any allocation; None if its drivers list none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """What bound pods and reservations take of nodes, at one moment."""
+    """What bound pods and reservations take on nodes at one moment."""
 
     _hardware: NodeHardware
     _pods: Pods
@@ -61,7 +62,9 @@ class NodeUsage:
         return free, gpus, available_devices
 
     def plain_free_on(self, node: Node) -> dict[str, int] | None:
-        """What is left of a node as amounts; None where parts of GPUs or claimed devices count too."""
+        """Returns the free amounts of a node; None if GPU shares or claimed devices must be considered
+        too.
+        """
         if self._hardware.claims.slices:
             return None
         taken = self.promised_on(node.name)
@@ -74,7 +77,7 @@ class NodeUsage:
         return self._settled_on(node)[0]
 
     def promised_on(self, node: str) -> dict[str, int]:
-        """The same as amounts alone, whether or not the node is known."""
+        """Returns the same as amounts only; the node need not be known."""
         taken = self.used_on(node)
         for _, uses in self._holds.on(node):
             add(taken, uses)

@@ -80,7 +80,7 @@ class Pods(Collection[BoundPod]):
 
 
 def carried(pod: BoundPod) -> list[str]:
-    """The ids of the reservations that may account for a pod."""
+    """Returns the ids of the reservations that may account for a pod."""
     return (
         [reservation_id for reservation_id in pod.reservation.split(",") if reservation_id]
         if pod.reservation
@@ -89,7 +89,7 @@ def carried(pod: BoundPod) -> list[str]:
 
 
 Held = tuple[str, Domain]
-"""A topology and a domain of it that is held whole."""
+"""A topology name and a domain of it that is held whole."""
 
 
 def held_by(reservation: Reservation) -> list[Held]:
@@ -102,11 +102,11 @@ Hold = tuple[Reservation, Resources]
 
 
 def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, int]:
-    """Amounts that pods on one node use beyond what is reserved for them there.
+    """Returns the amounts that pods on one node use beyond what is reserved for them there.
 
-    A pod that carries a reservation's id is covered by what that reservation uses on this node, and by no
-    more. So a gang's pod on another node than the reserved one, a surplus pod, or a pod of another namespace
-    that copied the id (anybody can write an annotation) uses capacity like any other pod.
+    A pod that carries a reservation's id is covered by what that reservation uses on this node, and no more.
+    Otherwise it uses capacity like any other pod: a gang's pod on another node than the reserved one, a
+    surplus pod, or a pod of another namespace that copied the id (anybody can write an annotation).
     """
     reserved_here = {
         reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds
@@ -154,9 +154,9 @@ class Holds:
         added: Iterable[Reservation],
         touched: Callable[[Reservation], frozenset[str]],
     ) -> Holds:
-        """Without the removed and with the added reservations.
+        """Returns the index without the removed and with the added reservations.
 
-        `touched`: every node that a reservation blocks.
+        `touched`: returns every node that a reservation blocks.
         """
         gangs: dict[str, Reservation | None] = {}
         with_terms: dict[str, Reservation | None] = {}
@@ -203,7 +203,9 @@ class Holds:
         return {domain: gangs or None for domain, gangs in domains.items()}
 
     def over(self, node: str, domains: Iterable[Held]) -> Holds:
-        """After a node was added, removed or moved: a gang that holds one of its domains holds it too."""
+        """Returns the index after a node was added, removed or moved: who holds its domain also holds the
+        node.
+        """
         former_gangs = {reservation.gang for reservation, _ in self.on(node)}
         gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
         gangs.update(gang for domain in domains for gang in self.by_domain.get(domain, ()))
@@ -234,6 +236,6 @@ def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
 
 
 def add(total: dict[str, int], amounts: Resources, times: int = 1) -> None:
-    """Adds amounts, so many times over."""
+    """Adds amounts, multiplied by `times`, to the total in place."""
     for name, amount in amounts.items():
         total[name] = total.get(name, 0) + amount * times

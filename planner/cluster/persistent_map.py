@@ -21,20 +21,21 @@ V = TypeVar("V")
 
 
 _LARGE = 1024
-"""Entries from which on there is a middle layer; below, copying the base now and then costs less than a third
-look-up each time."""
+"""Number of entries from which there is a middle layer. Below it, copying the base occasionally costs less
+than a third dict lookup each time.
+"""
 
 
 _MAX_MOVED = 256
-"""Keys that may have come or gone since the keys were sorted: further ones make a new sorting the cheaper."""
+"""Maximum number of keys added or removed since the last sort; after more, sorting again is cheaper."""
 
 
 class PersistentMap(Mapping[K, V], Generic[K, V]):
     """An immutable mapping with cheap changes. A replaced entry keeps its place in the order.
 
-    New entries come last; with an `order`, entries are sorted by that key instead, of which no two are equal.
-    The sorted keys pass to the changed mapping with those that have come or gone since (`_moved`): sorting
-    9,216 nodes after each event took ten times as long as the plan that it was for. None in `_changes`
+    New entries come last. With an `order`, the entries are sorted by that key instead, which must be unique.
+    The sorted keys are passed to the changed mapping, together with the keys added or removed since
+    (`_moved`): sorting 9,216 nodes after each event took ten times as long as the plan. None in `_changes`
     removes an entry of the base. `layer` is 1 for the whole mapping, 2 for its middle layer.
     """
 
@@ -60,11 +61,11 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._base: Mapping[K, V] = PersistentMap(entries, layer=2) if middle else entries
 
     def changed(self, key: K, value: V | None) -> PersistentMap[K, V]:
-        """This mapping with the entry, or without it where the value is None."""
+        """Returns this mapping with the entry, or without it if the value is None."""
         return self.updated({key: value})
 
     def updated(self, changes: Mapping[K, V | None]) -> PersistentMap[K, V]:
-        """This mapping with all these entries; None removes an entry."""
+        """Returns this mapping with all these entries; None removes an entry."""
         if not changes:
             return self
         changed_map: PersistentMap[K, V] = PersistentMap.__new__(PersistentMap)
@@ -89,7 +90,9 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return changed_map
 
     def _merge(self) -> None:
-        """Merges the changes into a new layer below. Called only before another object sees this mapping."""
+        """Merges the changes into a new layer below. Called only before another object can see this
+        mapping.
+        """
         if isinstance(self._base, PersistentMap):
             self._base, self._changes = self._base.updated(self._changes), {}
             return
@@ -102,9 +105,9 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         self._rest_on(base)
 
     def may_differ(self, former: Mapping[K, V]) -> Iterable[K]:
-        """Keys under which the two may have different entries; all others have the same object in both.
+        """Returns the keys under which the two may differ; under all other keys both have the same object.
 
-        Of two mappings that share a layer below only the changes are looked at: a hundred keys of 5,000.
+        If the two share a layer, only the changes above it are compared: a hundred keys instead of 5,000.
         """
         if self is former:
             return ()
@@ -146,7 +149,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
         return iter(self._sorted)
 
     def _sorted_anew(self, before: list[K], order: Callable[[K], Any]) -> list[K]:
-        """The sorted keys, from those before some came or went."""
+        """Inserts the added keys into the sorted keys, and removes the deleted ones."""
         keys = before.copy()
         for key in dict.fromkeys(self._moved):
             place = bisect_left(keys, order(key), key=order)
@@ -167,7 +170,7 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
 
 
 def may_differ(former: Mapping[K, V], latest: Mapping[K, V]) -> Iterable[K]:
-    """Keys under which two mappings of any kind may have different entries."""
+    """Returns the keys under which two mappings of any kind may have different entries."""
     if former is latest:
         return ()
     return latest.may_differ(former) if isinstance(latest, PersistentMap) else {**former, **latest}

@@ -1,25 +1,25 @@
-"""What one plan works out and a later plan can use again: typed, bounded, and safe between threads.
+"""Results of one plan that a later plan can reuse: typed, bounded and thread-safe.
 
-Every plan asks the same questions of the same cluster: which nodes a pod may be on, how many pods a rack
-holds, which rack is best. The answers depend on immutable values alone (`DomainCapacity`, `Subtree`, the
-fields of a request), so they stay right for as long as somebody asks with the same values. `PlanCache` keeps
-them for all snapshots that descend from one cluster; `DerivedValues` keeps what depends on one record.
+Every plan asks the same questions about the cluster: which nodes a pod may be on, how many pods a rack takes,
+which rack is best. The answers depend only on immutable values (`DomainCapacity`, `Subtree`, the fields of a
+request), so they stay correct. `PlanCache` keeps them for all snapshots of one cluster; `DerivedValues` keeps
+what was computed from a single record.
 
 Each kind of entry is a `CacheSection`, declared beside the type that it stores:
 
-section         declared in                          holds                              until
-UNRESTRICTED    search/eligibility_map.py            the map of pods that ask no label  always
-ELIGIBILITY     search/eligibility_map.py            where pods may be, by subtree      the tree is grown anew
-CLASSES         search/level_search.py               what domains hold of pod classes   nobody asks for them
-RANKINGS        search/level_search.py               the best domain for a pod class    nobody asks for it
-INTERCHANGEABLE search/mixtures/equivalent_classes.py whether nodes tell shapes apart    nobody asks for them
-REFINED_TREES   search/rules/label_levels.py         a tree with labels as levels       a node changes
-TALLIES         explain/obstacles.py                 why domains take no pod            nobody asks for it
-LEAF_HOSTS      leafspine/leaf_capacity.py           the pods that a leaf holds         nobody asks for it
-LATEST_CENSUS   cluster/census/namespaces.py         who has which GPUs                 the next one is made
+    section         declared in                           holds                             stale when
+    UNRESTRICTED    search/eligibility_map.py             pods that ask for no label        never
+    ELIGIBILITY     search/eligibility_map.py             eligible nodes by subtree         tree rebuilt
+    CLASSES         search/level_search.py                pods of a class that domains take never
+    RANKINGS        search/level_search.py                the best domain for a pod class   never
+    INTERCHANGEABLE search/mixtures/equivalent_classes.py whether nodes tell shapes apart   never
+    REFINED_TREES   search/rules/label_levels.py          trees with labels as levels       a node changes
+    TALLIES         explain/obstacles.py                  why domains take no pod           never
+    LEAF_HOSTS      leafspine/leaf_capacity.py            pods that a leaf takes            never
+    LATEST_CENSUS   cluster/census/namespaces.py          who has which GPUs                next census
 
-Nothing here is ever wrong: an entry that has become useless is no longer asked for, or is refused by `fresh`,
-and is the next to be dropped.
+No entry is ever wrong. An entry whose inputs no longer exist is never requested again, and `fresh` rejects a
+stale one; both are evicted first.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 MAX_ENTRIES = 64
-"""Entries of all sections together. A request needs two to six, so this serves about twenty kinds of requests
-in turn, which is more than the queue of a busy cluster has; the entry that was asked for longest ago goes
-first."""
+"""Maximum number of entries of all sections together; the least recently used is evicted. A request needs two
+to six, so this serves about twenty kinds of requests in turn, more than the queue of a busy cluster has.
+"""
 
 MAX_RESULTS = 1_500_000
-"""Results remembered inside all entries of all lanes together, of about 200 bytes each: at most some 300 MB.
-Lanes have equal shares."""
+"""Maximum number of results inside all entries of all lanes. A result takes about 200 bytes, so this is at
+most 300 MB. Lanes have equal shares.
+"""
 
 
 def _one_result(_: object) -> int:
@@ -52,9 +53,9 @@ def _one_result(_: object) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CacheSection(Generic[K, V]):
-    """One kind of entry of a `PlanCache`: its keys are `K`, its values `V`.
+    """One kind of entry of a `PlanCache`, with keys `K` and values `V`.
 
-    `results` counts what a value has come to remember; of a value that does not grow it is 1.
+    `results` returns how many results a value contains; 1 for a value that does not grow.
     """
 
     name: str
@@ -62,17 +63,17 @@ class CacheSection(Generic[K, V]):
 
 
 COMMON = 0
-"""The lane of all threads that have none of their own."""
+"""The lane of all threads that do not have their own."""
 
 
 class _OwnLane(local):
-    """The lane of every plan cache that this thread uses."""
+    """The number of this thread's lane, for every plan cache."""
 
     number: int = COMMON
 
 
 class _Lanes:
-    """Which lanes decisions have for themselves."""
+    """Assigns lanes to threads."""
 
     def __init__(self) -> None:
         self._own = _OwnLane()
@@ -81,7 +82,7 @@ class _Lanes:
 
     @property
     def current(self) -> int:
-        """That of this thread."""
+        """The lane of this thread."""
         return self._own.number
 
     @contextmanager
@@ -107,26 +108,33 @@ _lanes = _Lanes()
 
 
 def apart() -> AbstractContextManager[None]:
-    """Within it this thread has entries of its own: it waits for no search of another thread, and none waits
-    for it, however long it searches or stands still. They are those of the first lane that nobody has, so
-    where one thread decides at a time it finds all that was worked out before."""
+    """Gives this thread a lane of its own within the context.
+
+    It then waits for no search of another thread, and no thread waits for it, however long it searches. It
+    gets the first free lane, so if one thread decides at a time, it finds all results of earlier decisions.
+    """
     return _lanes.apart()
 
 
 def in_own_lane() -> AbstractContextManager[None]:
-    """The same for a process that was forked: the lane of the thread that forked it is its own, where that
-    has one. Others may be in use for ever by threads that it does not have."""
+    """Gives a forked process a lane of its own within the context.
+
+    If the thread that forked has its own lane, the process keeps it. The other lanes may be in use forever,
+    by threads that the new process does not have.
+    """
     return nullcontext() if _lanes.current != COMMON else _lanes.apart()
 
 
 def still() -> AbstractContextManager[None]:
-    """Within it no thread takes a lane or leaves it: a process that is forked finds none half taken."""
+    """Prevents all threads from taking or leaving a lane within the context, so that a fork sees no
+    half-taken lane.
+    """
     return _lanes.still()
 
 
 @dataclass(slots=True)
 class _CachedValue:
-    """A value, and how many results it held when it was last measured."""
+    """A value, and the number of results it had when it was last measured."""
 
     value: object
     count: Callable[[Any], int]
@@ -138,14 +146,19 @@ class _CachedValue:
 
 
 class PlanCache:
-    """Entries by section and key. Values grow while a search uses them, so searches run one at a time in each
-    lane; a lane is as good as a cache of its own."""
+    """Cached values by section and key.
+
+    Values grow while a search uses them, so only one search at a time runs in each lane. Each lane works like
+    a cache of its own.
+    """
 
     def __init__(self) -> None:
-        self._lanes = {COMMON: _Lane()}  # each other one is made by the thread that has it
+        self._lanes = {COMMON: _Lane()}  # each other lane is created by the thread that takes it
 
     def exclusively(self, search: Callable[[], R]) -> R:
-        """The search's result; no other thread uses an entry of the lane meanwhile."""
+        """Runs the search and returns its result. No other thread uses an entry of the lane during the
+        search.
+        """
         with self._lane().lock:
             return search()
 
@@ -157,9 +170,9 @@ class PlanCache:
         *,
         fresh: Callable[[V], bool] | None = None,
     ) -> V:
-        """The section's value under the key; made where there is none, or where it is no longer `fresh`.
+        """Returns the value of a section under a key. It is created if it is missing or no longer `fresh`.
 
-        One that alone has outgrown its lane's share of `MAX_RESULTS` is made anew too, so that no request
+        A value that alone exceeds its lane's share of `MAX_RESULTS` is created again, so that no request
         grows without bound.
         """
         lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
@@ -181,39 +194,39 @@ class PlanCache:
 
     @property
     def results(self) -> int:
-        """How many results all entries remember."""
+        """The number of results in all entries."""
         return sum([lane.results for lane in list(self._lanes.values())])
 
 
 class _Lane:
-    """Entries that one thread uses at a time."""
+    """Entries that are used by one thread at a time."""
 
     def __init__(self) -> None:
         self.lock = RLock()  # reentrant: a search asks for further entries
         self.entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _CachedValue] = OrderedDict()
 
     def measure_latest(self) -> None:
-        """Only the entry that was given out last can have grown much since it was measured."""
+        """Measures the entry that was returned last: no other entry can have grown since it was measured."""
         if self.entries:
             next(reversed(self.entries.values())).measure()
 
     def evict(self, share: int) -> None:
-        """Drop what was asked for longest ago; never the entry that is being given out."""
+        """Evicts the least recently used entries; never the entry that is being returned."""
         while len(self.entries) > MAX_ENTRIES or (self.results > share and len(self.entries) > 1):
             self.entries.popitem(last=False)
 
     @property
     def results(self) -> int:
-        """How many results its entries remember."""
+        """The number of results in its entries."""
         return sum([entry.results for entry in list(self.entries.values())])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DerivedSection(Generic[K, V]):
-    """One kind of value that is derived from a record: its keys are `K`, its values `V`.
+    """One kind of value that is computed from a record, with keys `K` and values `V`.
 
-    `max_keys` bounds those whose keys come from requests; the key that was added first goes first. Keys that
-    the record itself bounds (a topology's name, a fact's) need none.
+    `max_keys` bounds sections whose keys come from requests; the key that was added first is evicted. Keys
+    that the record itself bounds, such as topology names, need no bound.
     """
 
     name: str
@@ -221,7 +234,9 @@ class DerivedSection(Generic[K, V]):
 
 
 class DerivedValues:
-    """What was worked out from one immutable record alone: right for as long as the record, gone with it."""
+    """Values computed from one immutable record. They are valid as long as the record and are dropped with
+    it.
+    """
 
     __slots__ = ("_values",)
 
@@ -229,9 +244,9 @@ class DerivedValues:
         self._values: dict[DerivedSection[Any, Any], dict[Any, Any]] = {}
 
     def get(self, section: DerivedSection[K, V], key: K, make: Callable[[], V]) -> V:
-        """The section's value under the key, made where there is none.
+        """Returns the section's value under the key, and computes it if it is missing.
 
-        Without a lock: two threads may make one value twice, and either is right.
+        There is no lock: two threads may compute the same value twice, and both results are equal.
         """
         values: dict[K, V] = self._values.setdefault(section, {})
         if key in values:

@@ -1,9 +1,9 @@
 """The cluster at one moment: nodes, what pods use on them, and which gangs hold them.
 
 `Infrastructure` (topologies, nodes, their trees) is built once and shared; a snapshot adds what changes with
-pods and reservations. The invariant kept here: on every node, for every resource, `taken` is used plus
-reserved, and nothing counts twice. A bound pod that carries the id of a reservation in the book is covered by
-what that reservation uses on the pod's node.
+pods and reservations. Invariant: on every node, for every resource, `taken` is used plus reserved, and
+nothing is counted twice. A bound pod that carries the id of a reservation in the book is covered by what that
+reservation uses on the pod's node.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 from planner.node.topology_manager import NumaNode
 
 _ADDED = 50
-"""Nodes that are put into new trees in the time in which one is added to trees that are there."""
+"""Building new trees costs as much as adding one node in fifty to existing trees."""
 
 
 @dataclass(slots=True, eq=False)
 class SnapshotIndex:
-    """Values that a `Snapshot` has computed so far; None is not computed yet.
+    """Values that a `Snapshot` has computed so far; None means not computed yet.
 
-    The only part that is written after the record is made: by the record itself on first use, or by
-    `Snapshot.evolve`, which carries values over. `latest` is a hint, explained there.
+    This is the only part that is written after the record is created: by the record itself on first use, or
+    by `Snapshot.evolve`, which copies values. `latest` is a hint, see `Snapshot.latest`.
     """
 
     bound: Pods | None = None
@@ -56,11 +56,11 @@ class SnapshotIndex:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The cluster at one moment. Immutable to its users: each change gives another snapshot.
+    """The cluster at one moment. Immutable for its users: each change gives another snapshot.
 
-    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: the ledger book's. A changed
-    snapshot shares with the former one everything that the change does not affect; a plan on it equals a plan
-    on a snapshot built from scratch.
+    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: that of the ledger's book. A
+    changed snapshot shares with the former one everything that the change does not affect. A plan on it
+    equals a plan on a snapshot built from scratch.
     """
 
     base: Infrastructure
@@ -101,7 +101,7 @@ class Snapshot:
 
     @cached_property
     def derived(self) -> DerivedValues:
-        """Values that other packages derived from this snapshot alone."""
+        """Values that other packages computed from this snapshot alone."""
         return DerivedValues()
 
     def capacity(self, tree: TopologyTree) -> DomainCapacity:
@@ -138,21 +138,21 @@ class Snapshot:
 
     @cached_property
     def usage(self) -> NodeUsage:
-        """What is taken and left on each node."""
+        """What is taken and free on each node."""
         return NodeUsage(self.base, self.bound, self.holds)
 
     def plain_free_on(self, name: str) -> dict[str, int] | None:
-        """What is left of a node where amounts alone tell what fits.
+        """Returns the free amounts of a node; None if amounts alone do not tell what fits.
 
-        None where NUMA zones, parts of GPUs or claimed devices count too, or where there is no such node.
+        That is so for NUMA zones, GPU shares and claimed devices, and for an unknown node.
         """
         node = self.nodes.get(name)
         return None if node is None or self.base.aligned(node) is not None else self.usage.plain_free_on(node)
 
     def taken_on(self, node: str) -> dict[str, int]:
-        """Amounts that bound pods use and gangs have reserved on a node, by resource.
+        """Returns the amounts that bound pods use and gangs have reserved on a node, by resource.
 
-        A GPU that is taken in part counts as one.
+        A partly used GPU counts as one.
         """
         present = self.nodes.get(node)
         return self.usage.taken_on(present) if present else self.usage.promised_on(node)
@@ -172,7 +172,7 @@ class Snapshot:
 
     @cached_property
     def opened(self) -> frozenset[str]:
-        """Names of nodes that are not pristine: a gang touches them, or a pod that is no DaemonSet's."""
+        """Names of nodes that are in use: by a gang, or by a pod that does not belong to a DaemonSet."""
         return frozenset(self.holds.by_node).union(pod.node for pod in self.bound if not pod.daemon)
 
     @cached_property
@@ -203,7 +203,7 @@ class Snapshot:
         return reservation
 
     def with_book(self, book: Book) -> Snapshot:
-        """The same cluster with exactly the reservations of the ledger's book."""
+        """Returns the same cluster with exactly the reservations of the ledger's book."""
         near = self.latest
         in_book = {reservation.gang: reservation for reservation in book.reservations}
         removed = [r for r in near.reservations if in_book.get(r.gang) != r]
@@ -213,7 +213,9 @@ class Snapshot:
         return snapshot
 
     def with_reservation(self, reservation: Reservation) -> Snapshot:
-        """The same cluster with one more reservation, in place of an earlier one of the same gang."""
+        """Returns the same cluster with one more reservation, which replaces an earlier one of the same
+        gang.
+        """
         former = self.holding(reservation.gang)
         other_reservations = self._other_reservations(reservation.gang)
         return self._with_reservations(
@@ -221,14 +223,14 @@ class Snapshot:
         )
 
     def without(self, gang: str) -> Snapshot:
-        """The same cluster as if the gang held nothing."""
+        """Returns the same cluster as if the gang held nothing."""
         former = self.holding(gang)
         return (
             self if former is None else self._with_reservations(self._other_reservations(gang), [former], [])
         )
 
     def ended(self, gang: str) -> Snapshot:
-        """The same cluster as if the gang had ended: without what it holds, and without its pods."""
+        """Returns the same cluster as if the gang had ended: without its reservation and without its pods."""
         former = self.holding(gang)
         if former is None:
             return self
@@ -240,7 +242,9 @@ class Snapshot:
         return left
 
     def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
-        """All but the gang's, sought from the end: who gives a place back has mostly just taken it."""
+        """Returns all reservations except the gang's. It searches from the end: who releases a place has
+        usually just taken it.
+        """
         if gang not in self.holds.by_gang:
             return self.reservations
         place = next(n for n in reversed(range(len(self.reservations))) if self.reservations[n].gang == gang)
@@ -254,12 +258,14 @@ class Snapshot:
         revision: int | None = None,
     ) -> Snapshot:
         """The same cluster with these reservations; `removed` and `added` are the differences."""
-        stirred: set[str] = set()
+        changed_nodes: set[str] = set()
         for reservation in (*removed, *added):
-            stirred |= self.held_nodes(reservation)
-            stirred |= self.bound.carriers.get(reservation.id) or frozenset()
+            changed_nodes |= self.held_nodes(reservation)
+            changed_nodes |= self.bound.carriers.get(reservation.id) or frozenset()
         holds = self.holds.updated(removed, added, self.held_nodes)
-        return self.evolve(reservations=reservations, revision=revision, holds=holds, stirred=stirred)
+        return self.evolve(
+            reservations=reservations, revision=revision, holds=holds, changed_nodes=changed_nodes
+        )
 
     def with_claims(self, claims: Claims, volumes: Volumes = NO_VOLUMES) -> Snapshot:
         """The same cluster with these device claims and volumes added."""
@@ -271,34 +277,36 @@ class Snapshot:
     def as_told(
         self, growing: Iterable[GrowingPool] = (), *, resources_tolerated: bool | None = None
     ) -> Snapshot:
-        """The same cluster with what its administrator says of it.
+        """Returns the same cluster with what its administrator states.
 
-        `growing`: pools that may grow, in place of those of the same names; `resources_tolerated`: as in
-        `Infrastructure`, None for what the nodes tell.
+        `growing`: pools that may grow, in place of pools of the same names. `resources_tolerated`: as in
+        `Infrastructure`; None to derive it from the nodes.
         """
         pools = tuple(growing)
         if not pools and resources_tolerated is None:
             return self
         overrides = (pools, resources_tolerated)
         base = self.base.derived.get(AS_TOLD, repr(overrides), lambda: self.base.as_told(*overrides))
-        return self.evolve(base=base, stirred=frozenset())
+        return self.evolve(base=base, changed_nodes=frozenset())
 
     def with_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster with this pod bound, in place of a pod of the same name on the same node."""
-        return self.evolve(bound=self.bound.with_pod(pod), stirred={pod.node})
+        return self.evolve(bound=self.bound.with_pod(pod), changed_nodes={pod.node})
 
     def without_pod(self, pod: BoundPod) -> Snapshot:
         """The same cluster without the pod of this name on its node."""
-        return self.evolve(bound=self.bound.without_pod(pod), stirred={pod.node})
+        return self.evolve(bound=self.bound.without_pod(pod), changed_nodes={pod.node})
 
     def with_node(self, node: Node) -> Snapshot:
-        """The same cluster with this node added or changed; cheap while its topology labels stay."""
+        """Returns the same cluster with this node added or changed; cheap if its topology labels stay the
+        same.
+        """
         if self.base.nodes.get(node.name) == node:
             return self
         return self._with_base(self.base.with_node(node), node.name)
 
     def with_nodes(self, nodes: Sequence[Node]) -> Snapshot:
-        """The same cluster with all these nodes added; of many at once the trees are grown anew."""
+        """Returns the same cluster with these nodes added. The trees are rebuilt if the nodes are many."""
         if len(nodes) * _ADDED < len(self.nodes):
             snapshot = self
             for node in nodes:
@@ -308,38 +316,39 @@ class Snapshot:
         return Snapshot(replace(self.base, nodes=by_name), self.bound, self.reservations, self.revision)
 
     def without_node(self, name: str) -> Snapshot:
-        """The same cluster without this node; its pods count again if it is added again."""
+        """Returns the same cluster without this node. Its pods count again if it is added again."""
         return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
 
     def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
-        """The snapshot after node changes. A gang that holds a node's domain holds the node too."""
+        """Returns the snapshot after a node change. A gang that holds a node's domain also holds the node."""
         if base.index.trees is None:
             return Snapshot(base, self.bound, self.reservations, self.revision)
         holds = self.holds.over(node, base.domains_of(node))
-        return self.evolve(base=base, holds=holds, stirred={node})
+        return self.evolve(base=base, holds=holds, changed_nodes={node})
 
     @property
     def latest(self) -> Snapshot:
         """This cluster with the book that was applied last: the next book differs little from it.
 
-        A hint that saves work: a thread that sees an older one compares more reservations.
+        It is only a hint: a thread that sees an older one compares more reservations.
         """
         return self.index.latest or self
 
     def evolve(
         self,
         *,
-        stirred: Set[str],
+        changed_nodes: Set[str],
         base: Infrastructure | None = None,
         bound: Pods | None = None,
         holds: Holds | None = None,
         reservations: tuple[Reservation, ...] | None = None,
         revision: int | None = None,
     ) -> Snapshot:
-        """The next snapshot: this one with the given changes; `stirred`: the nodes that they affect.
+        """Returns the next snapshot: this one with the given changes. `changed_nodes`: the nodes that they
+        affect.
 
-        The only place that carries computed values over. `holds` must match `reservations`. `base` must have
-        nodes of the same names and places, except for the stirred ones.
+        This is the only place that copies computed values. `holds` must match `reservations`. Apart from the
+        changed nodes, `base` must have the same nodes at the same places.
         """
         snapshot = Snapshot(
             self.base if base is None else base,
@@ -348,12 +357,12 @@ class Snapshot:
             self.revision if revision is None else revision,
         )
         snapshot.index.holds = self.holds if holds is None else holds
-        snapshot.index.capacity = self._capacity.after(stirred)
+        snapshot.index.capacity = self._capacity.after(changed_nodes)
         return snapshot
 
 
 def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:
-    """The node with one `allocatable` mapping shared by all equal nodes, to save memory."""
+    """Returns the node with one `allocatable` mapping shared by all equal nodes, to save memory."""
     shared = offers.setdefault(tuple(sorted(node.allocatable.items())), node.allocatable)
     return node if shared is node.allocatable else replace(node, allocatable=shared)
 
@@ -377,7 +386,9 @@ def snapshot(
     settings: SchedulerSettings = DEFAULTS,
     schedulers: SchedulersSeen = NOTHING_SEEN,
 ) -> Snapshot:
-    """A snapshot of these objects, in any order. Without a topology every node is a host below the root."""
+    """Returns a snapshot of these objects, in any order. Without a topology all nodes are hosts below the
+    root.
+    """
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
     by_name = ordered(_sharing(node, offers) for node in nodes)
     sorted_topologies = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)

@@ -1,4 +1,6 @@
-"""A domain of a topology tree with the domains in it, and the same with a host more or less. Immutable."""
+"""A domain of a topology tree with the domains inside it, and operations that add or remove a host.
+Immutable.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from planner.model.natural_order import natural
 from planner.model.topology import Domain
 
 Place = tuple[str, ...]
-"""A node's path with each absent value replaced by a mark ("\\0", its level, the next finer value), so that
-the nodes under one finer label share an unnamed branch."""
+"""A node's path in which each absent value is replaced by a mark ("\\0", its level, the next finer value).
+Nodes with the same finer label therefore share an unnamed branch.
+"""
 
 
 SortKey = tuple[int, int, object]
@@ -22,16 +25,17 @@ SortKey = tuple[int, int, object]
 
 
 _MAX_VALUES = 2**16
-"""Label values whose sort keys are remembered, some 20 MB at the most. A cluster of 60,000 nodes has about
-that many values; beyond it the nodes that come and go still pass through few."""
+"""Maximum number of label values whose sort keys are cached, about 20 MB. A cluster of 60,000 nodes has about
+that many values; in a larger one few values change at a time.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Subtree:
-    """A domain. `level` -1 is the root; `key` its sort key among siblings; `size` its number of nodes.
+    """A domain. `level` is -1 for the root. `key` is its sort key among siblings, `size` its number of nodes.
 
-    `path`: the label values from the coarsest level down. `has_name`: False where its own level's label is
-    missing. A host has no children and has the `node`'s name.
+    `path`: the label values from the coarsest level down. `has_name`: False if the label of its own level is
+    missing. A host has no children and has the name of a `node`.
     """
 
     level: int
@@ -42,8 +46,9 @@ class Subtree:
     children: tuple[Subtree, ...] = ()
     node: str = ""
     _starts: tuple[int, ...] = ()
-    """The memo of `starts`, filled in at the first look: a wide root has thousands, and of the trees between
-    two plans, a tree for each changed node, only the last is looked at."""
+    """The memo of `starts`, filled in on first use: a wide root has thousands of entries, and most trees
+    between two plans are never searched.
+    """
 
     def __len__(self) -> int:
         return self.size
@@ -55,7 +60,7 @@ class Subtree:
             starts = tuple(accumulate([child.size for child in self.children[:-1]], initial=0))
             object.__setattr__(
                 self, "_starts", starts
-            )  # the only write to a frozen record: a memo of a value that follows from its fields
+            )  # the only write to a frozen record: a memo that follows from its fields
         return self._starts
 
     def leaf(self, index: int) -> Subtree:
@@ -68,7 +73,7 @@ class Subtree:
         return branch
 
     def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
-        """The hosts with these indexes. Searched from the root only where the parent changes."""
+        """Yields the hosts with these indexes. The search restarts at the root only if the parent changes."""
         parent, start = self, self.size
         for index in indexes:
             if not 0 <= index - start < parent.size:
@@ -96,8 +101,11 @@ class Subtree:
         return domain
 
     def domain_at(self, index: int, level: int) -> tuple[Subtree, int]:
-        """The domain of the level that holds the host with this index, or the host itself where it is in none
-        with a name; and the index after its last host."""
+        """Returns the domain of the level that contains the host with this index, and the index after its
+        last host.
+
+        If the host is in no named domain of the level, it is returned itself.
+        """
         branch, start = self, 0
         while branch.children and not (branch.level == level and branch.has_name):
             child_index = branch.child_of(index - start)
@@ -116,17 +124,21 @@ class Subtree:
         return bisect_right(self.starts, index) - 1
 
     def find(self, key: SortKey) -> tuple[int, bool]:
-        """The index among the children where this key is or would be inserted; whether it is present."""
+        """Returns the index among the children at which this key is or would be inserted; and whether it is
+        present.
+        """
         index = bisect_left(self.children, key, key=_key_of)
         return index, index < len(self.children) and self.children[index].key == key
 
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
-        """The same domain with other children; `size` where it is known."""
+        """Returns the same domain with other children; `size` if the caller knows it."""
         whole = sum([child.size for child in children]) if size is None else size
         return Subtree(self.level, self.path, self.key, self.has_name, whole, children)
 
     def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
-        """The same domain with this child at the index, `instead` of the former one there; None for none."""
+        """Returns the domain with this child at the index (None for no child); `instead` replaces the child
+        there.
+        """
         former = self.children[index].size if instead else 0
         new = (child,) if child else ()
         children = (*self.children[:index], *new, *self.children[index + instead :])
@@ -142,7 +154,7 @@ def key_at(place: Place, branch: Subtree) -> SortKey:
 
 
 def named_branch(branch: Subtree, domain: Domain) -> Subtree | None:
-    """The named branch of a domain below this one, None where there is none."""
+    """Returns the named branch of a domain below this one, None if there is none."""
     depth = branch.level + 1
     if depth == len(domain):
         return branch if branch.has_name else None
@@ -154,7 +166,7 @@ def named_branch(branch: Subtree, domain: Domain) -> Subtree | None:
 
 
 def pruned(branch: Subtree, place: Place) -> Subtree | None:
-    """The branch without the host at this place; None where it is then empty."""
+    """Returns the branch without the host at this place; None if it is then empty."""
     if branch.node:
         return None
     index, _ = branch.find(key_at(place, branch))
@@ -163,7 +175,7 @@ def pruned(branch: Subtree, place: Place) -> Subtree | None:
 
 
 def renewed(branch: Subtree, place: Place) -> Subtree:
-    """The branch with new objects on the way to the host at this place."""
+    """Returns the branch with new objects on the path to the host at this place."""
     if branch.node:
         return replace(branch)
     index, _ = branch.find(key_at(place, branch))
@@ -171,7 +183,7 @@ def renewed(branch: Subtree, place: Place) -> Subtree:
 
 
 def grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
-    """The branch with a host added at this place; None where there is a host already."""
+    """Returns the branch with a host added at this place; None if there is a host already."""
     if branch.node:
         return None
     depth = branch.level + 1
@@ -186,7 +198,7 @@ def grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree |
 
 
 def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
-    """A branch of this level that holds one host only."""
+    """Returns a branch of this level with only one host."""
     host = len(path) - 1
     branch = Subtree(host, path, sort_key(place[host]), True, 1, node=name)
     for level in range(host - 1, depth - 1, -1):

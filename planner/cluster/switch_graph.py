@@ -18,8 +18,8 @@ from planner.cluster.subtree import Subtree
 from planner.model.cached_property import cached_property
 from planner.model.topology import HOSTNAME, Domain, Topology
 
-# networkx takes a fifth of a second to import, and few clusters have a leaf-spine fabric: where one is looked
-# at, the function imports it.
+# networkx takes 0.2 s to import, and few clusters have a leaf-spine fabric. The functions that need it import
+# it.
 if TYPE_CHECKING:
     import networkx as nx
 
@@ -27,11 +27,11 @@ _LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
 
 
 FARTHEST = 99
-"""Hops to a leaf that cannot be reached."""
+"""Hop count of a leaf that cannot be reached."""
 
 
 Switch = str | Domain
-"""A switch by the name that links give it, or a domain that stands for one."""
+"""A switch by the name that links use, or a domain that stands for an unnamed switch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,9 @@ class LeafSpine:
     gpus: Mapping[str, int]
 
     def faster(self, gbps: float) -> LeafSpine:
-        """The fabric without slower links, and without the leaves and nodes that then have no link."""
+        """Returns the fabric without slower links, and without the leaves and nodes that then have no
+        link.
+        """
         slower = bisect_left(self.speeds, gbps)
         if not slower:
             return self
@@ -110,25 +112,27 @@ class LeafSpine:
     def _switches(self) -> dict[str, Switch]:
         return {node: leaf.switch for leaf in self.leaves for node in leaf.nodes}
 
-    def kin(self, leaf: Leaf) -> frozenset[Switch]:
-        """The switches that a leaf is cabled to; leaves with equal kin are equally far from all others."""
-        return self._kin[leaf.switch]
+    def neighbours(self, leaf: Leaf) -> frozenset[Switch]:
+        """Returns the switches that a leaf is cabled to. Leaves with equal neighbours are equally far from
+        all others.
+        """
+        return self._neighbours[leaf.switch]
 
     def hops(self, leaf: Leaf, other_leaf: Leaf) -> int:
-        """Hops between two leaves, `FARTHEST` where neither reaches the other."""
+        """Returns the hops between two leaves, `FARTHEST` if neither reaches the other."""
         if leaf.switch == other_leaf.switch:
             return 0
-        kin = self.kin(leaf)
-        if kin == self.kin(other_leaf):
-            return 2 if kin else FARTHEST
-        if kin not in self._reach:
+        neighbours = self.neighbours(leaf)
+        if neighbours == self.neighbours(other_leaf):
+            return 2 if neighbours else FARTHEST
+        if neighbours not in self._reach:
             import networkx as nx
 
-            self._reach[kin] = nx.single_source_shortest_path_length(self.graph, leaf.switch)
-        return int(self._reach[kin].get(other_leaf.switch, FARTHEST))
+            self._reach[neighbours] = nx.single_source_shortest_path_length(self.graph, leaf.switch)
+        return int(self._reach[neighbours].get(other_leaf.switch, FARTHEST))
 
     @cached_property
-    def _kin(self) -> dict[Switch, frozenset[Switch]]:
+    def _neighbours(self) -> dict[Switch, frozenset[Switch]]:
         return {leaf.switch: frozenset(self.graph[leaf.switch]) - set(leaf.nodes) for leaf in self.leaves}
 
     @cached_property
@@ -143,11 +147,13 @@ class LeafSpine:
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
     def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
-        """The narrowest link on the widest path between two switches, Gb/s; None where it is unknown."""
+        """Returns the narrowest link on the widest path between two switches, Gb/s; None if unknown."""
         return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
-        """The narrowest link on the widest paths between all these switches, Gb/s; None where unknown."""
+        """Returns the narrowest link on the widest paths between all these switches, Gb/s; None if
+        unknown.
+        """
         import networkx as nx
 
         first, *other_ends = dict.fromkeys(ends)
@@ -174,7 +180,7 @@ def leaf_level(topology: Topology) -> int:
 
 
 _LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs")
-"""By topology. No node may change: leaves list their nodes and GPUs."""
+"""By topology. Depends on all nodes: leaves list their nodes and GPUs."""
 
 
 def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
@@ -185,7 +191,9 @@ def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
 
 
 def cabled_leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
-    """The fabric of a topology whose links tell their speed; None for others, whose graph nobody builds."""
+    """Returns the fabric of a topology whose links state their speed; None for others, without building their
+    graph.
+    """
     return leaf_spine(snapshot, topology) if _is_cabled(snapshot, topology) else None
 
 

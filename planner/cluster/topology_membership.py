@@ -10,12 +10,15 @@ from planner.model.topology import HOSTNAME, NODE_LABELS, Topology
 
 
 def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
-    """The topologies that a node is part of; each scheduler's topologies are considered separately, and the
-    one in the nodes' labels has those that no object's has.
+    """Returns the topologies that a node belongs to.
 
-    Those whose node selector matches it. Otherwise those without a selector whose level labels it carries all
-    (the hostname aside). Otherwise those of which it carries the most labels, so that it still counts in
-    their coarser levels.
+    The topologies of each scheduler are considered separately. The topology derived from the nodes' labels
+    has only the nodes that belong to no Topology object. The first rule that applies decides:
+
+    1. topologies whose node selector matches the node;
+    2. topologies without a selector of which the node has all level labels (except the hostname);
+    3. topologies without a selector of which the node has the most labels, so that it counts in coarser
+       levels.
     """
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:

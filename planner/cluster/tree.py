@@ -1,6 +1,6 @@
-"""A topology's nodes as a tree of domains, shared by every snapshot.
+"""A topology's nodes as a tree of domains, shared by all snapshots.
 
-Example, levels block, rack, hostname; node n4 has no label rack, n5 neither block nor rack:
+Example with the levels block, rack, hostname. Node n4 has no rack label, n5 neither a block nor a rack label:
 
     root
     ├── b1
@@ -10,10 +10,10 @@ Example, levels block, rack, hostname; node n4 has no label rack, n5 neither blo
     └── (unnamed)
         └── (unnamed) ── n5
 
-Nodes are in natural path order. A node that lacks a label is in no domain of that level, yet the levels below
-still nest: the tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
-A tree never changes: with a node more or less there is another one, which shares all branches but those on
-the way from that node up to the root.
+Nodes are in natural path order. A node without a label is in no domain of that level, but the levels below
+still nest. The tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
+A tree never changes. Adding or removing a node gives another tree that shares all branches except those on
+the path from the root to that node.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from planner.model.topology import HOSTNAME, Domain, Topology
 
 
 class Row(Sequence[Node]):
-    """The nodes of a branch in order, looked up on access, so a change copies no list."""
+    """The nodes of a branch in order. They are looked up on access, so a change copies no list."""
 
     __slots__ = ("_branch", "_cluster")
 
@@ -67,10 +67,10 @@ class Row(Sequence[Node]):
 
 @dataclass(frozen=True, eq=False)
 class TopologyTree:
-    """A topology over its nodes. `places` gives each node's place; `cluster` its nodes by name.
+    """A topology over its nodes. `places`: the place of each node. `cluster`: the nodes by name.
 
-    `lasting`: the identity that a tree shares with the trees made from it by changes; caches use it as key.
-    `clashing`: two nodes have the same hostname label, so a change needs a new tree.
+    `lasting`: an identity that a tree shares with all trees derived from it; caches use it as key.
+    `clashing`: two nodes have the same hostname label, so a change requires a new tree.
     """
 
     topology: Topology
@@ -101,10 +101,10 @@ class TopologyTree:
         return tuple(levels)
 
     def repeats(self, key: str) -> bool:
-        """Whether two domains of this level have the same label value, such as rack 1 of each zone.
+        """Returns whether two domains of this level have the same label value, such as rack 1 of each zone.
 
         Kubernetes' rules over that label treat them as one domain. False for the hostname and for a key that
-        is no level.
+        is not a level.
         """
         if key == HOSTNAME or key not in self.topology.levels:
             return False
@@ -129,7 +129,7 @@ class TopologyTree:
 
     @property
     def leads(self) -> bool:
-        """Whether `places` are valid paths to the nodes; not so in a tree with added levels
+        """Whether `places` are valid paths to the nodes. False for a tree with added levels
         (search/rules/label_levels.py).
         """
         name = next(iter(self.places), None)
@@ -158,7 +158,7 @@ class TopologyTree:
         return self._become(cluster, renewed(self.root, self.places[name]), self.places)
 
     def with_member(self, member: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
-        """The tree with one more node, at the place of its labels; None where another node is there."""
+        """Returns the tree with one more node at the place of its labels; None if another node is there."""
         path = self.topology.path(member.name, member.labels)
         place = place_at(path, self.topology.host_index)
         root = grafted(self.root, path, place, member.name)
@@ -173,7 +173,7 @@ class TopologyTree:
 
 
 def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
-    """The tree of these nodes; each node has its own host domain.
+    """Returns the tree of these nodes; each node has its own host domain.
 
     `members` gives the labels that place a node, `cluster` the node itself.
     """
@@ -204,7 +204,7 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
 
 
 def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
-    """Each node's path, and whether two nodes would have had the same one."""
+    """Returns each node's path, and whether two nodes had the same path."""
     taken: set[Domain] = set()
     paths: list[tuple[Domain, str]] = []
     clashing = False
@@ -212,7 +212,7 @@ def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[
         path = topology.path(node.name, node.labels)
         if (
             path in taken
-        ):  # two nodes with the same hostname label would share a host; the node's name separates them
+        ):  # two nodes with the same hostname label would share a host, so the node name is used instead
             clashing, path = True, (*path[:-1], node.name)
         taken.add(path)
         paths.append((path, node.name))

@@ -216,12 +216,12 @@ class _Fabric:
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
         """Sets of so many leaves, each around a different leaf, in the order of the strategy."""
         sets: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
-        by_kin: dict[frozenset[Switch], list[Room]] = {}
+        by_neighbours: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
-            kin = self._fabric.kin(seed.leaf)
-            if kin not in by_kin:
-                by_kin[kin] = sorted(self._rooms, key=partial(self._nearness, seed))
-            neighbours = islice((room for room in by_kin[kin] if room is not seed), size - 1)
+            switches = self._fabric.neighbours(seed.leaf)
+            if switches not in by_neighbours:
+                by_neighbours[switches] = sorted(self._rooms, key=partial(self._nearness, seed))
+            neighbours = islice((room for room in by_neighbours[switches] if room is not seed), size - 1)
             chosen = (seed, *neighbours)
             if len(chosen) == size and sum(room.pods for room in chosen) >= self._min_pods():
                 ordered = tuple(sorted(chosen, key=lambda room: room.leaf.path))
@@ -231,8 +231,8 @@ class _Fabric:
     def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
         """The order in which leaves join the seed's set, nearest first.
 
-        The seed itself counts as two hops away, like leaves of the same kin, so preference and room decide
-        among them.
+        The seed itself counts as two hops away, like leaves of the same switches, so preference and room
+        decide among them.
         """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used

@@ -1,7 +1,7 @@
-"""What of a cluster's devices is free, used and held: counted for people.
+"""Counts for people: which GPUs of a cluster are free, used and held.
 
 - `domains`: by domain of a topology
-- `namespaces`: by node and by namespace, as limits count it
+- `namespaces`: by node and by namespace, as the limits on gangs count them
 
 Begin with `domains`.
 """

@@ -1,4 +1,4 @@
-"""A topology counted domain by domain: nodes, total and free GPUs, and the gangs that hold them."""
+"""Counts a topology by domain: nodes, total and free GPUs, and the gangs that hold them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from planner.model.topology import Domain
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """One domain: `level` is its label key ("" for the whole topology), `gpus` the total of whole GPUs.
+    """The counts of one domain. `level` is its label key ("" for the whole topology), `gpus` its whole GPUs.
 
-    `free`: GPUs that another gang could get now, without nodes that are cordoned, not ready or held whole.
-    `pristine`: nothing runs in the domain and no gang holds a part of it. `holders`: gangs that hold or use a
-    part.
+    `unusable`: nodes that are cordoned or not ready. `free`: GPUs that another gang could get now, on usable
+    nodes that are not held whole. `pristine`: nothing runs in the domain and no gang holds a part of it.
+    `holders`: gangs that hold or use a part.
     """
 
     level: str

@@ -1,14 +1,14 @@
-"""Who has which GPUs: by node, and by namespace of those that a gang may use.
+"""Counts which GPUs each gang and namespace has, by node and by kind of node.
 
-    kind        nodes    research    inference        a gang that may use H100 nodes contests 64 GPUs,
+    kind        nodes    research    inference        a gang that may use H100 nodes competes for 64 GPUs,
     H100        8 x 8          48            8        of which research has 48 and inference 8;
-    L4          4 x 1           -            4        what they have of other kinds counts for nothing
+    L4          4 x 1           -            4        GPUs on other kinds of nodes are not counted
 
-A gang has the GPUs that it holds, all of a node that is held whole; a pod has its own beside that. Parts of
-GPUs (MIG, time slices) count for nothing.
+A gang has the GPUs that it holds: all GPUs of a node that is held whole. A pod has its own GPUs beyond its
+gang's reservation. GPU partitions and shares (MIG, time slices) are not counted.
 
-A census is made from the former one by the nodes that changed since: each admission changes the snapshot, and
-counting all of 5,000 nodes again took four times as long as the rest of a decision.
+A census is derived from the previous one by the nodes that changed since. Each admission changes the
+snapshot, and counting all of 5,000 nodes again took four times as long as the rest of a decision.
 """
 
 from __future__ import annotations
@@ -32,19 +32,21 @@ _WHOLE = (*GPU_RESOURCES, CLAIMED_GPU)
 
 
 Kinds = frozenset[int]
-"""Kinds of nodes, by their places among those of the cluster."""
+"""Kinds of nodes, by their index among those of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """The GPUs of all nodes that a gang's pods may be on, full or not: `total`, and of which `kinds`."""
+    """The GPUs on all nodes that a gang's pods may use, free or not: their `total`, and the `kinds` of the
+    nodes.
+    """
 
     kinds: Kinds
     total: int
 
 
 def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
-    """What the gang's pods with GPUs may use by labels, taints and size, whoever has it now."""
+    """Returns the GPUs that the gang's pods may use by labels, taints and size, whoever has them now."""
     kinds = _node_kinds(snapshot.base).kinds
     nodes: dict[int, int] = {}
     for shape in {id(part.shape): part.shape for part in group.pod_sets if part.shape.gpus}.values():
@@ -54,7 +56,7 @@ def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
 
 
 def gpus_of_node(snapshot: Snapshot, node: Node, contested: Contested) -> int:
-    """All GPUs of a node that takes pods now and is of the contested kinds; 0 for any other."""
+    """Returns the GPUs of a node that is schedulable now and of a contested kind; else 0."""
     node_kinds = _node_kinds(snapshot.base)
     number = node_kinds.of_node.get(node.name, -1)
     return (
@@ -63,7 +65,7 @@ def gpus_of_node(snapshot: Snapshot, node: Node, contested: Contested) -> int:
 
 
 def gpus_of_namespaces(snapshot: Snapshot, contested: Contested) -> Mapping[str, int]:
-    """By namespace what it has of the contested GPUs."""
+    """Returns how many of the contested GPUs each namespace has."""
     by_kind = _census(snapshot).by_kind
     total: Counter[str] = Counter()
     for number in contested.kinds:
@@ -72,8 +74,11 @@ def gpus_of_namespaces(snapshot: Snapshot, contested: Contested) -> Mapping[str,
 
 
 def gpus_by_node(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
-    """By node the GPUs of each gang, and of each pod (NAMESPACE/NAME) beside what gangs hold; nodes of which
-    nobody has any are left out."""
+    """Returns for each node the GPUs of each gang, and of each pod (NAMESPACE/NAME) beyond its gang's
+    reservation.
+
+    Nodes on which nobody has GPUs are left out.
+    """
     return _census(snapshot).by_node
 
 
@@ -85,21 +90,21 @@ class _NodeKinds:
 
 @dataclass(frozen=True, slots=True)
 class _Census:
-    """What was counted, and the records of which it was counted."""
+    """The counts, and the records from which they were computed."""
 
     nodes: Mapping[str, Node] = field(default_factory=PersistentMap)
     pods: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
     holds: PersistentMap[str, tuple[Hold, ...]] = field(default_factory=PersistentMap)
     node_kinds: _NodeKinds | None = None
     by_node: PersistentMap[str, Mapping[str, int]] = field(default_factory=PersistentMap)
-    """By node, the GPUs of each gang and pod. Nodes of which nobody has any are left out."""
+    """By node, the GPUs of each gang and pod. Nodes on which nobody has GPUs are left out."""
     by_kind: Mapping[int, Counter[str]] = field(default_factory=dict)
     """By kind of node, the GPUs of each namespace."""
 
 
 @dataclass(slots=True)
 class _Latest:
-    """The census that was made last."""
+    """The latest census."""
 
     census: _Census = field(default_factory=_Census)
 
@@ -108,7 +113,7 @@ _KINDS: DerivedSection[str, _NodeKinds] = DerivedSection("node kinds")
 
 
 _ADMITTING: DerivedSection[Hashable, dict[int, int]] = DerivedSection("nodes that admit GPUs", max_keys=64)
-"""By what a pod asks of nodes. As many as a pass plans of those that wait."""
+"""By the node requirements of a pod. The bound is the number of waiting gangs that one pass plans."""
 
 
 _CENSUS: DerivedSection[str, _Census] = DerivedSection("GPUs of gangs and namespaces")
@@ -117,7 +122,7 @@ _CENSUS: DerivedSection[str, _Census] = DerivedSection("GPUs of gangs and namesp
 LATEST_CENSUS: CacheSection[str, _Latest] = CacheSection(
     "latest census", results=lambda latest: len(latest.census.by_node)
 )
-"""The census from which the next one is made."""
+"""The census from which the next one is derived."""
 
 
 def _node_kinds(base: Infrastructure) -> _NodeKinds:
@@ -131,7 +136,7 @@ def _node_kinds(base: Infrastructure) -> _NodeKinds:
 
 
 def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
-    """How many nodes of each kind the pod may be on."""
+    """Returns how many nodes of each kind the pod may use."""
 
     def counted() -> dict[int, int]:
         kinds = enumerate(_node_kinds(base).kinds)
@@ -146,7 +151,7 @@ def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
 
 
 def _large_enough(kind: NodeGroup, requests: Resources) -> bool:
-    """Whether a node has as many GPUs as one pod asks for; claimed ones are of whatever name."""
+    """Returns whether a node has as many GPUs as one pod requests; claimed GPUs have any resource name."""
     offered = all(kind.allocatable.get(name, 0) >= requests.get(name, 0) for name in GPU_RESOURCES)
     return offered and max(1, requests.get(CLAIMED_GPU, 0)) <= kind.gpus
 
@@ -163,7 +168,7 @@ def _census(snapshot: Snapshot) -> _Census:
 
 
 def _census_after(former: _Census, snapshot: Snapshot) -> _Census:
-    """The census of the snapshot, from that of any other: only nodes that differ are counted."""
+    """Returns the census of the snapshot, derived from another one by counting only the nodes that differ."""
     nodes, pods, holds = snapshot.nodes, snapshot.bound.by_node, snapshot.holds.by_node
     changed: dict[str, Mapping[str, int] | None] = {}
     pairs = ((former.nodes, nodes), (former.pods, pods), (former.holds, holds))
@@ -186,7 +191,9 @@ def _census_after(former: _Census, snapshot: Snapshot) -> _Census:
 def _by_kind_after(
     former: _Census, node_kinds: _NodeKinds, changed: Mapping[str, Mapping[str, int] | None]
 ) -> Mapping[int, Counter[str]]:
-    """By kind, the GPUs of each namespace, once the nodes have what `changed` says (None: nothing)."""
+    """Returns the GPUs of each namespace by kind, after the nodes in `changed` have these GPUs (None: no
+    GPUs).
+    """
     by_kind: dict[int, Counter[str]] = {}
     for name, gpus in changed.items():
         number = node_kinds.of_node[name]
@@ -205,7 +212,7 @@ def _of_namespaces(gpus: Mapping[str, int]) -> Counter[str]:
 
 
 def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) -> Mapping[str, int]:
-    """Who has GPUs on one node."""
+    """Returns who has GPUs on one node."""
     gpus: Counter[str] = Counter()
     for reservation, uses in holds:
         gpus[reservation.gang] += _gpus(node.allocatable if reservation.mode == "domain" else uses)

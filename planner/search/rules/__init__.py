@@ -1,15 +1,15 @@
-"""Rules over node labels that are no level of the topology: anti-affinity, affinity, spread constraints.
+"""Placement under rules over node labels that are not levels: pod (anti-)affinity and topology spread.
 
-It offers `place_by_rules`. Begin with `placement_under_rules`.
+- `placement_under_rules`: the best placement that satisfies every rule, and how many pods would fit
+- `anti_affinity_over_labels`: affinity and anti-affinity, by branch and bound over level searches
+- `rule_repairs`: the rules that a placement breaks, and the variants of a request that satisfy them
+- `spread_over_labels`: spread constraints as caps on the pods of each domain
+- `spread_of_one_class`: one pod class with one constraint: decides exactly whether there is a placement
+- `label_levels`: a tree in which labels are levels too
+- `tree_search`: the search protocol that the rules use
+- `search_effort`: the work budget of all level searches for one gang
 
-- `placement_under_rules`: the best placement that keeps every rule; how many pods would
-- `anti_affinity_over_labels`: pods apart or together, by branch and bound over level searches
-- `rule_repairs`: the rules that a placement breaks, and the variants of a request that keep them
-- `spread_over_labels`: spread constraints as caps on what domains may hold
-- `spread_of_one_class`: one class, one constraint: exactly whether there is a place
-- `label_levels`: a tree whose levels are labels too
-- `tree_search`: what the rules need of the search that they are kept around
-- `search_effort`: how many level searches one gang may have
+The package offers `place_by_rules`. Begin with `placement_under_rules`.
 """
 
 from __future__ import annotations

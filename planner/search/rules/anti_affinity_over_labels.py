@@ -1,19 +1,20 @@
-"""Pods apart, together or spread over a label that is no level: by branch and bound over level searches.
+"""Affinity and anti-affinity over labels that are not levels, by branch and bound over level searches.
 
-    racks r1: a1 b1    r2: a2 b2        row a: a1 a2    row b: b1 b2        two pods, apart over rows
+    racks r1: a1 b1    r2: a2 b2        row a: a1 a2    row b: b1 b2        two pods, anti-affinity over rows
 
-The rows cut the racks, so the tree sees to the rule inside each rack only. Two pods on a1 and b1, in one
-rack, keep it. Where b1 is in use, the search may return a1 and a2, which break it in row a. Every placement
-that keeps it has no pod of row a in r1, or none in r2: both are searched, the cheaper one first.
+The rows cut across the racks, so the tree enforces the rule only inside each rack. The placement a1, b1 in
+one rack satisfies it. If b1 is in use, the search may return a1 and a2, which break the rule in row a. Every
+placement that satisfies the rule has no pod of row a in r1, or none in r2. Both variants are searched, the
+cheaper one first.
 
-The tree is made finer by the rules' labels (`label_levels`), so a search keeps every rule inside a domain of
-the parent level. Only a label whose values recur under several parents can be broken across them. Where the
-best placement breaks a rule so, every placement that keeps it is in one of a few ways of barring nodes or of
-capping domains, each of which is searched in turn, the cheapest first; the first that breaks nothing is the
-best, for neither ever makes a gang cheaper.
+The tree is refined by the labels of the rules (`label_levels`), so a search satisfies every rule inside a
+domain of the parent level. Only a rule over a label whose values occur under several parents can be broken
+across parents. If the best placement breaks a rule, every placement that satisfies it is covered by one of a
+few variants of the request, which exclude nodes or cap domains. The variants are searched in order of cost.
+Exclusions and caps never make a gang cheaper, so the first placement that breaks no rule is the best.
 
-Before that, a placement is sought by mending every broken rule at once, as its pods lie. Searches are
-counted: past their number that placement serves, and the answer says that it was not proved best.
+Before branching, all broken rules are repaired at once from the placement at hand (`_repaired`). If the
+effort is used up, that placement is returned, and the answer says that it was not proved best.
 """
 
 from __future__ import annotations
@@ -35,14 +36,16 @@ from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_over_labels import LabelCap
 from planner.search.rules.tree_search import TreeSearch
 
-MAX_MENDS = 32
-"""Times that all broken rules are mended at once before branching begins; each mend is a search of its
-own."""
+MAX_REPAIRS = 32
+"""Maximum number of attempts to repair all broken rules at once before branching; each is a search."""
 
 
 class _PlacedVariant(NamedTuple):
-    """The best placement of a variant. `order`: finest domain, least cost, deepest, first found; no two are
-    equal, so a heap compares nothing else."""
+    """The best placement of a variant.
+
+    `order`: finest domain, lowest cost, deepest, first found. No two are equal, so a heap compares nothing
+    else.
+    """
 
     order: tuple[int, int, int, int]
     placement: Placement
@@ -51,18 +54,20 @@ class _PlacedVariant(NamedTuple):
 
 
 def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
-    """The domains over which the pod class's pods must differ, of the label with the fewest; at most its
-    pods."""
+    """Returns the number of domains of the label with the fewest, over which the class's pods must differ.
+
+    The result is at most the number of its pods.
+    """
     fewest = pod_class.count
     for key in pod_class.anti_affinity_labels:
         values = [node.labels.get(key, "") for node in level_search.space.tree.nodes]
-        if all(values):  # without the label, a node takes any number
+        if all(values):  # a node without the label takes any number of pods
             fewest = min(fewest, len(set(values)))
     return fewest
 
 
 class LabelRuleSearch:
-    """One search for the cheapest placement that keeps the rules over labels."""
+    """Searches the cheapest placement that satisfies the rules over labels."""
 
     def __init__(
         self,
@@ -81,12 +86,15 @@ class LabelRuleSearch:
         keys = {key for pod_class in pod_classes for key in _keys(pod_class)} | {
             limit.key for limit in limits
         }
-        self._finer = refined(
+        self._refined_tree = refined(
             level_search.space, keys, {limit.key: limit.drawn for limit in limits if limit.drawn is not None}
         )
-        self._space, self._required = self._finer.space(level_search.space), self._finer.level(required)
-        self._levels = {key: self._finer.level_of(key) for key in keys}
-        self._recurring = {key for key in keys if self._finer.recurs(key)}
+        self._space, self._required = (
+            self._refined_tree.space(level_search.space),
+            self._refined_tree.level(required),
+        )
+        self._levels = {key: self._refined_tree.level_of(key) for key in keys}
+        self._recurring = {key for key in keys if self._refined_tree.recurs(key)}
         self._put_values_above()
         self._caps = tuple(
             DomainCap(self._levels[limit.key], limit.keepers, limit.counted, limit.values, limit.default_cap)
@@ -97,7 +105,10 @@ class LabelRuleSearch:
         self._rules = LabelRules(self._space, self._levels, self._recurring, over, nodes)
 
     def _put_values_above(self) -> None:
-        """Where all pods belong in one domain of a label that recurs, each such domain is looked at."""
+        """If all pods must be in one domain of a recurring label, puts its domains above all levels.
+
+        Each such domain is then searched.
+        """
         all_names = {name for pod_class in self._pod_classes for name, _ in pod_class.parts}
         rules = sorted({rule for pod_class in self._pod_classes for rule in pod_class.co_located_over})
         self._common_label = next(
@@ -111,9 +122,9 @@ class LabelRuleSearch:
             self._levels = {key: level + 1 for key, level in self._levels.items()}
 
     def best(self, attempts: tuple[LevelAttempt, ...] = ()) -> LevelSearchResult:
-        """The cheapest placement that breaks no rule.
+        """Returns the cheapest placement that breaks no rule.
 
-        `attempts`: those of former searches for the gang; where this one has no placement they are told.
+        `attempts`: those of earlier searches for the gang, returned if this search has none.
         """
         self._attempts = attempts
         placement = self._best()
@@ -128,11 +139,11 @@ class LabelRuleSearch:
         if not waiting:
             return None
         first = waiting[0]
-        mended = self._mended(first)
+        repaired = self._repaired(first)
         while waiting and not self._effort.over:
             candidate = heapq.heappop(waiting)
-            if mended is not None and mended.order[:2] <= candidate.order[:2]:
-                return self._in_plain_tree(mended)
+            if repaired is not None and repaired.order[:2] <= candidate.order[:2]:
+                return self._in_plain_tree(repaired)
             repairs = self._repairs(candidate)
             if repairs is None:
                 return self._in_plain_tree(candidate)
@@ -140,18 +151,21 @@ class LabelRuleSearch:
                 heapq.heappush(waiting, successor)
         if waiting:
             self._complete = False
-        if mended is not None:
-            return replace(self._in_plain_tree(mended), exact=not waiting)
+        if repaired is not None:
+            return replace(self._in_plain_tree(repaired), exact=not waiting)
         self._attempts = first.attempts
         return None
 
     def _in_the_tree(self, pod_class: PodClass) -> PodClass:
-        """The pod class with its rules as levels of the finer tree. Over labels those rules are left that the
-        tree does not keep by itself."""
+        """Returns the pod class with its rules as levels of the refined tree.
+
+        Rules that the tree does not enforce by itself stay rules over labels.
+        """
         deeper = 0 if self._common_label is None else 1
-        level_in_fine, label_levels = self._finer.level, self._levels
+        level_in_fine, label_levels = self._refined_tree.level, self._levels
         level = {ROOT: ROOT} | {
-            plain_level: level_in_fine(plain_level) + deeper for plain_level in range(len(self._finer.levels))
+            plain_level: level_in_fine(plain_level) + deeper
+            for plain_level in range(len(self._refined_tree.levels))
         }
         over = tuple((label_levels[key], name) for key, name in pod_class.anti_affinity_over)
         rules = [rule for rule in pod_class.co_located_over if rule != self._common_label]
@@ -178,29 +192,36 @@ class LabelRuleSearch:
         )
 
     def _in_plain_tree(self, candidate: _PlacedVariant) -> Placement:
-        """The candidate's placement by the plain tree's nodes and domains; its attempts are to be told."""
+        """Returns the candidate's placement with the nodes and domains of the plain tree; keeps its
+        attempts.
+        """
         self._attempts = candidate.attempts
         placement = candidate.placement
         pods_by_node = sorted(
-            (self._finer.place(self._space.tree.root.leaf(place).node), counts)
+            (self._refined_tree.place(self._space.tree.root.leaf(place).node), counts)
             for place, counts in placement.pods_by_node
         )
         return replace(
-            placement, branch=self._finer.around(self._space, placement.branch), pods_by_node=pods_by_node
+            placement,
+            branch=self._refined_tree.around(self._space, placement.branch),
+            pods_by_node=pods_by_node,
         )
 
-    def _mended(self, first: _PlacedVariant) -> _PlacedVariant | None:
-        """A placement that breaks no rule, by capping what the former one broke, again and again; None for
-        none."""
+    def _repaired(self, first: _PlacedVariant) -> _PlacedVariant | None:
+        """Returns a placement that breaks no rule, or None.
+
+        It repeatedly caps the domains in which the previous placement broke a rule.
+        """
         candidate = first
-        for _ in range(MAX_MENDS):
+        for _ in range(MAX_REPAIRS):
             if self._effort.over:
                 return None
             repairs = self._repairs(candidate)
             if repairs is None:
                 return candidate
-            # Of pod classes that shun each other the first stays; those that belong together go to the first.
-            variant = self._rules.capped_as_they_lie(
+            # The first variant keeps the first of two classes with anti-affinity, and sends co-located
+            # classes to the domain of the first.
+            variant = self._rules.capped_as_placed(
                 candidate.placement, repairs[0].pod_classes, candidate.variant.caps
             )
             candidates = self._searched([variant], 0, first=True)
@@ -210,7 +231,7 @@ class LabelRuleSearch:
         return None
 
     def _repairs(self, candidate: _PlacedVariant) -> list[Variant] | None:
-        """Variants that keep the first rule that the candidate breaks; None where it breaks none."""
+        """Returns variants that satisfy the first rule that the candidate breaks; None if it breaks none."""
         repairs = self._rules.repairs(candidate.placement, candidate.variant)
         if repairs is None:
             return None
@@ -246,5 +267,5 @@ def _keys(pod_class: PodClass) -> set[str]:
 
 
 def _plain(attempt: LevelAttempt) -> LevelAttempt:
-    """What was tried in the domains of values that stand above everything was tried anywhere."""
+    """Reports an attempt in a domain of a label above all levels as an attempt anywhere in the cluster."""
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt

@@ -1,14 +1,14 @@
-"""A tree made finer by labels that are no level: their domains become levels of their own.
+"""Refines a tree by labels that are not levels: the domains of each label become a level of their own.
 
     b1: r1 r2 r3 r4     power supply p: r1 r2    q: r3 r4       block ─ p, q ─ racks: p and q become a level
 
-A label's domains are put just above the coarsest level none of whose domains they cut: power supplies that
-feed whole racks above the racks, slots above the hosts. Such a level costs nothing and is no place for a gang
-to be; rules over the label then hold inside the tree like those over any level. A label *recurs* where one of
-its values lies under several parents: there the tree sees to the rule inside each parent only.
+The domains of a label are inserted just above the coarsest level of which they cut no domain: power supplies
+that feed whole racks above the racks, slots above the hosts. Such a level costs nothing, and no gang is
+placed at it. Rules over the label then hold inside the tree like rules over any level. A label *recurs* if
+one of its values occurs under several parents: the tree then enforces the rule only inside each parent.
 
-`under_values` puts a label's domains above everything instead, each with its part of the tree: for pods all
-of which must be in one of them. What a domain costs hangs on the whole of it, not on the part.
+`under_values` puts the domains of a label above all levels instead, each with its part of the tree, for pods
+that must all be in one of them. The cost of a domain is that of the whole domain, not of the part.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ _MIXED = "\0"
 
 @dataclass(frozen=True, eq=False)
 class RefinedTree:
-    """The finer tree. `levels`: where each level of the plain tree is now; `keys`: where each label is;
-    `recurring`: labels of which a value lies under several parents."""
+    """The refined tree. `levels`: the index of each plain level in it. `keys`: the index of each label's
+    level. `recurring`: labels with a value under several parents.
+    """
 
     plain: TopologyTree
     tree: TopologyTree
@@ -43,7 +44,7 @@ class RefinedTree:
     steps: tuple[_Step, ...]
 
     def space(self, plain: SearchSpace) -> SearchSpace:
-        """The search space of the finer tree that belongs to one of the plain tree."""
+        """Returns the search space of the refined tree for a search space of the plain tree."""
         capacity = plain.capacity
         for step in self.steps:
             capacity = step.content(plain.base.capacities, capacity)
@@ -51,19 +52,19 @@ class RefinedTree:
         return replace(plain, tree=self.tree, capacity=capacity, extra=extra, plain=self.plain)
 
     def level(self, level: int) -> int:
-        """Where a level of the plain tree is."""
+        """Returns the index of a level of the plain tree in the refined tree."""
         return level if level == ROOT else self.levels[level]
 
     def level_of(self, key: str) -> int:
-        """Where the domains of a rule's label are, be it a level of its own or one of the plain tree."""
+        """Returns the level of a rule's label: a level of its own or one of the plain tree."""
         return self.keys[key] if key in self.keys else self.levels[self.plain.topology.index(key)]
 
     def recurs(self, key: str) -> bool:
-        """Whether a value of the label lies under several parents."""
+        """Returns whether a value of the label occurs under several parents."""
         return key in self.recurring or self.plain.repeats(key)
 
     def place(self, name: str) -> int:
-        """Where a node is in the plain tree."""
+        """Returns the index of a node in the plain tree."""
         return self._places[name]
 
     @cached_property
@@ -71,14 +72,14 @@ class RefinedTree:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
     def around(self, space: SearchSpace, branch: Subtree) -> Subtree:
-        """The plain tree's domain that a domain of a search space of the finer tree is, or is in."""
+        """Returns the domain of the plain tree that contains a domain of the refined tree, or equals it."""
         level = branch.level - sum(extra <= branch.level for extra in space.extra)
         return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One label's domains put in as `level`, in the place of `before`."""
+    """The insertion of one label's domains as `level`, which turns the tree `before` into `after`."""
 
     level: int
     before: Subtree
@@ -86,7 +87,7 @@ class _Step:
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
     def content(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
-        """The capacity of the finer tree."""
+        """Returns the capacity of the refined tree."""
         return self._inserted(pool, capacity, self.before, self.after)
 
     def _inserted(
@@ -103,7 +104,7 @@ class _Step:
         return pool.domain(after, tuple(groups))
 
     def _shifted(self, pool: CapacityPool, capacity: DomainCapacity, branch: Subtree) -> DomainCapacity:
-        """The capacity one level deeper."""
+        """Returns the capacity one level deeper."""
         deeper = self._deeper.get(capacity)
         if deeper is None:
             if capacity.free is not None:
@@ -116,16 +117,18 @@ class _Step:
 
 
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
-"""By the tree's lasting identity and the labels. Stale when the tree has another root: a node came, went or
-was labelled anew; then it is made again in the same place, so that former trees do not add up."""
+"""By the tree's lasting identity and the labels. Stale when the tree has another root, because a node was
+added, removed or relabelled. The entry is then computed again under the same key, so that old trees do not
+accumulate.
+"""
 
 
 def refined(
     space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
 ) -> RefinedTree:
-    """The search space's tree with these labels' domains as levels; remembered until a node changes.
+    """Returns the tree of the search space with these labels' domains as levels, cached until a node changes.
 
-    `drawn`: labels that no node carries, by node their values.
+    `drawn`: the values by node, for labels that no node has.
     """
     sorted_keys = tuple(sorted(set(keys)))
     if drawn:
@@ -164,7 +167,10 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:
-    """Notes each domain's one value; the finest level of which a domain has several, `ROOT` - 1 for none."""
+    """Stores each domain's only value in `marks`, or `_MIXED`.
+
+    Returns the finest level with a domain of several values, `ROOT` - 1 for none.
+    """
     if branch.node:
         marks[branch] = values.get(branch.node, "")
         return ROOT - 1
@@ -175,7 +181,9 @@ def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str])
 
 
 def _grown(root: Subtree, level: int, marks: dict[Subtree, str]) -> tuple[Subtree, dict[str, set[Subtree]]]:
-    """The tree with the values' domains as this level, and the parents under which each value lies."""
+    """Returns the tree with the values' domains as this level, and the parents under which each value
+    occurs.
+    """
     parents: dict[str, set[Subtree]] = {}
 
     def inserted(branch: Subtree) -> Subtree:
@@ -209,7 +217,9 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
 
 
 def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpace:
-    """The search space with the label's domains above everything; nodes without it are left out."""
+    """Returns the search space with the label's domains above all levels; nodes without the label are left
+    out.
+    """
     parts = _Parts(pool, space.tree, key)
     rows = parts.of(space.tree.root, space.capacity)
     branches, contents = [], []
@@ -226,14 +236,16 @@ def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpac
 
 
 class _Parts:
-    """The parts of a tree that lie in each domain of a label, one level deeper."""
+    """The parts of a tree in each domain of a label, one level deeper."""
 
     def __init__(self, pool: CapacityPool, tree: TopologyTree, key: str) -> None:
         self._pool, self._tree, self._key = pool, tree, key
         self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
-        """By value the part of one domain, and what it holds; what it costs is that of the whole."""
+        """Returns, by label value, the part of one domain and its capacity. The cost is that of the whole
+        domain.
+        """
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")
             return {value: (_deeper(branch), self._pool.deeper(capacity))} if value else {}

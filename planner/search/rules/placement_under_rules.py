@@ -1,12 +1,12 @@
-"""The placement that keeps every rule over labels: those of pods apart and together, and of pods spread.
+"""The placement that satisfies every rule over labels: anti-affinity, affinity and topology spread.
 
-    spread, maxSkew 1, 3 rows, 7 pods:   fewest 2 in a row -> caps of 3 -> the best placement: 3 3 1
-    the third row has too few -> cut: six pods, two for each row, and one more -> 3 2 2, which is bound in
-    order
+    spread, maxSkew 1, three rows, 7 pods
+    minimum 2 per row -> caps of 3 -> best placement 3 3 1: the third row is below the minimum
+    split the pods: two for each row, and one more -> 3 2 2, which can be bound pod by pod
 
-For each number that the emptiest domain may have: the best placement under caps; where it leaves a domain too
-few, the pods are cut in two. Of all these the cheapest counts. Where the effort ends without a place,
-`spread_of_one_class` tells what it can.
+For each possible number of pods in the emptiest domain, the best placement under caps is searched. If it
+leaves a domain below that number, the pods are split in two groups. The cheapest of all these placements is
+returned. If the effort ends without a placement, `spread_of_one_class` decides the cases that it can.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from planner.search.rules.spread_of_one_class import spread_one_class
 from planner.search.rules.spread_over_labels import (
     SpreadRule,
     SpreadVariant,
+    away_from_counted,
     capped,
-    clear_of,
     cut,
     numbers,
     rules_of,
@@ -36,12 +36,13 @@ from planner.search.rules.spread_over_labels import (
 from planner.search.rules.tree_search import TreeSearch
 
 _PART = 8
-"""Each step of the search for the number of pods that have a place takes an eighth of a plan's effort at
-most: it halves the range, so that a gang of 256 pods takes eight steps."""
+"""The search for the number of pods that have a place gives each step at most an eighth of a plan's effort.
+It halves the range, so a gang of 256 pods takes eight steps.
+"""
 
 
 def has_rules(pod_classes: Sequence[PodClass]) -> bool:
-    """Whether any pod class has a rule over a label that is no level, or is to be spread."""
+    """Returns whether any pod class has a rule over a label that is not a level, or a spread constraint."""
     return any(
         pod_class.anti_affinity_over or pod_class.co_located_over or pod_class.shape.spread_states
         for pod_class in pod_classes
@@ -49,7 +50,7 @@ def has_rules(pod_classes: Sequence[PodClass]) -> bool:
 
 
 def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
-    """The best placement that keeps every rule, inside one domain of the required level."""
+    """Returns the best placement inside one domain of the required level that satisfies every rule."""
     result = _RuleSearch(
         level_search,
         pod_classes,
@@ -68,7 +69,9 @@ def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: 
 
 
 class _RuleSearch:
-    """One search for the best placement; where pods are to be spread, over all the ways to."""
+    """Searches the best placement; with spread constraints, over all possible minimum numbers of pods per
+    domain.
+    """
 
     def __init__(
         self, level_search: TreeSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
@@ -84,7 +87,7 @@ class _RuleSearch:
         self._complete = True
 
     def result(self) -> LevelSearchResult:
-        """The best placement that keeps every rule, and what was tried."""
+        """Returns the best placement that satisfies every rule, and what was tried."""
         if not self._rules:
             return LabelRuleSearch(
                 self._level_search, self._pod_classes, self._required, (), self._effort
@@ -104,7 +107,7 @@ class _RuleSearch:
             if place and self._effort.over:
                 self._complete = False
                 break
-            for placement in self._evenly(fewest, best):
+            for placement in self._with_minimum(fewest, best):
                 if best is None or _order(self._level_search, placement) < _order(self._level_search, best):
                     best, attempts = placement, self._attempts
         if best is not None:
@@ -112,15 +115,19 @@ class _RuleSearch:
         return best
 
     def _spread_in_one_class(self) -> Placement | None:
-        """Where the search ended without a place: one that is valid, or the proof that there is none."""
+        """Returns a valid placement after the search ended without one, or None; proves that there is none if
+        it can.
+        """
         outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
         if outcome.decided:
             self._complete = True
         valid = [placement for placement in outcome.placements if self._keeps(placement)]
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
-    def _evenly(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
-        """Placements better than `best` that leave the emptiest domain of each rule at its number."""
+    def _with_minimum(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
+        """Yields placements better than `best` in which each rule's emptiest domain has the number in
+        `fewest`.
+        """
         level_search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
         placement = self._placed(capped(pod_classes, rules, fewest))
         if placement is None or (
@@ -130,12 +137,14 @@ class _RuleSearch:
         if self._keeps(placement):
             yield placement
             return
-        clear = (
-            self._placed(clear_of(pod_classes, rules, fewest)) if any(rule.nodes for rule in rules) else None
+        away = (
+            self._placed(away_from_counted(pod_classes, rules, fewest))
+            if any(rule.nodes for rule in rules)
+            else None
         )
-        if clear is not None and self._keeps(clear):
-            yield replace(clear, pod_classes=pod_classes)
-            if _order(level_search, clear) == _order(level_search, placement):
+        if away is not None and self._keeps(away):
+            yield replace(away, pod_classes=pod_classes)
+            if _order(level_search, away) == _order(level_search, placement):
                 return
         variants, all_ways = cut(pod_classes, rules, fewest)
         self._complete = self._complete and all_ways
@@ -166,12 +175,12 @@ class _RuleSearch:
 
 
 def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
-    """The finest domain, then the least cost."""
+    """Returns the sort key of placements: the finest domain, then the lowest cost."""
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
 def _keeps(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
-    """Whether a placement keeps every constraint in the end, and its pods can be bound one by one."""
+    """Returns whether a placement satisfies every constraint, and its pods can be bound one by one."""
     tree = level_search.space.tree
     seats: list[Seat] = []
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
@@ -198,7 +207,9 @@ def _keeps(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Pla
 def _pinned(
     level_search: TreeSearch, placement: Placement, seats: Sequence[Seat]
 ) -> dict[int, frozenset[str]]:
-    """The nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds whole."""
+    """Returns the nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds
+    whole.
+    """
     tree = level_search.space.tree
     pinned: dict[int, set[str]] = {pod_class: set() for pod_class in range(len(placement.pod_classes))}
     level = max(placement.branch.level, tree.topology.reservable_index)
@@ -212,7 +223,7 @@ def _pinned(
 
 
 def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
-    """The placement of the pod classes as they were before they were cut."""
+    """Returns the placement of the pod classes as they were before the split."""
     pods_by_node = [
         (
             place,
@@ -229,15 +240,15 @@ def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[
 def _with_pods_that_fit(
     level_search: TreeSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
-    """The attempts, the last one with the number of pods that have a place under the rules.
+    """Returns the attempts, the last with the number of pods that have a place under the rules.
 
-    Of several pod classes it tells none.
+    For several pod classes that number is 0.
     """
     min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
     max_pods = min(
         max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)
     )
-    middle = max_pods  # as many as there are values, which is the likeliest
+    middle = max_pods  # begins with one pod per value, the most likely result
     while min_pods < max_pods:
         fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
         search = _RuleSearch(

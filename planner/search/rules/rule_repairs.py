@@ -1,10 +1,12 @@
-"""Which rules over labels a placement breaks, and the variants of the request that keep the first of them.
+"""Finds the rules over labels that a placement breaks, and variants of the request that satisfy the first
+one.
 
-    row a: a1 a2 in racks r1 and r2        two pods apart over rows, placed on a1 and a2: row a holds two
+    row a: a1 a2 in racks r1 and r2        two pods, anti-affinity over rows, on a1 and a2: row a has two
 
-Every placement that keeps the rule has no pod of row a in r1, or none in r2. So the repairs are two variants
-of the request: one whose cap is no pod of row a in r1, one with such a cap on r2. Pod classes that shun each
-other give one variant for each that gives way, pods that belong in one domain one for each such domain.
+Every placement that satisfies the rule has no pod of row a in r1, or none in r2. The repairs are therefore
+two variants of the request: one with a cap of no pod of row a in r1, one with such a cap in r2. Two pod
+classes with anti-affinity between them give one variant for each class that has to move. Pods that belong in
+one domain give one variant for each such domain.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from planner.search.result import Placement
 from planner.search.space import SearchSpace
 
 _MAX_VALUES = 48
-"""Values that are tried for pods which belong in one domain of a label."""
+"""Maximum number of values that are tried for pods that belong in one domain of a label; each is a search."""
 
 
 CAUSE = "pod anti-affinity"
@@ -32,26 +34,27 @@ CAUSE = "pod anti-affinity"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to keep the rules: the pod classes with what bars them, and how many pods domains may hold."""
+    """One way to satisfy the rules: the pod classes with node exclusions, and caps on the pods of domains."""
 
     pod_classes: PodClasses
     caps: tuple[DomainCap, ...] = ()
 
 
 class Repairs(NamedTuple):
-    """Variants that keep a rule. Not `complete`: there are placements that keep it and that none of them
-    covers."""
+    """Variants that satisfy a rule. `complete` is False if some placement satisfies it and no variant covers
+    it.
+    """
 
     variants: list[Variant]
     complete: bool = True
 
 
 class LabelRules:
-    """The rules over labels of one gang, in the tree that is made finer by these labels.
+    """The rules over labels of one gang, in the tree that is refined by these labels.
 
-    `levels`: each label's level there; `recurring`: labels whose values recur under several parents, so that
-    the tree does not keep their rules by itself; `caps`: what domains of these may hold together; `nodes`:
-    those of the plain tree.
+    `levels`: each label's level in that tree. `recurring`: labels with values under several parents, whose
+    rules the tree does not enforce by itself. `caps`: limits over all domains of one value. `nodes`: those of
+    the plain tree.
     """
 
     def __init__(
@@ -65,11 +68,13 @@ class LabelRules:
         self._space, self._levels, self._recurring = space, levels, recurring
         self._over, self._nodes = caps, nodes
 
-    def capped_as_they_lie(
+    def capped_as_placed(
         self, placement: Placement, pod_classes: PodClasses, caps: Sequence[DomainCap]
     ) -> Variant:
-        """These pod classes with every domain of a label capped to what lies there, as far as its value
-        allows it, besides these caps."""
+        """Returns these pod classes with additional caps on every domain of a broken rule.
+
+        A domain is capped to the pods that the placement has there, as far as the limit of its value allows.
+        """
         caps = list(caps)
         for rule in self._across(pod_classes):
             for value, pods_by_domain in self._by_domain(placement, rule.level).items():
@@ -86,7 +91,7 @@ class LabelRules:
         return Variant(pod_classes, tuple(caps))
 
     def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
-        """What domains of one value may hold together, for labels whose values recur."""
+        """Yields the limits over all domains of one value, for labels whose values recur."""
         yield from self._over
         for index, pod_class in enumerate(pod_classes):
             for key in pod_class.anti_affinity_labels:
@@ -94,20 +99,20 @@ class LabelRules:
                     yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
 
     def repairs(self, placement: Placement, variant: Variant) -> Repairs | None:
-        """Variants that keep the first rule that the placement breaks; None where it breaks none."""
+        """Returns variants that satisfy the first rule that the placement breaks; None if it breaks none."""
         for rule in self._across(variant.pod_classes):
             for value, pods_by_domain in self._by_domain(placement, rule.level).items():
                 max_pods = rule.by_value(value)
                 if max_pods is not None and _broken(rule, max_pods, pods_by_domain):
-                    return self._shared_out(variant, rule, value, max_pods, pods_by_domain)
+                    return self._capped_variants(variant, rule, value, max_pods, pods_by_domain)
         for key in sorted(
             {key for pod_class in variant.pod_classes for key, _ in pod_class.anti_affinity_over}
         ):
             for value, counts in self._by_value(placement, key):
-                for pair in _shunning(variant.pod_classes, key):
+                for pair in _anti_affinity_pairs(variant.pod_classes, key):
                     if all(counts[index] for index in pair):
                         exclusion = NodeExclusion(key, frozenset((value,)), CAUSE)
-                        return Repairs([_barred(variant, (index,), exclusion) for index in pair])
+                        return Repairs([_excluding(variant, (index,), exclusion) for index in pair])
         for key, names in sorted(
             {rule for pod_class in variant.pod_classes for rule in pod_class.co_located_over}
         ):
@@ -125,7 +130,7 @@ class LabelRules:
                 return self._one_domain(variant, key, where, used)
         return None
 
-    def _shared_out(
+    def _capped_variants(
         self,
         variant: Variant,
         rule: DomainCap,
@@ -133,9 +138,11 @@ class LabelRules:
         max_pods: int,
         pods_by_domain: Mapping[Subtree, tuple[int, ...]],
     ) -> Repairs:
-        """The value's pods are few in its first domain, or there are more there and few elsewhere."""
+        """Returns variants for a value with too many pods: few pods in its first domain, or more there and
+        few elsewhere.
+        """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
-        around = _barred(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
+        around = _excluding(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
         without = [] if set(rule.counted) == set(rule.keepers) else [around]
         held = {
             branch: sum(counts[index] for index in rule.counted) for branch, counts in pods_by_domain.items()
@@ -159,8 +166,9 @@ class LabelRules:
         return Repairs([], complete=False)
 
     def _one_domain(self, variant: Variant, key: str, where: Sequence[int], used: Sequence[str]) -> Repairs:
-        """All of these pod classes are in one domain of the label: in one of those that were used, or
-        another."""
+        """Returns variants with all of these pod classes in one domain of the label: a used one or
+        another.
+        """
         other_values = {node.labels.get(key, "") for node in self._nodes} - {
             "",
             *used,
@@ -169,18 +177,20 @@ class LabelRules:
         exclusions = (
             NodeExclusion(key, frozenset((value,)), CAUSE, inside=True) for value in values[:_MAX_VALUES]
         )
-        variants = [_barred(variant, where, exclusion) for exclusion in exclusions]
+        variants = [_excluding(variant, where, exclusion) for exclusion in exclusions]
         return Repairs(variants, complete=len(values) <= _MAX_VALUES)
 
-    # -- what lies where -----------------------------------------------------------------------------------
+    # -- pods by value and domain --------------------------------------------------------------------------
 
     def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """By the label's values the number of pods of each pod class there; a node without it is nowhere."""
+        """Yields each label value with the number of pods of each class; nodes without the label are left
+        out.
+        """
         for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
             yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
 
     def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
-        """By value the level's domains, with the number of pods of each pod class there."""
+        """Returns the level's domains by value, each with the number of pods of each class."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for place, counts in placement.pods_by_node:
             branch = _domain_at(self._space, place, level)
@@ -193,7 +203,7 @@ class LabelRules:
 
 
 def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Sequence[int]]) -> bool:
-    """Whether the domains of one value hold too many together."""
+    """Returns whether the domains of one value have too many pods together."""
     kept = any(counts[index] for counts in pods_by_domain.values() for index in rule.keepers)
     return (
         kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
@@ -201,7 +211,7 @@ def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Seq
 
 
 def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
-    """The domain of a level that one of a tree's nodes is in."""
+    """Returns the domain of a level that contains the node with this index."""
     branch = space.tree.root
     while branch.level < level:
         index = branch.child_of(place)
@@ -209,17 +219,17 @@ def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
     return branch
 
 
-def _shunning(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
-    """The pairs of pod classes of which one must not be where the other is."""
+def _anti_affinity_pairs(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
+    """Yields the pairs of pod classes with anti-affinity between them."""
     for index, pod_class in enumerate(pod_classes):
-        shunned = {name for label, name in pod_class.anti_affinity_over if label == key}
+        excluded_names = {name for label, name in pod_class.anti_affinity_over if label == key}
         for other_index in range(len(pod_classes)):
-            if other_index != index and shunned.intersection(pod_classes[other_index].names):
+            if other_index != index and excluded_names.intersection(pod_classes[other_index].names):
                 yield index, other_index
 
 
-def _barred(variant: Variant, where: Sequence[int], exclusion: NodeExclusion) -> Variant:
-    """The variant with some of its pod classes excluded from more nodes."""
+def _excluding(variant: Variant, where: Sequence[int], exclusion: NodeExclusion) -> Variant:
+    """Returns the variant with some of its pod classes excluded from more nodes."""
     return replace(
         variant,
         pod_classes=tuple(

@@ -1,15 +1,15 @@
-"""One class of pods spread over one label that cuts the topology's domains: whether there is a place at all.
+"""Decides whether pods of one class, spread over one label that cuts across the topology, have a placement.
 
-    racks:  r1  r2  r3  r4          12 pods, at most one more in a row than in any other:
+    racks:  r1  r2  r3  r4          12 pods, maxSkew 1 over rows
     row a   2   3   .   2           row a has room for 7, row b for 4, row c for 5
-    row b   1   .   3   .           four in each row is a place
-    row c   .   2   2   1           with three as the fewest, rows hold up to four: 4 + 4 + 4 as well
+    row b   1   .   3   .           four in each row is a placement
+    row c   .   2   2   1           with a minimum of three, rows may have up to four: 4 + 4 + 4 again
 
-Racks lie in several rows here, so no level of the tree says how many pods a row has, and a search that mends
-one broken row after another may not come to an end. Put above everything, the rows are domains like others:
-what each holds is told exactly, and so is whether some fewest number leaves all pods a place. If so, each row
-gets a number of pods of its own, and the placement of these is a valid one, though hardly the best: what a
-rack costs is counted in each row that it is used in.
+Racks lie in several rows, so no level of the tree tells how many pods a row takes, and a search that repairs
+one row after another may not end. With the rows above all levels they are domains like others. Their room is
+then exact, and so is the answer whether some minimum gives all pods a place. If it does, each row gets its
+number of pods. The resulting placement is valid but usually not the cheapest, because the cost of a rack is
+counted once for each row in which it is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from planner.search.space import SearchSpace
 
 @dataclass(frozen=True, slots=True)
 class SpreadOutcome:
-    """`placements`: valid ones, one for each fewest number. `decided`: where there is none, no other search
-    would have one either."""
+    """`placements`: valid placements, one for each possible minimum. `decided`: if there are none, no other
+    search would find one.
+    """
 
     placements: tuple[Placement, ...]
     decided: bool
@@ -44,7 +45,9 @@ UNDECIDED = SpreadOutcome((), decided=False)
 def spread_one_class(
     search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
-    """Places for pods of one class under one spread constraint; undecided where more is asked of them."""
+    """Returns placements for pods of one class under one spread constraint; undecided for any other
+    request.
+    """
     if (
         len(pod_classes) > 1
         or len(rules) > 1
@@ -57,7 +60,7 @@ def spread_one_class(
 
 
 def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
-    """Whether the constraint is all that is asked of where the pods are to one another."""
+    """Returns whether the constraint is the only rule about how the pods lie relative to each other."""
     tied = (
         pod_class.anti_affinity_levels
         or pod_class.anti_affinity_with
@@ -70,18 +73,18 @@ def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
 
 
 class _DomainsOfLabel:
-    """The label's domains, above everything, and what each of them holds."""
+    """The domains of the label above all levels, and the number of pods that each takes."""
 
     def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
         self._search, self._pod_class, self._rule = search, pod_class, rule
         plain = search.space
         above = under_values(plain.base.capacities, replace(plain, plain=plain.tree), rule.spread.key)
         self._space: SearchSpace = above
-        # What is remembered of the classes is shared by all plans.
+        # The plan cache is shared by all plans, so the search needs exclusive access.
         self._room = plain.base.plan_cache.exclusively(self._room_by_value)
 
     def _room_by_value(self) -> dict[str, int]:
-        """How many of the pods each domain of the label could hold."""
+        """Returns how many of the pods each domain of the label takes."""
         space, pod_classes = self._space, (self._pod_class,)
         packing = self._level_search(()).packing(pod_classes)
         matches = space.match(pod_classes).inside(len(space.tree.root.children))
@@ -89,10 +92,10 @@ class _DomainsOfLabel:
         return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 
     def outcome(self) -> SpreadOutcome:
-        """A placement for each number of pods that the emptiest domain may have."""
+        """Returns a placement for each number of pods that the emptiest domain may have."""
         rule, count = self._rule, self._pod_class.count
         if any(room for value, room in self._room.items() if value not in rule.existing):
-            return UNDECIDED  # nodes that the constraint is not about may take pods as well
+            return UNDECIDED  # nodes to which the constraint does not apply may take pods too
         placements: list[Placement] = []
         decided = True
         for fewest in rule.fewest_numbers(count):
@@ -107,12 +110,12 @@ class _DomainsOfLabel:
         return SpreadOutcome(tuple(placements), decided)
 
     def _max_pods(self, value: str, fewest: int) -> int:
-        """The most pods that a domain may have and can hold where the emptiest has so many."""
+        """Returns the maximum of new pods in a domain if the emptiest domain ends with `fewest` pods."""
         allowed = fewest + self._rule.spread.skew - self._rule.existing[value]
         return max(0, min(self._room.get(value, 0), allowed))
 
     def _placed(self, max_pods: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
-        """The pods where no domain has more than that, nor less than it lacks."""
+        """Returns a placement in which each domain has at most `max_pods` and at least `lacking` pods."""
         placement = self._search_within(max_pods)
         if placement is None:
             return None
@@ -132,7 +135,7 @@ class _DomainsOfLabel:
         return outer.in_space(replace(self._space, caps=caps), budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
-        """By the label's value how many pods the placement has there."""
+        """Returns the number of placed pods by label value."""
         counts: Counter[str] = Counter()
         tree = self._space.tree
         for place, (count,) in placement.pods_by_node:
@@ -140,7 +143,7 @@ class _DomainsOfLabel:
         return counts
 
     def _in_plain_tree(self, placement: Placement) -> Placement:
-        """The placement with the places that its nodes have in the tree as it is."""
+        """Returns the placement with the node indexes of the plain tree."""
         plain, root = self._search.space.tree, self._space.tree.root
         places = {name: place for place, name in enumerate(plain.names(plain.root))}
         placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.pods_by_node)
@@ -149,7 +152,9 @@ class _DomainsOfLabel:
 
 
 def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:
-    """The counts with as many as are lacking everywhere, taken from the domains that have the most."""
+    """Returns the counts raised to `lacking`; the additional pods are taken from the domains with the most
+    pods.
+    """
     raised = {value: max(counts[value], number) for value, number in lacking.items()}
     for _ in range(sum(raised.values()) - counts.total()):
         fullest = max(raised, key=lambda value: (raised[value] - lacking[value], value))
@@ -158,7 +163,7 @@ def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:
 
 
 def _domain_of(root: Subtree, places: Sequence[int]) -> Subtree:
-    """The finest domain that holds all these nodes, given in order."""
+    """Returns the finest domain that contains all these nodes, which are in order."""
     domain, start = root, 0
     while domain.children:
         child = domain.child_of(places[0] - start)

@@ -1,15 +1,15 @@
-"""Spread constraints as caps on what domains may hold, one way for each number in the emptiest domain.
+"""Spread constraints as caps on the pods of each domain, for each number of pods in the emptiest domain.
 
-    rows a, b, c with 2, 0, 1 pods there; five pods more, maxSkew 1: eight in all
+    rows a, b, c have 2, 0, 1 matching pods; five more pods, maxSkew 1: eight in total
 
-With two as the fewest a row may end with three: the caps are 1, 3 and 2 pods. With three as the fewest the
-rows lack 1, 3 and 2 pods, six in all, and there are five; with one the caps leave room for three. So two.
+With a minimum of two, a row may end with three pods, so the caps are 1, 3 and 2 more pods. With a minimum of
+three the rows lack 1, 3 and 2 pods, six in total, but there are five. With a minimum of one the caps leave
+room for three. So the minimum is two.
 
-Whatever is placed, some number of pods is in the emptiest domain at the end. For each such number, `least`,
-the others hold up to the skew above it: a cap on every domain. Often the best placement within these caps
-leaves no domain below `least`, and that is all. Where it does, the pods are cut in two: so many that every
-domain gets just what it lacks to `least`, which is a cap too, for they are as many as all domains lack
-together; and the rest.
+In every placement some number of pods ends up in the emptiest domain. For each such number, `fewest`, all
+domains are capped at `fewest` plus the skew. The best placement within these caps often leaves no domain
+below `fewest`, and is then valid. If it does not, the pods are split in two groups. The first has exactly the
+pods that the domains lack to reach `fewest`, and is capped at these numbers; the second has the rest.
 """
 
 from __future__ import annotations
@@ -25,19 +25,23 @@ from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 
 _MAX_CUTS = 24
-"""Ways to cut pods in two that are tried for one fewest number, each a search of several classes."""
+"""Maximum number of splits that are tried for one minimum; each is a search of several classes."""
 
 
 _MAX_COMBINATIONS = 256
-"""Combinations of fewest numbers that are tried; one constraint over 24 rows has some three. Past either
-bound the answer says that it was not proved best."""
+"""Maximum number of combinations of minimums that are tried; one constraint over 24 rows has about three.
+Beyond either bound the answer says that the placement was not proved best.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelCap:
-    """Where any pod of the pod classes `keepers` is in a domain of the label, pods of `counted` are no more
-    than its value (of the hostname: its node) says, or `default_cap`; None is any number. `drawn`: by node
-    the domains, where the label does not tell them."""
+    """A limit on the pods in each domain of a label.
+
+    It applies to a domain (for the hostname: a node) with a pod of the classes `keepers`: the domain has at
+    most `values[domain]` pods of the classes `counted`, or `default_cap` if the domain is not listed; None
+    means no limit. `drawn`: the domains by node, if the label itself does not define them.
+    """
 
     key: str
     keepers: tuple[int, ...]
@@ -49,8 +53,10 @@ class LabelCap:
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """A constraint and the pod classes that keep it and that count; `existing`: by domain what is there
-    already."""
+    """A constraint with the pod classes that must satisfy it (`keepers`) and that are counted (`counted`).
+
+    `existing`: matching pods by domain before the placement.
+    """
 
     spread: SpreadConstraint
     existing: Mapping[str, int]
@@ -61,13 +67,13 @@ class SpreadRule:
     number: int
 
     def fewest_numbers(self, count: int) -> Iterator[int]:
-        """The numbers that the emptiest domain may have at the end, with so many more pods that count."""
+        """Yields the numbers of pods that the emptiest domain can end with, for `count` more counted pods."""
         lowest, highest = min(self.existing.values(), default=0), max(self.existing.values(), default=0)
         if len(self.existing) < self.spread.min_domains:
             yield 0
             return
         if self.spread.min_domains > 1 and lowest:
-            yield 0  # to kube-scheduler, where the plan pins the pods to fewer domains than it asks for
+            yield 0  # what kube-scheduler counts if the plan pins the pods to fewer domains
         for fewest in range(lowest, lowest + count + 1):
             if sum(self.lacking(fewest).values()) > count:
                 return
@@ -78,24 +84,29 @@ class SpreadRule:
                 return
 
     def lacking(self, fewest: int) -> dict[str, int]:
-        """By domain how many pods more it needs to have so many."""
+        """Returns how many pods each domain lacks to reach `fewest`."""
         return {value: max(0, fewest - n) for value, n in self.existing.items()}
 
     def limited(self, fewest: int) -> LabelCap:
-        """What domains may hold where the emptiest has so many."""
+        """Returns the limits of the domains if the emptiest one ends with `fewest` pods."""
         values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
         return replace(self.bare, values=values)
 
     @property
     def bare(self) -> LabelCap:
-        """A limit over its domains. Where pods count that need not keep it, they may also be on nodes that it
-        is not about: its domains are then drawn node by node."""
+        """The limit without values.
+
+        If pods are counted that need not satisfy the constraint, they may also be on nodes to which it does
+        not apply. Its domains are then defined by node.
+        """
         if set(self.counted) <= set(self.keepers):
             return LabelCap(self.spread.key, self.keepers, self.counted)
         return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
-        """Whether a placement keeps it; `counts`: by the label's value the pods of each pod class."""
+        """Returns whether a placement satisfies the constraint; `counts`: the pods of each class by label
+        value.
+        """
         zero = (0,) * (1 + max((*self.keepers, *self.counted)))
         after = {
             value: n + sum(counts.get(value, zero)[index] for index in self.counted)
@@ -108,7 +119,9 @@ class SpreadRule:
 
 @dataclass(frozen=True, slots=True)
 class SpreadVariant:
-    """Pod classes with what limits them; `cut_from`: by pod class, which one it was cut from."""
+    """Pod classes with their limits; `cut_from`: for each class, the index of the class that it was split
+    from.
+    """
 
     pod_classes: PodClasses
     cut_from: tuple[int, ...]
@@ -116,7 +129,7 @@ class SpreadVariant:
 
 
 def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
-    """The spread constraints of these pod classes."""
+    """Returns the spread constraints of these pod classes."""
     rows: list[tuple[SpreadState, list[int], list[int]]] = []
     for index, pod_class in enumerate(pod_classes):
         for state in pod_class.shape.spread_states:
@@ -137,7 +150,7 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
 
 
 def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
-    """For each rule, what its emptiest domain may have: all combinations, and whether these are all."""
+    """Returns combinations of minimums, one for each rule; and whether these are all combinations."""
     choices = [
         list(rule.fewest_numbers(sum(pod_classes[index].count for index in rule.counted))) for rule in rules
     ]
@@ -146,14 +159,18 @@ def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[
 
 
 def capped(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
-    """The pod classes as they are, with caps on the domains."""
+    """Returns the unchanged pod classes with caps on the domains."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, fewest, strict=True))
     return SpreadVariant(pod_classes, tuple(range(len(pod_classes))), limits)
 
 
-def clear_of(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
-    """The pod classes with caps, and kept off nodes where pods that count are already: to kube-scheduler,
-    which counts on the nodes that a plan pins them to, there are none then."""
+def away_from_counted(
+    pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
+) -> SpreadVariant:
+    """Returns the capped pod classes, excluded from nodes that already have counted pods.
+
+    kube-scheduler counts pods on the nodes that a plan pins a pod to, and finds none on such nodes.
+    """
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
         names = frozenset(name for rule in rules if index in rule.keepers for name in rule.nodes)
@@ -169,7 +186,9 @@ def clear_of(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Seque
 def cut(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
 ) -> tuple[list[SpreadVariant], bool]:
-    """The pod classes cut so that no domain is left below its number, and whether these are all variants."""
+    """Returns the splits of the pod classes that leave no domain below its minimum; and whether these are
+    all.
+    """
     shortfalls = [(rule, rule.lacking(n)) for rule, n in zip(rules, fewest, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in shortfalls]
     variants: list[SpreadVariant] = []
@@ -181,13 +200,15 @@ def cut(
 
 
 _Shares = tuple[dict[int, int], ...]
-"""By pod class how many of its pods fill up the domains of each set of rules (a set of bits)."""
+"""For each pod class: how many of its pods fill the domains of each set of rules. A set is a bit mask with
+one bit per rule, because one pod can count for several rules.
+"""
 
 
 def _shares(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
 ) -> Iterator[_Shares]:
-    """All ways to have as many pods as are needed for each rule, from the pod class at this place on."""
+    """Yields all ways to provide the needed pods of each rule, from the pod class at `index` on."""
     if index == len(pod_classes):
         if not any(needs):
             yield ()
@@ -205,7 +226,7 @@ def _shares(
         else 0
         for number, rule in enumerate(rules)
     ]
-    for share, remaining in _dealt(pod_classes[index], sets, pod_classes[index].count, tuple(needs)):
+    for share, remaining in _divided(pod_classes[index], sets, pod_classes[index].count, tuple(needs)):
         if all(n <= max_pods for n, max_pods in zip(remaining, later, strict=True)):
             for others in _shares(pod_classes, rules, remaining, index + 1):
                 yield (share, *others)
@@ -215,10 +236,10 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
     return product((True, False), repeat=count)
 
 
-def _dealt(
+def _divided(
     pod_class: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
 ) -> Iterator[tuple[dict[int, int], tuple[int, ...]]]:
-    """The ways to deal a pod class's pods to these sets of rules, with what is still needed then."""
+    """Yields the ways to divide a class's pods among these sets of rules, with what is still needed then."""
     first, *rest = sets
     room = min([count, *(n for rule_index, n in enumerate(needs) if first >> rule_index & 1)])
     for number in range(room, -1, -1) if rest else (count,) if room == count else ():
@@ -230,7 +251,7 @@ def _dealt(
             if not rest:
                 yield share, remaining
             else:
-                for others, after in _dealt(pod_class, rest, count - number, remaining):
+                for others, after in _divided(pod_class, rest, count - number, remaining):
                     yield share | others, after
 
 
@@ -260,7 +281,7 @@ def _pieces_of(cut_from: Sequence[int], class_indices: Sequence[int]) -> tuple[i
 
 
 def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
-    """The pod class in pieces of so many pods; what must be together stays together."""
+    """Returns the pod class split into pieces of these sizes; pods that must be together stay together."""
     if len(counts) == 1:
         return [pod_class]
     names = tuple(name for name, _ in pod_class.parts)

@@ -1,11 +1,12 @@
-"""The search of one tree, as the rules over labels see it.
+"""The tree search as the rules over labels use it.
 
     r1: a b  r2: c d         a and c have the label row=1, b and d row=2; two pods, no two in one row
 
-The rules make a finer tree, of rack, row and host, and search it: a and b, in one rack and two rows.
+The rules build a refined tree of racks, rows and hosts and search it: the result is a and b, in one rack and
+two rows.
 
-`LevelSearch` is that search. Rules over labels only change where it looks (a finer tree, caps, exclusions),
-so they take any search of a tree, and the search knows nothing of the rules.
+`LevelSearch` implements this protocol. Rules over labels only change where it searches (a refined tree, caps,
+exclusions). They work with any tree search, and the search does not know the rules.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from planner.search.space import SearchSpace
 
 
 class TreeSearch(Protocol):
-    """The searches of one gang in one tree, within `budget`; `spare`: a budget for pooled pod classes."""
+    """Searches for one gang in one tree within `budget`; `spare`: a budget for pooled pod classes."""
 
     space: SearchSpace
     mode: ReserveMode
@@ -29,14 +30,15 @@ class TreeSearch(Protocol):
     spare: WorkBudget
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
-        """The best placement of these pod classes inside one domain of the `required` level (ROOT: anywhere),
-        and what was tried."""
+        """Returns the best placement of these pod classes inside one domain of the `required` level (ROOT:
+        anywhere), and what was tried.
+        """
         ...
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """What domains hold of these pod classes, where the gang may be in any of them."""
+        """Returns the packing that tells how many pods of these classes domains take."""
         ...
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> TreeSearch:
-        """A search for the same gang in another space."""
+        """Returns a search for the same gang in another space."""
         ...

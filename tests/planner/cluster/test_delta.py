@@ -38,7 +38,9 @@ class Followed(Events):
     @rule(quota=st.integers(1, 3))
     def a_quota_changes(self, quota: int) -> None:
         quotas = {"team": Quota("team", {"pods": 9}, {"pods": quota})}
-        self.moment = self.moment.evolve(base=replace(self.moment.base, quotas=quotas), stirred=set(NAMES))
+        self.moment = self.moment.evolve(
+            base=replace(self.moment.base, quotas=quotas), changed_nodes=set(NAMES)
+        )
 
     @invariant()
     def plans_the_same(self) -> None:

@@ -45,7 +45,7 @@ def with_quota(snapshot: Snapshot, gpus: int, space: str = "team") -> Snapshot:
     """The same cluster with a ResourceQuota of so many GPUs in a namespace."""
     size = {"requests.nvidia.com/gpu": gpus}
     quotas = {f"{space}/compute": Quota("compute", size, size)}
-    return snapshot.evolve(base=replace(snapshot.base, quotas=quotas), stirred=frozenset())
+    return snapshot.evolve(base=replace(snapshot.base, quotas=quotas), changed_nodes=frozenset())
 
 
 def test_a_quota_of_eight_holds_eight() -> None:
