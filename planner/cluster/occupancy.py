@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.persistent_map import PersistentMap
+from planner.model.names import namespace_of
 from planner.model.natural_order import NaturalKey, natural
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
@@ -108,13 +109,11 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
     Otherwise it uses capacity like any other pod: a gang's pod on another node than the reserved one, a
     surplus pod, or a pod of another namespace that copied the id (anybody can write an annotation).
     """
-    reserved_here = {
-        reservation.id: (reservation.gang.partition("/")[0], uses) for reservation, uses in holds
-    }
+    reserved_here = {reservation.id: (namespace_of(reservation.gang), uses) for reservation, uses in holds}
     used: dict[str, int] = {}
     used_by_reservation: dict[str, dict[str, int]] = {}
     for pod in pods:
-        namespace = pod.name.partition("/")[0]
+        namespace = namespace_of(pod.name)
         reservation_id = next(
             (
                 reservation_id

@@ -25,6 +25,7 @@ from planner.devices.selectors import meets_selector
 from planner.devices.slices import CHANNEL_DRIVER
 from planner.model.claim_spec import PREFIX, UNKNOWN, ClaimSpec, DeviceRequest, claim_spec_of
 from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.pod import BoundPod, ClaimUse
@@ -322,7 +323,7 @@ class Devices:
         """The claims of one node's pods, as generated for them; each shared one once."""
         shared_seen: set[str] = set()
         for pod in pods:
-            namespace = pod.name.partition("/")[0]
+            namespace = namespace_of(pod.name)
             for use in pod.claims:
                 name = f"{namespace}/{use.source}"
                 if not use.template and name in shared_seen:
@@ -361,7 +362,7 @@ class Devices:
         """A bound pod's claim; claims generated from one template are resolved once."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._claim_specs:
-            self._claim_specs[key] = self.claim_spec(self.find(use, key[1].partition("/")[0]) or claim)
+            self._claim_specs[key] = self.claim_spec(self.find(use, namespace_of(key[1])) or claim)
         return self._claim_specs[key]
 
     def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:

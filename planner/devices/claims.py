@@ -14,6 +14,7 @@ from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import NO_SLICES, DeviceId, Slices
 from planner.model.claim_spec import DeviceConstraint
 from planner.model.labels import Toleration
+from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
@@ -108,5 +109,5 @@ NO_CLAIMS = Claims({}, {}, {})
 
 def claim_names(pod: BoundPod) -> set[str]:
     """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
-    namespace = pod.name.partition("/")[0]
+    namespace = namespace_of(pod.name)
     return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.resource_claim) if name}

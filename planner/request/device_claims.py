@@ -19,6 +19,7 @@ from planner.devices.devices_by_node import NodeKind
 from planner.devices.pools import is_claimed, pool_amounts, pool_of
 from planner.model.claim_spec import UNKNOWN, ClaimSpec, claim_spec_of, is_claim_spec
 from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
 from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, CLIQUE_LABEL
@@ -39,7 +40,7 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
     that an earlier call added.
     """
     notes: dict[str, None] = {}
-    sets = tuple(_set(devices, pod_set, group.name.partition("/")[0], notes) for pod_set in group.pod_sets)
+    sets = tuple(_set(devices, pod_set, namespace_of(group.name), notes) for pod_set in group.pod_sets)
     warnings = (*group.warnings, *(note for note in notes if note not in group.warnings))
     return replace(group, pod_sets=sets, warnings=warnings)
 
@@ -52,7 +53,7 @@ def in_one_clique(
     A channel works only inside one clique. The gang is returned unchanged if it already requires a clique or
     a finer level, or if its topology has no clique level.
     """
-    namespace = group.name.partition("/")[0]
+    namespace = namespace_of(group.name)
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
     having_cliques = [
         t for t in topologies if CLIQUE_LABEL in t.levels and group.constraint.topology in ("", t.name)

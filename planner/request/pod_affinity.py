@@ -19,6 +19,7 @@ from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
 from planner.model.host_ports import port_of
 from planner.model.labels import ANY, NODE_NAME_FIELD
+from planner.model.names import namespace_of
 from planner.model.pod import PodTerm, Spaces, means
 from planner.model.podgroup import Assignment, PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
@@ -50,7 +51,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
         return group
     own_id = reservation_id(group.name)
     neighbours = list(_neighbours(snapshot, own_id) if terms else _neighbours_with_terms(snapshot, own_id))
-    space = group.name.partition("/")[0]
+    space = namespace_of(group.name)
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
     anti_affinity, co_location, exclusions, inner_terms = _among(
         space, sets, neighbours, snapshot.base.spaces
@@ -82,10 +83,10 @@ def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
 def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
     for pod in snapshot.bound:
         if own_id not in carried(pod):
-            yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
+            yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
-        space = reservation.gang.partition("/")[0]
+        space = namespace_of(reservation.gang)
         for assignment, waiting in _unbound(snapshot, reservation):
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
@@ -117,14 +118,14 @@ def _neighbours_with_terms(snapshot: Snapshot, own_id: str) -> Iterator[Neighbou
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
             if own_id not in carried(pod):
-                yield Neighbour(pod.name.partition("/")[0], pod.labels, pod.node, pod.terms, bound=True)
+                yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
     for gang, reservation in snapshot.holds.with_anti_affinity.items():
         traits = dict(reservation.traits)
         for assignment in reservation.assignments:
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
                 yield Neighbour(
-                    gang.partition("/")[0], pod_traits.labels, assignment.node, pod_traits.terms, bound=False
+                    namespace_of(gang), pod_traits.labels, assignment.node, pod_traits.terms, bound=False
                 )
 
 

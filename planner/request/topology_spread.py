@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import ANY, NODE_NAME_FIELD
+from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import PodShape, SpreadConstraint, selected
 from planner.model.podgroup import PodSet
@@ -28,7 +29,7 @@ def with_topology_spread(snapshot: Snapshot, group: ResolvedPodGroup) -> Resolve
     """Returns the gang with its spread constraints resolved in this snapshot; unchanged if it has none."""
     if not any(pod_set.shape.spread for pod_set in group.pod_sets):
         return group
-    space = group.name.partition("/")[0]
+    space = namespace_of(group.name)
     neighbours = [neighbour for neighbour in neighbours_of(snapshot, group) if neighbour.space == space]
     shapes = {pod_set.name: pod_set.shape for pod_set in group.pod_sets}
     for pod_set in group.pod_sets:

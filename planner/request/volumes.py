@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
+from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import VolumeClaim, VolumeUse, selected
 from planner.model.podgroup import PodGroup
@@ -77,7 +78,7 @@ def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGrou
     volumes = snapshot.base.volumes
     if not volumes or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
         return group
-    namespace, notes = group.name.partition("/")[0], dict[str, None]()
+    namespace, notes = namespace_of(group.name), dict[str, None]()
     _check_shared(volumes, namespace, group, notes)
     sets = tuple(
         _restricted(snapshot, pod_set, _reaches(volumes, namespace, group, pod_set, notes))

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.cli.common.inputs import shipped
 from webhook.files.reader import documents
 from webhook.policy.engine.device_selectors import read_cluster

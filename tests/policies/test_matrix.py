@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.policies.helpers import FOLDERS, Json, cluster, mutate, policies, with_parameters
 from tests.webhook.workloads.objects import EVERY, GPU, JOB, LWS, POD, annotated, changed, pod_template
-from webhook.admission.decision import Decision
+from webhook.admission.decision_record import Decision
 
 CLUSTERS = ("superpod-32", "nvl72-8racks", "mig-pool")
 RACK = {"kai.scheduler/topology-required-placement": "cloud.provider.com/topology-rack"}

@@ -10,7 +10,7 @@ from planner.manifests.schedulers.systems import watched
 from planner.model.schedulers import KAI, KUEUE
 from tests.builders import cluster
 from tests.policies.helpers import mutate
-from webhook.admission.decision import Decision
+from webhook.admission.decision_record import Decision
 
 Json = dict[str, Any]
 

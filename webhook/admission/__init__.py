@@ -1,6 +1,6 @@
 """The decision on a request: from policies and a snapshot to patch, answer and ledger steps. Pure.
 
-- `decision`: `decide`, the steps of the way, and the `Decision` they end in
+- `decision`: `decide`, the steps of the way; `decision_record`: the `Decision` they end in
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
 - `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
 - `modes`: the mode of a namespace, and what each mode does with a decision

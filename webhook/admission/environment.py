@@ -2,7 +2,8 @@
 PodGroups, permissions.
 
 On the command line they come from cluster files, in a cluster from watches. Nothing here does I/O: the caller
-hands in an `Access` that queries the API server.
+hands in an `Access` that queries the API server. The types of the inputs are offered here too, for those who
+provide them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from planner.model.deadline import never
 from webhook.admission.configuration.parameters import MOST_TOLD, Parameters, read_parameters
 from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.modes import ModeInForce, mode_in_force
-from webhook.cel.libraries.authorizer import Access, Authorizer, Unavailable
+from webhook.cel.libraries.authorizer import Access, AccessDecision, Authorizer, Query, Unavailable
 from webhook.placement.fair_order import WaitingGang
 from webhook.placement.group_members import GroupMember
 from webhook.policy.engine.inputs import FileParams, Params
@@ -26,6 +27,22 @@ from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
 from webhook.policy.engine.parameters import is_parameters
 from webhook.wire.request import AdmissionRequest, UserInfo
 from webhook.workloads import Workload
+
+__all__ = [
+    "NAMESPACE",
+    "Access",
+    "AccessDecision",
+    "Environment",
+    "GroupMember",
+    "PolicySet",
+    "Query",
+    "Workload",
+    "namespaces",
+    "no_access",
+    "no_skip",
+    "own_parameters",
+    "pod_groups",
+]
 
 Json = Mapping[str, Any]
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Headroom
+from planner.model.names import kind_of
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION, kind_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION
 
 MOST_NAMED = 32
 """The most reservations named by one object that are looked up if they are unknown. The bound is needed

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import orjson
 
-from webhook.placement.bandwidth_words import bandwidth_warning
+from planner.bandwidth.words import bandwidth_warning
+from planner.model.words import joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.policy.engine.policy_pass import Failure
-from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.validate import ANNOTATION_LIMIT, Findings
 from webhook.wire.review import Response
 
@@ -81,7 +81,7 @@ def _warnings(
         return [*dict.fromkeys([*warnings, _preview(plan)])]
     for gang_plan in plan.placed if plan is not None else ():
         warnings += gang_plan.answer.warnings
-        if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan)):
+        if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan.asked, gang_plan.answer)):
             warnings.append(cost)
         if plan is not None and (notice := notice_of_waiting(gang_plan, gated=plan.gated)):
             warnings.append(notice)

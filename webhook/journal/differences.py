@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from planner.model.words import listed
-from webhook.admission.decision import PLAN
+from webhook.admission.decision_record import PLAN
 from webhook.journal.changes import changes_differ
 from webhook.journal.entries import LONGEST, Answered, JournalEntry
 from webhook.report.model import Fate, Outcome, Report, Result

@@ -16,7 +16,7 @@ from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.admission.configuration.settings import Mode
-from webhook.admission.decision import PLAN, Decision, Phase
+from webhook.admission.decision_record import PLAN, Decision, Phase
 from webhook.admission.ledger_steps import ReservationClaim, Reserve
 from webhook.admission.modes import Outcome
 from webhook.journal.changes import FieldChanges, field_changes

@@ -21,7 +21,7 @@ import orjson
 from prometheus_client import Counter
 
 from planner.model.reservation import Reservation
-from webhook.admission.decision import Decision, Phase
+from webhook.admission.decision_record import Decision, Phase
 from webhook.journal.entries import HEAD, VERSION, line_of, reserved
 from webhook.wire.request import AdmissionRequest
 

@@ -13,10 +13,10 @@ from typing import Any
 from prometheus_client import Histogram
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings, everywhere
-from webhook.admission.environment import NAMESPACE, Environment
-from webhook.cel.libraries.authorizer import Access
+from webhook.admission.environment import NAMESPACE, Access, Environment
 from webhook.kube.api.access_reviews import asking
 from webhook.kube.api.client import ACCOUNT, Api, connect
 from webhook.kube.api.reflector import Reflector
@@ -38,7 +38,7 @@ from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import WaitingGang
 from webhook.policy.engine.model import PolicySet
 from webhook.wire.request import UserInfo
-from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 WhileLeading = Callable[["ClusterRuntime"], Coroutine[None, None, None]]
 """What the leader does beside the controller, until it is cancelled."""

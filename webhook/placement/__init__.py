@@ -17,7 +17,6 @@
 - `moving`: which gangs and pods may be moved elsewhere, and for whom they are
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `rank_order`: which node each rank of a PodSet goes to
-- `bandwidth_words`: what a place is worth, in a sentence
 
 Begin with `workload_plan`.
 """

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 from planner.cluster.census.namespaces import Kinds, contested_gpus, gpus_of_namespaces
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 FAIR_SECONDS = 86_400.0
 """By how many seconds a share of 1 counts as applied later, unless parameters say otherwise: a day, as most

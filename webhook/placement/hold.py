@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_SECONDS = 10.0
 """Time to live, in seconds, of a reservation whose object has not been seen in storage. It is short because

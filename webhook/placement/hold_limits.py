@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 HOLD_LIMIT = "HoldLimit"
 """The reason of a gang that waits because its namespace is at its limit."""

@@ -10,12 +10,13 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS
-from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE, kind_of
+from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
 from webhook.workloads.stored import reservation_ids
 
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
@@ -103,7 +104,7 @@ def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
     if kind_of(owner) == "Job":
         metadata = _metadata(pod)
         indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
-        return indexed or bool(replica_of(pod, owner.split("/")[0]))
+        return indexed or bool(replica_of(pod, namespace_of(owner)))
     return kind_of(owner) in GANG_KINDS
 
 

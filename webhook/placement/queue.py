@@ -14,6 +14,7 @@ from itertools import islice
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
@@ -32,7 +33,7 @@ from webhook.placement.fair_order import (
 from webhook.placement.hold_limits import HOLD_LIMIT, Limits, no_limits, over_limit, within_limits
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan, plan_workload
 from webhook.workloads import Workload
-from webhook.workloads.keys.annotation_keys import QUEUED_GATE, namespace_of
+from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 MAX_WAITING_PLANNED = 32
 """The most waiting gangs that are planned ahead of a newcomer. Gangs further back are ignored, so that a long
@@ -115,7 +116,7 @@ def plan_in_turn(
 
     A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
     """
-    own = limits(workload.name.partition("/")[0])
+    own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
     if not newcomers or straight.decision != "admitted":

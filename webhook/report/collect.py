@@ -13,17 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from planner.bandwidth.words import bandwidth_warning, place_worth, properties_of, sentence
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
-from planner.model.words import listed
+from planner.model.words import joined, listed
 from webhook.admission.configuration.settings import Mode
-from webhook.admission.decision import PLAN, Decision
-from webhook.placement import bandwidth_words
-from webhook.placement.workload_plan import GangPlan
-from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.mutation.mutate import Effect, Skipped
-from webhook.policy.engine.sentences import joined
-from webhook.policy.engine.validate import Findings
+from webhook.admission.decision_record import PLAN, Decision, Effect, Exempted, Findings, GangPlan, Skipped
 from webhook.report.lines import line_of
 from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field, warned_field
@@ -211,10 +206,10 @@ def _of_findings(blank: Result, findings: Findings) -> Iterator[Result]:
 def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[str, Any]) -> Result:
     answer = placed.answer
     admitted = answer.decision == "admitted"
-    value = bandwidth_words.place_worth(snapshot, placed)
+    value = place_worth(snapshot, placed.asked, answer)
     warnings = [
         warning
-        for warning in (*answer.warnings, bandwidth_words.bandwidth_warning(snapshot, placed))
+        for warning in (*answer.warnings, bandwidth_warning(snapshot, placed.asked, answer))
         if warning
     ]
     properties = {
@@ -224,11 +219,11 @@ def _planned(blank: Result, placed: GangPlan, snapshot: Snapshot, obj: Mapping[s
         "level": answer.level,
         "domain": "/".join(part for part in answer.domain if part),
         "reserves": ", ".join("/".join(part for part in domain if part) for domain in answer.reserves),
-        **(bandwidth_words.properties(value) if value else {}),
+        **(properties_of(value) if value else {}),
     }
     sentences = (
         answer.message,
-        bandwidth_words.sentence(value) if value else "",
+        sentence(value) if value else "",
         *(f"warning: {warning}" for warning in warnings),
     )
     return replace(

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from planner.model.names import namespace_of
 from planner.model.words import shortened
-from webhook.admission.decision import Decision
+from webhook.admission.decision_record import Decision
 from webhook.report.collect import Subject, results
 from webhook.report.model import EXEMPTION, MUTATION, OUTCOMES, Result
 from webhook.report.openreports import API_VERSION, LABELS, result_entry
@@ -53,7 +54,7 @@ class DecisionNews:
     @property
     def namespace(self) -> str:
         """Where the object is."""
-        return self.object.partition("/")[0]
+        return namespace_of(self.object)
 
 
 def decision_news(

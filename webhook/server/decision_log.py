@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import orjson
 
 from planner.model.words import shortened
-from webhook.admission.decision import PLAN, Decision, Phase
+from webhook.admission.decision_record import PLAN, Decision, Phase
 from webhook.wire.request import AdmissionRequest
 
 LONGEST_MESSAGE = 4096

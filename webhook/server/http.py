@@ -18,7 +18,7 @@ from aiohttp.typedefs import Handler, Middleware
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.ledger import LedgerUnavailable
 from planner.model.reservation import Book
-from webhook.admission.decision import Decision, Phase
+from webhook.admission.decision_record import Decision, Phase
 from webhook.server.connections import BytesInFlight, Connections
 from webhook.server.decision_log import json_line, log_line
 from webhook.server.disks import full_disks

@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from webhook.admission.decision import Decision
+from webhook.admission.decision_record import Decision
 from webhook.policy.engine.model import PolicySet
 from webhook.server.decision_log import answers
 from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics

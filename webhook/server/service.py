@@ -23,7 +23,8 @@ from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied,
 from planner.model.reservation import Book
 from webhook.admission.configuration.parameters import NO_PARAMETERS
 from webhook.admission.configuration.settings import Settings
-from webhook.admission.decision import Decision, Phase, decide, in_mode
+from webhook.admission.decision import decide, in_mode
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import (
     ReservationClaim,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.names import namespace_of
 from webhook.ui.document import Document, Entry, Section
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 _NAME = re.compile(r"[^\s/,;:()]+/[A-Z]\w*/[^\s,;:()]+")
 """NAMESPACE/KIND/NAME as a word of a text."""

@@ -11,11 +11,11 @@ from itertools import islice
 from typing import Any
 
 from webhook.kube.api.client import Event, Json
+from webhook.kube.controller.events import told_at
 from webhook.report.in_cluster import NAME
 from webhook.report.model import MUTATION
 from webhook.ui.document import MAX_DECISIONS
 from webhook.ui.picture import DecisionEntry, PolicyCounts
-from webhook.workloads.stored import seconds
 
 EVENTS = "/api/v1/events"
 EVENTS_QUERY = {"fieldSelector": "reportingComponent=bayplan"}
@@ -41,10 +41,9 @@ class EventLog:
         try:
             about = item["involvedObject"]
             name = f"{about['namespace']}/{about['kind']}/{about['name']}"
-            moment = item.get("lastTimestamp") or item["metadata"]["creationTimestamp"]
             return DecisionEntry(
                 f"event/{item['metadata']['namespace']}/{item['metadata']['name']}",
-                seconds(str(moment)),
+                told_at(item),
                 name,
                 str(item["reason"]),
                 str(item["message"]),

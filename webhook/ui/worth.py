@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from planner.bandwidth.comparison import placed, worth
+from planner.bandwidth.words import place_worth, sentence
 from planner.cluster.snapshot import Snapshot
 from planner.planning.replay import answer_of
 from webhook.kube.standing import GangStanding
-from webhook.placement.bandwidth_words import sentence
 
 
 def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
@@ -20,7 +19,7 @@ def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
     if gang.group is None:
         return {"words": "its workload is not known any more, only what it holds"}
     answer = answer_of(held)
-    value = worth(snapshot, placed(gang.group, answer), answer) if gang.group.size > 1 else None
+    value = place_worth(snapshot, gang.group, answer)
     if value is None:
         return {"words": "no GPUs of several pods talk to each other"}
     return {"words": sentence(value), "allReduce": value.to_json()}

@@ -22,6 +22,7 @@ from planner.cluster.occupancy import Hold, unaccounted
 from planner.cluster.persistent_map import PersistentMap, may_differ
 from planner.cluster.plan_cache import CacheSection, DerivedSection
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
@@ -207,7 +208,7 @@ def _by_kind_after(
 def _of_namespaces(gpus: Mapping[str, int]) -> Counter[str]:
     namespaces: Counter[str] = Counter()
     for holder, amount in gpus.items():
-        namespaces[_namespace(holder)] += amount
+        namespaces[namespace_of(holder)] += amount
     return namespaces
 
 
@@ -220,7 +221,7 @@ def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) ->
     for pod in pods:
         if amount := _gpus(pod.requests):
             if pod.reservation and holds:
-                covered.setdefault(_namespace(pod.name), []).append(pod)
+                covered.setdefault(namespace_of(pod.name), []).append(pod)
             else:
                 gpus[pod.name] += amount
     for own in covered.values():
@@ -230,7 +231,3 @@ def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) ->
 
 def _gpus(amounts: Resources) -> int:
     return sum(amounts.get(name, 0) for name in _WHOLE)
-
-
-def _namespace(name: str) -> str:
-    return name.partition("/")[0]

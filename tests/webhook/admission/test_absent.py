@@ -9,7 +9,8 @@ import pytest
 
 from planner.model.volumes import StorageClass, VolumeClaim, Volumes
 from tests.builders import racks
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.policy import load
 from webhook.wire.request import from_object

@@ -9,7 +9,8 @@ import pytest
 from tests.builders import racks
 from tests.webhook.admission.test_growth_of_work import job_set
 from webhook.admission import bounds
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.policy import PolicySet, from_object
 from webhook.workloads import read
 

@@ -16,7 +16,8 @@ from tests.attack.storm import unlike_job_set
 from tests.builders import racks
 from tests.webhook.admission.test_bounds import affinity, job, spread
 from tests.webhook.admission.test_growth_of_work import ENVIRONMENT, POLICIES, job_set
-from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision, Phase
 from webhook.wire.request import from_object
 
 AT_THE_BOUNDS = {

@@ -12,7 +12,8 @@ from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from tests.builders import racks
 from webhook.admission.configuration.settings import Settings
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.placement.stamp import placement_annotation
 from webhook.policy import load

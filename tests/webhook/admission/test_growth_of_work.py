@@ -10,7 +10,8 @@ import pytest
 from tests.builders import racks
 from tests.effort import calls
 from webhook.admission.context import RequestContext
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.policy.engine.model import Expression

@@ -15,7 +15,8 @@ import pytest
 from planner.model.reservation import Book
 from tests.attack import storm
 from tests.builders import racks
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.cli.common.inputs import policy_store
 from webhook.wire.review import decode

@@ -15,7 +15,8 @@ from tests.webhook.calls import example
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
 from tests.webhook.workloads import objects as o
 from webhook.admission.configuration.settings import MODES, Settings, everywhere
-from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.modes import MAX_ANNOTATION, MAX_TEXT, mode_in_force

@@ -10,7 +10,8 @@ import yaml
 from tests.policies.helpers import cluster
 from tests.webhook.policy.helpers import OURS, mutating, patch, validating
 from webhook.admission import plan_step
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.ledger_steps import Reserve
 from webhook.policy import load
 from webhook.wire.request import from_object

@@ -11,7 +11,8 @@ from tests.builders import racks
 from tests.effort import calls
 from tests.webhook.workloads import objects as o
 from webhook.admission import size
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.policy import PolicySet, from_object
 
 SNAPSHOT = racks(2, 4)

@@ -13,7 +13,8 @@ from planner.cluster.snapshot import Snapshot
 from tests.policies.helpers import cluster, policies, with_parameters
 from tests.webhook.policy.helpers import OURS, mutating, patch
 from tests.webhook.workloads import objects as o
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
 from webhook.placement.fair_order import WaitingGang

@@ -13,7 +13,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
 from webhook.admission.configuration.settings import Settings, everywhere
-from webhook.admission.decision import Phase, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Phase
 from webhook.admission.environment import Environment
 from webhook.journal.differences import Differences
 from webhook.journal.entries import HEAD, VERSION, entry_of, line_of

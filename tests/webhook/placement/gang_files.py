@@ -16,7 +16,8 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.reservation import Reservation
 from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
 from webhook.cli.decisions.mutate import decide_all

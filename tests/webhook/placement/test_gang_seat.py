@@ -17,7 +17,8 @@ from planner.model.reservation import Reservation
 from tests.builders import amounts, cluster
 from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
-from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
 from webhook.wire.request import from_object

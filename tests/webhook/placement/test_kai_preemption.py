@@ -19,7 +19,8 @@ from planner.planning.reservation import reservation_for
 from tests.builders import amounts, cluster, gang
 from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.placement.kai_preemption import is_preemptible
 from webhook.placement.stamp import placement_annotation

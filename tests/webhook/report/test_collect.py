@@ -9,7 +9,8 @@ import yaml
 from tests.builders import cluster as drawn
 from tests.policies.helpers import mutate, policies
 from tests.webhook.admission.test_refusal_words import deployment, job, pod_of
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.report.collect import Subject, results
 from webhook.report.model import Result
 from webhook.wire.request import from_object

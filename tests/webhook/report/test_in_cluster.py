@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.webhook.calls import EXAMPLES
 from webhook.admission.configuration.settings import Mode, Settings
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.cli.common import inputs
 from webhook.report.in_cluster import (

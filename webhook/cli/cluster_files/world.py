@@ -10,6 +10,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.environment import Environment
@@ -75,4 +76,4 @@ def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound |
 
 def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
     """A gang with what it holds by the settings of its namespace, where it does not say."""
-    return lambda group: around.settings(group.name.partition("/")[0]).reserve.of(group)
+    return lambda group: around.settings(namespace_of(group.name)).reserve.of(group)

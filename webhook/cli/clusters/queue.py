@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
+from planner.model.names import namespace_of
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.standing_words import add_options, age, look, print_document
 from webhook.kube.standing import ClusterStanding, GangStanding, Lookout
 from webhook.report import terminal
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 EPILOG = """examples:
   bayplan queue

@@ -15,6 +15,7 @@ from pathlib import Path
 from certs.reload import ReloadingContext
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError, Where
+from planner.model.names import namespace_of
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
 from webhook.cli.cluster_files.file_source import Applied, Apply, FileSource
@@ -219,7 +220,7 @@ def _applied(policies: PolicySet, outcomes: list[MutationResult], now: float) ->
         for outcome in outcomes
     )
     counts = counted(
-        (result.policy, result.object.partition("/")[0], _outcome(result))
+        (result.policy, namespace_of(result.object), _outcome(result))
         for result in found_results
         if result.source != "plan"
     )

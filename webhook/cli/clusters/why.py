@@ -7,6 +7,7 @@ from functools import partial
 
 from rich.console import Console
 
+from planner.model.names import namespace_of
 from planner.model.words import counted, listed
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.cli.common.standing_words import add_options, add_workload, age, look, print_document
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookout) -> int:
     workloads = await lookout.kueue_workloads(args.name)
-    report = await lookout.report(NAME, args.name.split("/")[0])
+    report = await lookout.report(NAME, namespace_of(args.name))
     exemptions = exemptions_in(report or {}, args.name)
     by_kueue = {workload.gang for workload in workloads}
     gangs = [

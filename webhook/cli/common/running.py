@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from planner.model.errors import InputError
+from planner.model.names import namespace_of
 from planner.model.words import counted
 from webhook.admission.configuration.parameters import read_parameters
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.cli.common import inputs
 from webhook.cli.common.standing_words import quiet
 from webhook.files.reader import objects
@@ -74,7 +76,7 @@ def _judged(
 ) -> tuple[str, Decision | None]:
     """apiVersion, and what would be decided on CREATE; None for an object that no webhook is asked about."""
     document, around = obj.manifest(), cluster.environment
-    namespace = obj.name.split("/")[0]
+    namespace = namespace_of(obj.name)
     request = around.with_namespace(from_object(document, uid=obj.name, namespace=namespace))
     version = str(document["apiVersion"])
     if around.mode(request).mode != "off" and not asks_about(webhooks, request):
@@ -102,11 +104,11 @@ class _KeptResults:
         version, decision = judged
         if decision is None:
             self.not_asked += 1
-            self.fates.append((sys.intern(obj.name.split("/")[0]), "unchanged"))
+            self.fates.append((sys.intern(namespace_of(obj.name)), "unchanged"))
             return
         if decision.mode == "off":
             return
-        self.fates.append((sys.intern(obj.name.split("/")[0]), decision.outcome))
+        self.fates.append((sys.intern(namespace_of(obj.name)), decision.outcome))
         for result in results([Subject(obj.name, version, "", 0, "", decision)]):
             if result.result != "pass" or result.rule == MUTATION or result.source == "plan":
                 message = self._texts.setdefault(result.message, result.message)

@@ -11,7 +11,8 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment, namespaces, pod_groups
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand

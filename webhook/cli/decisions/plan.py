@@ -10,6 +10,7 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.errors import Where
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from webhook.admission.environment import Environment, namespaces, pod_groups
 from webhook.admission.modes import mode_in_force
@@ -99,7 +100,7 @@ def _unenforced(
 ) -> Iterator[str]:
     """A line for each namespace in which nothing of this would be done."""
     by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
-    for name in dict.fromkeys(planned.answer.gang.partition("/")[0] for planned in planned_gangs):
+    for name in dict.fromkeys(namespace_of(planned.answer.gang) for planned in planned_gangs):
         force = mode_in_force(by_name.get(name), around.settings(name))
         if force.warning:
             yield f"Warning: {force.warning}"
@@ -144,7 +145,7 @@ def _workload(place: int, document: Document, podgroups: PodGroups) -> Workload:
 
 
 def _reserving(group: PodGroup, reserve: str | None, around: Environment) -> PodGroup:
-    group = around.settings(group.name.partition("/")[0]).reserve.of(group)
+    group = around.settings(namespace_of(group.name)).reserve.of(group)
     if not reserve:
         return group
     return replace(group, reserve=reserve, presumed=False)  # type: ignore[arg-type]

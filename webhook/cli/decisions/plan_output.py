@@ -10,13 +10,13 @@ from rich.text import Text
 
 from planner.bandwidth.baseline import RULE
 from planner.bandwidth.comparison import GangLayout, Worth, placed, worth
+from planner.bandwidth.words import milliseconds, ratio
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer, LevelAttempt
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Domain
 from planner.model.words import counted, listed
 from planner.planning.details import Details, details
-from webhook.placement.bandwidth_words import milliseconds, ratio
 from webhook.placement.rank_order import ranks, runs
 from webhook.report.printable import printable_name
 from webhook.report.terminal import console, table

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.decision import PLAN
+from webhook.admission.decision_record import PLAN
 from webhook.admission.response import CHANGED
 from webhook.cli.demo.apiserver import Reply
 from webhook.report import terminal

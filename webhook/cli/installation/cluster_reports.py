@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from webhook.admission.decision import Decision, Phase
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.unchanged import asks_for_pods
 from webhook.kube.reports import ReportForm, ReportWriter
 from webhook.kube.runtime import ClusterRuntime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.model.errors import InputError, Where
-from webhook.admission.decision import Decision, Phase
+from webhook.admission.decision_record import Decision, Phase
 from webhook.journal.writer import JournalWriter
 from webhook.server.http import Webhook
 from webhook.wire.request import AdmissionRequest

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from webhook.cel.libraries.authorizer import Access, AccessDecision, Query
+from webhook.admission.environment import Access, AccessDecision, Query
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.wire.request import UserInfo
 

@@ -10,8 +10,9 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from webhook.kube.api.client import Api, ApiError
+from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.state.gangs import Ref
+from webhook.workloads.stored import seconds
 
 LONGEST = 1000
 """Characters of a message; the API server takes 1,024."""
@@ -65,3 +66,9 @@ class Recorder:
         except ApiError as error:
             if error.status not in (404, 409):  # the namespace went; said already
                 log.warning("event %s on %s: %s", reason, ref.key, error)
+
+
+def told_at(event: Json) -> float:
+    """When an Event was told last, in seconds since the epoch. Raises `KeyError`, `TypeError` or `ValueError`
+    for what is no Event."""
+    return seconds(str(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]))

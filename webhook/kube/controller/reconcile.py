@@ -26,6 +26,7 @@ from operator import or_
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM
 from planner.model.answer import Answer
+from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.plan import plan
@@ -66,7 +67,7 @@ from webhook.placement.pod_affinity import (
 )
 from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
-from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 GRACE_SECONDS = 10.0
 """How long a claimed reservation may be there before the leader sees its workload: whoever claimed it has

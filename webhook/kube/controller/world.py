@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
 from planner.model.reservation import Book
 from webhook.admission.configuration.settings import queue_rules
 from webhook.kube.controller.kueue.rounds import KueuePlaces
@@ -13,7 +14,6 @@ from webhook.kube.state.gangs import WATCHED, Unbound, Work
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import NO_RULES, QueueRules
 from webhook.placement.hold_limits import Limits, no_limits
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from contextlib import suppress
 
 from planner.ledger.conflicts import Wish, placement
 from planner.ledger.ledger import LedgerUnavailable, Taken
+from planner.model.names import kind_of
 from planner.model.reservation import Book, Reservation
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.placement.hold import HOLD_SECONDS
-from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
 """Seconds between two looks for an object that is about to be stored; together less than a hold lives."""

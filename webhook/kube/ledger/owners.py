@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
+from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import served_path
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.keys.annotation_keys import POD_GANGS, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.stored import reservation_ids
 
 Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from planner.ledger.ledger import LedgerUnavailable
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.words import listed, pods
 from planner.planning.defragmentation.limits import HOUR, MoveLimits
@@ -36,7 +37,6 @@ from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import Ref
 from webhook.placement.moving.movables import movables
 from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 LOOK_SECONDS = 5.0
 """Between two looks at who waits, and while moves are made at what became of them."""

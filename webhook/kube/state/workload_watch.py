@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain
 
 from planner.model.errors import InputError, Where
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.kube.api.client import Api, Json
@@ -212,4 +213,4 @@ class _Grouped:
 
 def _chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
     """A gang with what it holds by the settings of its namespace, where it does not say."""
-    return lambda group: settings(group.name.partition("/")[0]).reserve.of(group)
+    return lambda group: settings(namespace_of(group.name)).reserve.of(group)

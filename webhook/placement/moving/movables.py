@@ -18,6 +18,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
+from planner.model.names import kind_of, namespace_of
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
@@ -28,7 +29,7 @@ from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, 
 from webhook.placement.pod_gang import held_for, replica_of
 from webhook.placement.stamp import placement_annotation
 from webhook.workloads import read
-from webhook.workloads.keys.annotation_keys import RESTARTABLE, kind_of, namespace_of
+from webhook.workloads.keys.annotation_keys import RESTARTABLE
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.stored import controller_of, seconds

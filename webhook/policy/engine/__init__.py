@@ -10,7 +10,7 @@
 - `activation`: the names that an expression may read
 - `mutation`: the mutating policies, and how a mutation is applied; `defaults`: what the API server
   fills in before policies see an object
-- `validate`: the validating policies; `sentences`: several messages as one
+- `validate`: the validating policies
 - `device_selectors`: the CEL expressions that choose devices in claims, for the planner
 
 Begin with `mutation.mutate.run_mutating`.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
@@ -22,7 +23,6 @@ from webhook.policy.engine.model import (
 )
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
-from webhook.policy.engine.sentences import joined
 from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 

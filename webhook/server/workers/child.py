@@ -12,7 +12,8 @@ from typing import Any
 from planner.cluster import plan_cache
 from planner.cluster.delta import after
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.link import LinkLost, WorkerLink

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
-from webhook.admission.decision import Decision
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.server.workers.messages import EnvironmentReply, Question, Surroundings, Topic
 from webhook.server.workers.sequences import sequence_delta

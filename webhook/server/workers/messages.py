@@ -9,10 +9,9 @@ from typing import Any, Literal
 from planner.cluster.delta import SnapshotDelta
 from webhook.admission.configuration.parameters import Parameters
 from webhook.admission.configuration.settings import Settings
-from webhook.admission.decision import Decision, Phase
-from webhook.placement.group_members import GroupMember
+from webhook.admission.decision_record import Decision, Phase
+from webhook.admission.environment import GroupMember, Workload
 from webhook.wire.request import AdmissionRequest
-from webhook.workloads import Workload
 
 Topic = Literal["settings", "waiting", "params", "skips", "access", "pod group", "pod groups"]
 

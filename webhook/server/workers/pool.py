@@ -23,7 +23,8 @@ from prometheus_client import Counter as Metric
 from prometheus_client import Gauge
 
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.decision import Decision, Phase, decide, in_mode
+from webhook.admission.decision import decide, in_mode
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.conversation import with_snapshot

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from planner.cluster import plan_cache
 from planner.cluster.delta import SnapshotDelta, delta
 from planner.cluster.snapshot import Snapshot
-from webhook.admission.decision import Phase
+from webhook.admission.decision_record import Phase
 from webhook.admission.environment import Environment
 from webhook.policy.engine.model import PolicySet
 from webhook.server.workers.child import Child

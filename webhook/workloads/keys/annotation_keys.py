@@ -48,13 +48,3 @@ DEFRAGMENTATION = "bayplan.dev/defragmentation"
 
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
 """Kinds in gangs' names whose gangs live as long as their pods."""
-
-
-def namespace_of(gang: str) -> str:
-    """The NAMESPACE of a gang's name, NAMESPACE/KIND/NAME."""
-    return gang.partition("/")[0]
-
-
-def kind_of(gang: str) -> str:
-    """The KIND of a gang's name, NAMESPACE/KIND/NAME; "" where it has none."""
-    return gang.split("/")[1] if gang.count("/") >= 2 else ""

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from planner.cluster.occupancy import used_by
 from planner.ledger.conflicts import NO_HEADROOM, RecordedReservation, in_the_way, judge
+from planner.model.names import kind_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import KUEUE_KIND, Reservation
 from planner.planning.plan import plan
@@ -25,7 +26,6 @@ from tests.webhook.kube.worlds import NOW, work, world
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Adopt, Release
 from webhook.kube.state.kueue_places import KueuePlace
-from webhook.workloads.keys.annotation_keys import kind_of
 
 NODES = [f"r{rack}-n{host}" for rack in (1, 2) for host in (1, 2, 3)]
 WORKLOADS = st.sampled_from(["v", "w", "x"])

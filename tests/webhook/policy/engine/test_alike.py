@@ -24,7 +24,8 @@ from tests.webhook.policy.helpers import (
     validate,
     validating,
 )
-from webhook.admission.decision import Decision, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.cli.common.inputs import shipped
 from webhook.policy.engine.alike import Forms

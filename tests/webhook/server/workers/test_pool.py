@@ -16,7 +16,8 @@ import pytest
 from planner.cluster.snapshot import Snapshot
 from tests.webhook.admission.test_growth_of_work import job_set
 from tests.webhook.calls import EXAMPLES, clusters, example, request_of
-from webhook.admission.decision import Decision, Phase, decide
+from webhook.admission.decision import decide
+from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.cel.libraries.authorizer import AccessDecision, Query
 from webhook.cli.common.inputs import policy_store

@@ -16,6 +16,7 @@ from functools import cached_property
 from planner.cluster.occupancy import add, carried
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment
@@ -25,7 +26,6 @@ from planner.model.topology import HOSTNAME, Topology, common_domain
 from planner.model.words import listed, pods
 from planner.planning.reservation import headroom
 from webhook.kube.state.kueue_places import AssignedPodSet, KueuePlace
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 Seats = Counter[tuple[str, str]]
 """Pods by PodSet and node."""

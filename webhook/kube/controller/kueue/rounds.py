@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.model.names import kind_of
 from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.kueue.adoption import NodesByLabels, adopted, pods_of
@@ -19,7 +20,6 @@ from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Rele
 from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
-from webhook.workloads.keys.annotation_keys import kind_of
 
 KueuePlaces = Mapping[str, KueuePlace]
 """What Kueue has assigned, by the name of the Workload's gang."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 
 from planner.bandwidth.comparison import GangLayout, PodDistribution, Worth, placed, spread, worth
 from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
 from planner.model.topology import short
-from webhook.placement.workload_plan import GangPlan
 
 _NOTICED = 1.05
 """How many times as long an all-reduce takes before it is worth a warning."""
@@ -40,17 +41,13 @@ def ratio(layout: GangLayout, other: GangLayout) -> str:
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
-def place_worth(snapshot: Snapshot, gang_plan: GangPlan) -> Worth | None:
+def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
     pods that it got."""
-    return (
-        worth(snapshot, placed(gang_plan.asked, gang_plan.answer), gang_plan.answer)
-        if gang_plan.asked.size > 1
-        else None
-    )
+    return worth(snapshot, placed(group, answer), answer) if group.size > 1 else None
 
 
-def properties(value: Worth) -> Mapping[str, str]:
+def properties_of(value: Worth) -> Mapping[str, str]:
     """The same for machines, as strings: milliseconds, and the model."""
     values = {"allReduceMs": f"{value.placement.estimate.seconds * 1000:.3f}"}
     if value.baseline is not None:
@@ -58,21 +55,21 @@ def properties(value: Worth) -> Mapping[str, str]:
     return values | {"allReduceModel": value.placement.estimate.model}
 
 
-def bandwidth_warning(snapshot: Snapshot, gang_plan: GangPlan) -> str:
+def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
     """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
     and what would be better. "" where the place is as good as any, or was promised before.
 
     `snapshot` is the cluster in which it was planned.
     """
-    if gang_plan.answer.decision != "admitted" or gang_plan.answer.replayed:
+    if answer.decision != "admitted" or answer.replayed:
         return ""
-    distribution = spread(snapshot, gang_plan.asked, gang_plan.answer)
+    distribution = spread(snapshot, group, answer)
     if (
         distribution is None
         or distribution.placement.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
     ):
         return ""
-    return _costs(gang_plan.group.name, distribution)
+    return _costs(group.name, distribution)
 
 
 def _costs(name: str, distribution: PodDistribution) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import yaml
 
+from planner.bandwidth.words import bandwidth_warning
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
@@ -13,8 +14,6 @@ from planner.planning.reservation import reservation_for
 from tests.builders import GPU, amounts, gang, node
 from webhook.admission.decision import decide
 from webhook.cli.common.inputs import policies
-from webhook.placement.bandwidth_words import bandwidth_warning
-from webhook.placement.workload_plan import GangPlan
 from webhook.wire.request import from_object
 
 HALL = Topology("hall", ("rack", HOSTNAME), source="bayplan.dev")
@@ -42,7 +41,7 @@ def warned(moment: Snapshot, pods: int, **wish: str) -> str:
     assert answer.decision == "admitted"
     held = reservation_for(moment, group, answer)
     assert held is not None
-    return bandwidth_warning(moment.with_reservation(held), GangPlan(group, answer))
+    return bandwidth_warning(moment.with_reservation(held), group, answer)
 
 
 def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:
