@@ -8,8 +8,8 @@
 - `resources`: names of GPU resources and labels; `priority`: what a PriorityClass gives
 - `volumes`: claims and volumes; `host_ports`: ports as anti-affinity; `growth`: pools that may grow
 - `pod_class`: equal pods as one class, which `request` makes and `node` packs
-- `quantity`, `natural_order`, `names`: numbers, sorting, the parts of names; `errors`, `words`: invalid input,
-  phrases of messages
+- `quantity`, `natural_order`, `names`: numbers, sorting, the parts of names
+- `errors`, `words`: invalid input, phrases of messages
 - `work_budget`, `deadline`: when a search ends, in steps; when a decision ends, in time
 - `cached_property`: values of a record that are worked out once
 
