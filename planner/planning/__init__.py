@@ -4,9 +4,10 @@
 - `admitted`: the answer for a gang with a placement
 - `replay`: the answer for a gang that already holds a reservation
 - `reservation`, `node_affinity`: what an answer reserves, and the terms that pin pods to it
-- `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, in words
-- `aside`: a gang planned while others are; `first_place`: the place that a gang without one gets first
-- `defragmentation`: which gangs and pods to move so that whole domains, or a waiting gang's place, are free
+- `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, as text
+- `aside`: a plan for a gang while other gangs are planned at the same time
+- `first_place`: the place that is kept for the first queued gang
+- `defragmentation`: which gangs and pods to move to free whole domains or make room for a queued gang
 
 Begin with `plan`.
 """

@@ -1,7 +1,8 @@
-"""The numbers behind an answer: what each level holds, which nodes are excluded, what would work.
+"""The numbers behind an answer: what each level holds, which nodes are excluded, and what would work.
 
-Computed by the caller that shows them, never by `plan`, with the same searches, so the figures match the
-answer's message. Each node of the cluster counts once: as usable now, or excluded by its first cause.
+Callers that show the numbers compute them; `plan` does not. They come from the same searches, so they match
+the answer's message. Each node of the cluster is counted once: as usable, or by the first cause that excludes
+it.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 AS_ASKED = "as asked"
-"""The nearest request of a gang that has a place as it stands."""
+"""The text of the nearest request if the gang is admitted unchanged."""
 
 
 _BUDGET = 200_000
-"""Sums for each level of `--explain`, a fifteenth of a plan's budget; a level says where its search ended
-first."""
+"""Work units for each level of `--explain`, a fifteenth of a plan's budget. A level whose search exceeds it
+says so.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelFit:
-    """One level ("" is the whole topology): the best domain now and when empty, with the pods it holds."""
+    """One level ("" is the whole topology): the best domain now and when empty, and how many pods fit
+    there.
+    """
 
     level: str
     now: LevelAttempt
@@ -139,10 +143,10 @@ def _levels(
 
 
 def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[LevelAttempt]:
-    """The best domain of each level, coarse to fine.
+    """Returns the best domain of each level, coarse to fine.
 
-    A gang in a domain may lie in one finer domain inside it, for example on one host of a rack that it could
-    not hold whole. So no level holds fewer pods than a finer level.
+    A gang may also lie in a finer domain, for example on one host of a rack that it cannot hold whole. A
+    level therefore never reports fewer pods than a finer level.
     """
     fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None
@@ -156,8 +160,8 @@ def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[Lev
 
 
 def _ways(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:
-    part, tight = culprit_of(problem, result)
-    return alternatives(problem, tight_of(part, tight), place_gang)
+    part, shortfall = culprit_of(problem, result)
+    return alternatives(problem, tight_of(part, shortfall), place_gang)
 
 
 def _ways_ever(problem: PlacementProblem, result: SearchResult) -> tuple[Alternative, ...]:

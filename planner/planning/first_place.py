@@ -1,11 +1,11 @@
-"""The place that a queued gang will get first: the one where the fewest GPUs in use have to become free.
+"""The place that a queued gang will get first: the place in which the fewest used GPUs must become free.
 
-    r1: ## .#  (# a GPU in use)      a gang of two nodes in one rack waits for three GPUs in r1, or for one in
-    r2: .. #.                        r2. So it waits for r2, and its place there is kept for it
+    r1: ## .#  (# a used GPU)       a gang of two whole nodes in one rack needs three GPUs to become free in
+    r2: .. #.                       r1, or one in r2. It waits for r2, and its place there is kept for it
 
-A newcomer that uses nothing of this place does not delay the gang: once the pods that occupy the place have
-ended, the gang fits with or without the newcomer. This is backfilling with one reservation (EASY, Lifka 1995)
-without run times, which nobody states: the planner says what has to end instead of when it ends.
+A new gang that uses nothing of this place does not delay the queued gang: once the pods that occupy the place
+have ended, the queued gang fits with or without the new one. This is backfilling with one reservation (EASY,
+Lifka 1995) without run times, which nobody states: the planner says what must end instead of when.
 """
 
 from __future__ import annotations
@@ -30,14 +30,18 @@ from planner.request.resolve import resolve
 from planner.request.topology_request import TopologyRequest
 
 MAX_TRIED = 4
-"""The most domains that are tried, with one or two plans each. The number of GPUs nearly always decides;
-memory or taints may rule out a few domains. After that the place in the emptied cluster is kept."""
+"""Maximum number of domains that are tried, with one or two plans each. The number of GPUs nearly always
+decides; memory or taints may rule out a few domains. If none fits, the place in the emptied cluster is kept.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPlace:
-    """The place that is kept for a gang. `gpus`: the fewest GPUs that must become free there. `ends`: the
-    gangs that must end first (NAMESPACE/NAME for a pod without a gang), each with its GPUs in this place."""
+    """The place that is kept for a gang.
+
+    `gpus`: the fewest GPUs that must become free there. `ends`: the gangs that must end first, or pods
+    without a gang (NAMESPACE/NAME), each with its GPUs in this place.
+    """
 
     reservation: Reservation
     gpus: int = 0
@@ -75,8 +79,11 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A domain that may take the gang. `in_the_way`: the fewest GPUs in use that must become free, all on the
-    nodes `to_clear`; `busy`: all GPUs in use; `nodes`: all nodes, () for the whole topology."""
+    """A domain that may take the gang.
+
+    `in_the_way`: the fewest used GPUs that must become free; they are on the nodes `to_clear`. `busy`: all
+    used GPUs. `nodes`: all nodes, () for the whole topology.
+    """
 
     in_the_way: int
     busy: int
@@ -107,10 +114,11 @@ def _scopes(snapshot: Snapshot, group: PodGroup, request: TopologyRequest) -> It
 def _cheapest_seats(
     group: PodGroup, totals: Mapping[str, int], free: Mapping[str, int]
 ) -> tuple[int, tuple[str, ...]] | None:
-    """How many GPUs must become free for the gang's pods, and on which nodes; None if there are too few GPUs.
+    """Returns how many GPUs must become free for the gang's pods, and on which nodes; None if there are too
+    few GPUs.
 
-    `totals`, `free`: by node, all GPUs and the unused ones (negative where more are promised than exist).
-    Each pod, the largest first, goes to the node where it needs the fewest GPUs that are in use.
+    `totals`, `free`: all GPUs and unused GPUs by node (negative if more are promised than exist). Each pod,
+    the largest first, goes to the node on which it needs the fewest used GPUs.
     """
     left, unused = dict(totals), dict(free)
     in_the_way, nodes = 0, dict[str, bool]()
@@ -136,7 +144,7 @@ def _cheapest_seats(
 
 
 def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
-    """The gang's reservation once everything on these nodes except pods of DaemonSets has ended."""
+    """Returns the gang's reservation after everything on these nodes has ended, except DaemonSet pods."""
     ended = snapshot
     for name in nodes:
         for held, _ in ended.holds.on(name):
@@ -148,7 +156,7 @@ def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Re
 
 
 def _ends(snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """The gangs with GPUs on those nodes of the place that must be cleared, the largest share first."""
+    """Returns the gangs with GPUs on the nodes of the place that must be cleared, the largest share first."""
     taken = gpus_by_node(snapshot)
     gpus: Counter[str] = Counter()
     for name in reservation.touched.intersection(nodes):

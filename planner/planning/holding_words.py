@@ -1,4 +1,4 @@
-"""What a gang holds and why, in words that follow "it"."""
+"""Describes what a gang holds and why, in words that follow "it"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.model.words import counted, listed
 
 
 def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: Sequence[Assignment]) -> str:
-    """As in "holds the rack r1, because it requires one"."""
+    """Returns for example "holds the rack r1, because it requires one"."""
     if held.mode == "none":
         return "holds nothing (bayplan.dev/reserve: none)"
     if held.mode == "nodes":
@@ -34,7 +34,7 @@ def _reason(topology: Topology, held: Holding) -> str:
 
 
 def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
-    """The GPUs, of all that the node has where it is a single one."""
+    """Returns the GPUs that the gang uses, and the node's total if it uses a single node."""
     nodes = list(dict.fromkeys(assignment.node for assignment in assignments))
     where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
     if not gang.gpus:
@@ -45,12 +45,14 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
 
 
 def _kept_from(topology: Topology, held: Holding) -> str:
-    """The domain that the gang would hold if others were not there; "" where there is none."""
+    """Returns why the gang cannot hold the domain that it requires: another gang is in it too; "" if
+    not so.
+    """
     other = next((share for share in held.shares if share.other_gang and share.required), None)
     return "" if other is None else f", for {other.other_gang} is in {_words(topology, (other.domain,))} too"
 
 
 def _words(topology: Topology, domains: Sequence[Domain]) -> str:
-    """As in "the rack r1", or "r1, r2" of several."""
+    """Returns "the rack r1", or "r1, r2" for several domains."""
     names = listed([name_of(domain) for domain in domains])
     return f"the {short(topology.levels[len(domains[0]) - 1])} {names}" if len(domains) == 1 else names

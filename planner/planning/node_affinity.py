@@ -1,4 +1,4 @@
-"""The required node affinity that pins a gang's pods to their placement, as terms that are ORed."""
+"""The required node affinity that pins a gang's pods to their placement, as ORed terms."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_le
 
 
 def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
-    """The node-affinity terms for one PodSet of an admitted gang; `()` for no terms.
+    """Returns the node-affinity terms for one PodSet of an admitted gang; `()` for no terms.
 
-    Whole domains: a term for each of them that the PodSet uses, with the labels of its whole path (only the
-    hostname for a host). What the gang uses: one term with the hostnames. Nothing: a term for each domain
-    that mode `domain` would have reserved; the caller writes it as a preference. PodSets that are equal but
-    for their names are planned together and get the same terms.
+    Mode `domain`: one term for each held domain that the PodSet uses, with the labels of its whole path (for
+    a host only the hostname). Mode `nodes`: one term with the hostnames. Mode `none`: one term for each
+    domain that mode `domain` would have reserved; the caller writes it as a preference. PodSets that differ
+    only in their names are planned together and get the same terms.
     """
     alike = _alike(group, pod_set)
     nodes = list(dict.fromkeys(a.node for a in answer.assignments if a.pod_set in alike))
@@ -35,9 +35,10 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: s
 
 
 def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
-    """Terms for these nodes: one by hostname labels, and one by name for each node without that label.
+    """Returns terms for these nodes: one with hostname labels, and one with the name of each node without the
+    label.
 
-    `metadata.name` takes a single value (core/v1 NodeSelectorTerm.matchFields).
+    `metadata.name` accepts a single value (core/v1 NodeSelectorTerm.matchFields).
     """
     distinct = sorted(nodes, key=natural)
     labelled = [n for n in distinct if n in snapshot.nodes and snapshot.nodes[n].labels.get(HOSTNAME)]
@@ -47,7 +48,9 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
 
 def _alike(group: PodGroup, name: str) -> set[str]:
-    """The PodSets with the same shape and constraint, this one included; empty for an unknown name."""
+    """Returns the PodSets with the same shape and constraint, including this one; empty for an unknown
+    name.
+    """
     pod_set = next((p for p in group.pod_sets if p.name == name), None)
     return {
         p.name
@@ -57,7 +60,7 @@ def _alike(group: PodGroup, name: str) -> set[str]:
 
 
 def path_term(levels: Sequence[str], domain: Domain) -> Term:
-    """The term for a domain: the labels of its whole path, or only the hostname for a host."""
+    """Returns the term for a domain: the labels of its whole path, or for a host only the hostname."""
     if len(domain) == len(levels):
         return (Requirement(HOSTNAME, "In", (domain[-1],)),)
     return tuple(
@@ -71,7 +74,7 @@ def _hostname(snapshot: Snapshot, name: str) -> str:
 
 
 def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
-    """The node's path in the topology; a node outside it has only its host."""
+    """Returns the node's path in the topology; for a node outside it, only the host."""
     node = snapshot.nodes.get(name)
     if node is None:
         return ()

@@ -1,7 +1,9 @@
-"""A gang that is planned again: whether the request is the same, and whether its former plan still holds.
+"""Replays the plan of a gang that holds a reservation, if the request is the same and the plan is still
+valid.
 
-The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. So a
-request is the same if its pods are, and its plan holds while it meets the current constraints.
+The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. A
+request is therefore the same if its pods are the same, and its plan is valid as long as it satisfies the
+current constraints.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
-    """A digest of what is placed: PodSets, requests, slices and what the gang said it wants to hold.
+    """Returns a digest of what is placed: PodSets, requests, slices and the stated reserve mode.
 
-    What it holds by default is left out: a gang that runs keeps its place when the default changes.
-    Levels, node selectors and affinity are left out, because the mutating pass adds the plan to them.
-    `replay` compares these with the placement instead.
+    A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
+    node selectors and affinity are left out, because the mutating pass adds the plan to them. `replay`
+    compares them with the placement instead.
     """
     asked: dict[str, object] = {
         "podSets": [
@@ -55,7 +57,7 @@ def fingerprint(group: PodGroup) -> str:
 
 
 def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
-    """The pods' requests; claims by name only, because their content depends on the cluster."""
+    """Returns the pods' requests; claims only by name, because their content depends on the cluster."""
     shape = pod_set.shape
     asked: list[tuple[str, object]] = [
         (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_claim_spec(n)
@@ -69,7 +71,7 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 
 
 def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
-    """The answer for the gang's reservation, or None where it no longer holds."""
+    """Returns the answer for the gang's reservation, or None if it is no longer valid."""
     gang = _with_devices(snapshot, group)
     if reservation.fingerprint not in _fingerprints(gang, reservation):
         return None
@@ -96,9 +98,10 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
 
 
 def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
-    """The digests of the request: who says `auto`, or nothing, agrees to what is held already.
+    """Yields the digests that a reservation of this request may have.
 
-    Reservations from before `auto` name their mode even where nobody had chosen it.
+    A gang with mode `auto` or without a stated mode accepts the mode that is held. Reservations written
+    before `auto` existed contain their mode even if nobody stated it.
     """
     yield fingerprint(gang)
     if gang.presumed or gang.reserve == "auto":
@@ -107,7 +110,7 @@ def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
 
 
 def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """The gang with its claims resolved; unchanged where no node offers the devices any more."""
+    """Returns the gang with its claims resolved; unchanged if no node offers the devices any more."""
     try:
         return with_devices(snapshot, group)
     except Refusal:
@@ -132,7 +135,9 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
 
 
 def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
-    """Whether the node is there and reaches the pods' volumes, those that may yet go elsewhere aside."""
+    """Returns whether the node exists and reaches the pods' volumes; volumes that may still move are
+    ignored.
+    """
     node = snapshot.nodes.get(name)
     if node is None or not affinity_allows(pod_set.shape, node):
         return False
@@ -140,7 +145,7 @@ def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
 
 
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:
-    """Whether the placement keeps every required level: the gang's and each PodSet's."""
+    """Returns whether the placement satisfies every required level: the gang's and each PodSet's."""
 
     def paths(sets: Collection[str]) -> list[Domain]:
         names = [a.node for a in reservation.assignments if a.pod_set in sets]
@@ -159,7 +164,7 @@ def _index(topology: Topology, level: str) -> int:
 
 
 def _share(paths: Iterable[Domain], level: int) -> bool:
-    """Whether all paths are in one named domain of a level."""
+    """Returns whether all paths are in one named domain of a level."""
     if level == ROOT:
         return True
     domains = {path[: level + 1] for path in paths}

@@ -1,4 +1,4 @@
-"""The reservation for an admitted answer. Nothing is reserved here: the ledger does that."""
+"""The reservation for an admitted answer. Nothing is reserved here; the ledger does that."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from planner.planning.replay import fingerprint
 
 
 def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
-    """The reservation for an admitted answer; None for mode `none` or a gang that is not admitted.
+    """Returns the reservation for an admitted answer; None for mode `none` or a gang that is not admitted.
 
-    The caller sets `created` and `expires`. A replayed answer gives the reservation that exists already.
+    The caller sets `created` and `expires`. A replayed answer gives the existing reservation.
     """
     if answer.decision != "admitted" or answer.holds == "none":
         return None
@@ -42,8 +42,10 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
 
 
 def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
-    """By node what the plan of `held` leaves free there, for `planner.ledger.conflicts`; `snapshot` is the
-    cluster with `held` in it. Empty for what is held whole: there amounts do not matter.
+    """Returns by node what the plan of `held` leaves free, as `planner.ledger.conflicts` needs it.
+
+    `snapshot` is the cluster that includes `held`. Empty for a reservation of whole domains, for which
+    amounts do not matter.
     """
     if held.mode != "nodes":
         return {}

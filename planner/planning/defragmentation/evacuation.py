@@ -1,7 +1,7 @@
-"""Another place for each of some movables, outside the nodes that are to become free.
+"""Finds another place for each of some movables, outside the nodes that are to become free.
 
-Every place is free while its movable still runs: it is planned and reserved before a pod is evicted, so no
-move waits for another, and a stop between two moves leaves nobody without a place.
+Every place is free while its movable still runs: it is planned and reserved before a pod is evicted. No move
+waits for another, and an interruption between two moves leaves no gang without a place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from planner.planning.reservation import reservation_for
 
 @dataclass(frozen=True, slots=True)
 class WithoutPlace:
-    """A movable that has no other place, and the planner's answer."""
+    """A movable without another place, and the planner's answer for it."""
 
     movable: Movable
     answer: Answer
@@ -28,14 +28,14 @@ class WithoutPlace:
 def evacuate(
     snapshot: Snapshot, movables: Iterable[Movable], closed: Collection[str]
 ) -> list[Relocation] | WithoutPlace:
-    """A place for each outside the `closed` nodes, or the first that has none.
+    """Returns a place for each movable outside the `closed` nodes, or the first movable without one.
 
-    The largest first: small pods fit beside them. Where one of these takes what a later one needs, all of
-    them are planned as if they were one gang, which tries every way.
+    The largest are placed first, because small pods fit beside them. If one takes a place that a later one
+    needs, all of them are planned as one gang, which tries every combination.
     """
     around = shut(snapshot, closed)
     ordered = largest_first(movables)
-    moves = _in_turn(around, ordered)
+    moves = _one_by_one(around, ordered)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
         answers = together(around, ordered)
         seats = [_move(around, movable, answer) for movable, answer in zip(ordered, answers, strict=False)]
@@ -43,8 +43,8 @@ def evacuate(
     return moves
 
 
-def _in_turn(around: Snapshot, movables: Iterable[Movable]) -> list[Relocation] | WithoutPlace:
-    """One after the other; what each gets is taken for those after it."""
+def _one_by_one(around: Snapshot, movables: Iterable[Movable]) -> list[Relocation] | WithoutPlace:
+    """Places one movable after the other; each place is taken for those after it."""
     moves = []
     for movable in movables:
         move = _move(around, movable)
@@ -56,10 +56,11 @@ def _in_turn(around: Snapshot, movables: Iterable[Movable]) -> list[Relocation] 
 
 
 def _move(around: Snapshot, movable: Movable, answer: Answer | None = None) -> Relocation | WithoutPlace:
-    """The place that a movable gets, by `answer` where there is one, in a cluster whose nodes to free are
-    shut; its pods still run there."""
+    """Returns the place that a movable gets (by `answer` if given), while its pods still run and the nodes
+    are shut.
+    """
     group = movable.group
-    if group.reserve == "none":  # what it uses must be counted, though it is not written into the ledger
+    if group.reserve == "none":  # its use must be counted, though it is not written into the ledger
         group = replace(group, reserve="nodes")
     left = around.without(group.name)
     answer = answer or plan(left, group)
@@ -68,14 +69,14 @@ def _move(around: Snapshot, movable: Movable, answer: Answer | None = None) -> R
 
 
 def shut(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:
-    """The cluster in which nobody is placed on these nodes: cordoned."""
+    """Returns the cluster with these nodes cordoned, so that nothing is placed on them."""
     for name in sorted(nodes):
         snapshot = snapshot.with_node(replace(snapshot.nodes[name], cordoned=True))
     return snapshot
 
 
 def left_behind(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
-    """The cluster once these movables are gone, and before any has come anywhere else."""
+    """Returns the cluster without these movables, before they run anywhere else."""
     for movable in movables:
         snapshot = snapshot.without(movable.name)
         for pod in movable.pods:
@@ -84,7 +85,9 @@ def left_behind(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
 
 
 def moved(snapshot: Snapshot, moves: Iterable[Relocation]) -> Snapshot:
-    """The cluster after the moves. Who holds nothing now holds nothing then: its pods are on nodes."""
+    """Returns the cluster after the moves. A movable without a reservation gets none: its pods are put on
+    nodes.
+    """
     moves = list(moves)
     after = left_behind(snapshot, (move.movable for move in moves))
     for move in moves:
@@ -103,7 +106,9 @@ def _seats(move: Relocation) -> Iterator[str]:
 
 
 def largest_first(movables: Iterable[Movable]) -> list[Movable]:
-    """By GPUs, then by those of the largest pod, then by pods; the same order whatever came in."""
+    """Returns the movables by GPUs, then GPUs of the largest pod, then pods; in an order independent of the
+    input's.
+    """
     return sorted(movables, key=lambda movable: (*_size(movable), movable.name))
 
 

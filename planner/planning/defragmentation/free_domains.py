@@ -1,8 +1,8 @@
-"""The cheapest moves after which so many whole domains of a level are free.
+"""The cheapest moves that free a number of whole domains of a level.
 
-Domains that are free already count. Of all sets of so many domains the search looks at the cheapest first,
-and takes the first whose occupants all have another place; so no cheaper set would do. Who is in none of the
-chosen domains stays where it is.
+Domains that are already free count. The search takes sets of that many domains in order of cost, and returns
+the first whose occupants all have another place. No cheaper set is therefore sufficient. Movables in none of
+the chosen domains stay where they are.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def free_domains(
     count: int,
     attempts: int = ATTEMPTS,
 ) -> Defragmentation | NoMoves:
-    """The moves, or why there are none. `level`: a label key of the topology; `count`: 1 or more.
+    """Returns the moves, or why there are none. `level`: a label key of the topology; `count`: 1 or more.
 
-    Only domains all of whose nodes are ready and not cordoned are freed. `attempts`: sets of domains that are
-    tried; where none of them does, dearer ones might.
+    Only domains whose nodes are all ready and not cordoned are freed. `attempts`: maximum number of sets that
+    are tried; if none is sufficient, a more expensive set may be.
     """
     occupants, tree = Occupants.of(snapshot, movables), snapshot.base.trees[topology.name]
     leaving: dict[Domain, frozenset[str]] = {}
@@ -76,7 +76,7 @@ def free_domains(
 
 
 def _of_level(branch: Subtree, level: int) -> Iterable[Subtree]:
-    """The domains of a level, from left to right."""
+    """Yields the domains of a level in tree order."""
     if branch.level == level:
         yield branch
         return
@@ -85,7 +85,7 @@ def _of_level(branch: Subtree, level: int) -> Iterable[Subtree]:
 
 
 def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[str], str]:
-    """Who must leave a domain, or why it cannot be freed."""
+    """Returns the movables that must leave a domain, or why it cannot be freed."""
     for name in names:
         node = occupants.snapshot.nodes[name]
         if node.cordoned or not node.ready:

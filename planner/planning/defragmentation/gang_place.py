@@ -1,9 +1,9 @@
-"""The cheapest moves after which a gang that waits has its place.
+"""The cheapest moves after which a queued gang has a place.
 
-Domain by domain of the level that the gang requires: whoever in one of them may be moved is a bundle by
-itself where they are few, and else a bundle of each node, which whole-node pods need free as a whole. Sets of
-bundles that could make room for all pods are planned, the cheapest of all domains first: the gang without
-those that leave, then these around the gang.
+The search covers the domains of the level that the gang requires. In a domain with few movables each movable
+is a bundle of its own; else the movables of each node are one bundle, because pods that use whole nodes need
+all of them to leave. Sets of bundles that could make room for all pods are planned in order of cost over all
+domains: first the gang without the movables that leave, then these movables around the gang.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from planner.planning.reservation import reservation_for
 from planner.request.resolve import resolve
 
 ALONE = 12
-"""Movables of a domain of which every set is looked at: 4,096. Beyond it those of a node leave together."""
+"""Maximum number of movables of a domain of which every subset is tried: 4,096 subsets. With more, those of a
+node leave together.
+"""
 
 
 def gang_place(
@@ -44,10 +46,11 @@ def gang_place(
     *,
     whole_nodes: bool = False,
 ) -> Defragmentation | NoMoves:
-    """The moves, or why there are none. No moves at all where the gang has a place now.
+    """Returns the moves, or why there are none. There are no moves if the gang has a place now.
 
-    `max_lost`: GPU seconds of work that all moves together may lose. `whole_nodes`: nobody stays beside the
-    gang on its nodes, as it is where moves are carried out: they are cordoned, and whoever is there moves.
+    `max_lost`: maximum GPU seconds of work that all moves together may lose. `whole_nodes`: no other pods may
+    stay on the gang's nodes. That is so when moves are carried out, because the nodes are cordoned and
+    cleared.
     """
     answer = plan(snapshot, group)
     if answer.decision == "admitted":
@@ -56,7 +59,7 @@ def gang_place(
         return NoMoves(answer.reason, answer.message)
     domains = _domains(snapshot, group)
     offered, free = _gpus(snapshot, {tree.topology.name: tree for tree, _ in domains}.values())
-    if free < group.gpus <= offered:  # each move takes as many free GPUs as it frees
+    if free < group.gpus <= offered:  # moves gather free GPUs but do not add any
         asked = f"it asks for {counted(group.gpus, 'GPU')}, and {free} are free in all"
         return NoMoves("TooFewGpus", f"moves make no GPUs free, they gather those that are: {asked}")
     occupants = Occupants.of(snapshot, movables)
@@ -83,25 +86,25 @@ def gang_place(
 
 @dataclass(slots=True)
 class _DomainSearch:
-    """The sets of bundles of one domain that could make room there."""
+    """The sets of bundles of one domain that could make room in it."""
 
     search: CheapestFirst
     alone: bool
 
     @property
     def exact(self) -> bool:
-        """Whether every set of movables was among those looked at."""
+        """Whether every set of movables was among those tried."""
         return self.alone and not self.search.spent
 
     def names(self, chosen: Chosen) -> list[str]:
-        """The movables of a set."""
+        """Returns the movables of a set."""
         return self.search.names(chosen)
 
     @staticmethod
     def of(
         occupants: Occupants, tree: TopologyTree, branch: Subtree, group: PodGroup, max_lost: float
     ) -> _DomainSearch:
-        """The bundles in one domain, the cheapest first."""
+        """Returns the bundles in one domain, the cheapest first."""
         nodes = tree.names(branch)
         by_node = [occupants.on([node])[0] for node in nodes]
         free_to_go = sorted(frozenset().union(*by_node))
@@ -130,8 +133,11 @@ class _DomainSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Seats:
-    """A bound on the pods that fit by whole GPUs: `wanted` pods of at least `per_pod` GPUs each; no pod asks
-    for GPUs where `wanted` is 0. `room`: by node its GPUs and those that are free."""
+    """An upper bound of the pods that fit, by whole GPUs.
+
+    `wanted` pods need at least `per_pod` GPUs each; `wanted` is 0 if no pod asks for GPUs. `room`: by node,
+    its GPUs and its free GPUs.
+    """
 
     wanted: int
     per_pod: int
@@ -139,7 +145,7 @@ class _Seats:
 
     @staticmethod
     def of(snapshot: Snapshot, nodes: Sequence[str], group: PodGroup) -> _Seats:
-        """Those of some nodes, for a gang."""
+        """Returns the bound for some nodes and a gang."""
         asking = [pod_set for pod_set in group.pod_sets if pod_set.shape.gpus]
         room = {}
         for name in nodes:
@@ -150,7 +156,7 @@ class _Seats:
         return _Seats(wanted, min((pod_set.shape.gpus for pod_set in asking), default=1), room)
 
     def free(self, occupants: Occupants, left: Iterable[str]) -> int:
-        """Pods that fit at most once these movables have left."""
+        """Returns the maximum number of pods that fit after these movables have left."""
         gone = dict.fromkeys(self.room, 0)
         for name in left:
             for node, amount in _gpus_by_node(occupants.snapshot, occupants.movables[name]).items():
@@ -161,7 +167,9 @@ class _Seats:
         )
 
     def gain(self, occupants: Occupants, bundle: Bundle) -> int:
-        """Pods that fit more at most once a bundle has left, whoever else has."""
+        """Returns the maximum number of additional pods that fit after a bundle has left, whichever others
+        have left.
+        """
         nodes = {
             node
             for name in bundle
@@ -172,7 +180,9 @@ class _Seats:
 
 
 def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
-    """At most so many GPUs of a movable on each node that it uses or holds; of a held domain's nodes all."""
+    """Returns the maximum GPUs of a movable on each node that it uses or holds; all GPUs on nodes of a held
+    domain.
+    """
     used = dict.fromkeys(movable.nodes, 0)
     for pod in movable.pods:
         used[pod.node] += gpus_of(pod.requests)
@@ -189,8 +199,10 @@ def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
 
 
 def _gpus(snapshot: Snapshot, trees: Iterable[TopologyTree]) -> tuple[int, int]:
-    """GPUs of the nodes in these topologies that pods may come to now, and how many of them are free. Those
-    that nodes offer as devices of claims are not among them."""
+    """Returns the GPUs on schedulable nodes of these topologies, and how many of them are free.
+
+    GPUs that are offered only as devices for claims are not counted.
+    """
     names = {name for tree in trees for name in tree.names(tree.root)}
     nodes = [node for node in (snapshot.nodes[name] for name in names) if node.ready and not node.cordoned]
     offered = {node.name: gpus_of(node.allocatable) for node in nodes}
@@ -204,7 +216,9 @@ def _numbered(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chos
 
 
 def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Subtree]]:
-    """The domains in one of which all of the gang's pods must be; whole topologies where it requires none."""
+    """Returns the domains in one of which all of the gang's pods must be; whole topologies if it requires no
+    level.
+    """
     result = []
     for request in resolve(snapshot, group).requests:
         tree = snapshot.base.trees[request.topology.name]
@@ -218,8 +232,11 @@ def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Su
 def _attempt(
     occupants: Occupants, group: PodGroup, names: Sequence[str], *, whole_nodes: bool
 ) -> tuple[Answer, tuple[Relocation, ...]] | WithoutPlace | None:
-    """The gang's answer once these have left and their moves; who has no other place; None where the gang
-    has none either, or others stay on its `whole_nodes`."""
+    """Returns the gang's answer after these movables have left, and their moves.
+
+    Returns a `WithoutPlace` if one of them has no other place, and None if the gang has no place or, with
+    `whole_nodes`, if other pods stay on its nodes.
+    """
     snapshot = occupants.snapshot
     leavers = [occupants.movables[name] for name in names]
     answer = plan(left_behind(snapshot, leavers), group)
@@ -234,7 +251,7 @@ def _attempt(
 
 
 def _nodes_of(snapshot: Snapshot, answer: Answer) -> frozenset[str]:
-    """The nodes that the gang uses or holds by its answer."""
+    """Returns the nodes that the gang uses or holds by its answer."""
     tree = snapshot.base.trees[answer.topology]
     held = (tree.branch(domain) for domain in answer.reserves)
     inside = (name for branch in held if branch for name in tree.names(branch))
@@ -267,7 +284,7 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 
 def _kept(occupants: Occupants) -> str:
-    """Who may not be moved, as an example; whoever may later goes before others."""
+    """Returns an example of a movable that may not be moved; one that may be moved later is preferred."""
     kept = [movable for movable in occupants.movables.values() if movable.keeps and movable.group.gpus]
     if not kept:
         return ""
@@ -277,8 +294,11 @@ def _kept(occupants: Occupants) -> str:
 
 
 def _none(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:
-    """`over`: the least GPU seconds of a set that was left out because it would lose too much work.
-    `kept`: who may not be moved."""
+    """Returns the result without moves.
+
+    `over`: the smallest loss, in GPU seconds, of a set that was left out because it would lose too much work.
+    `kept`: which movables may not be moved.
+    """
     tried = "" if exact else ", as far as was searched"
     if over < inf:
         message = f"no moves make room for it that lose little enough work{tried}; those that were left out"

@@ -1,7 +1,7 @@
-"""Movables planned as if they were one gang, where one after the other does not do.
+"""Plans several movables as if they were one gang, when planning them one after the other fails.
 
-The search for a gang of several kinds of pods is exact: it tries every way to share the free nodes. What it
-gives each movable is that one's answer.
+The search for a gang with several pod classes is exact: it tries every way to share the free nodes. Each
+movable gets its part of the answer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from planner.planning.defragmentation.movable import Movable
 from planner.planning.plan import plan
 from planner.request.resolve import resolve
 
-MOST_TOGETHER = 12
-"""Movables that are planned together: the search grows with the number of kinds of pods."""
+MAX_TOGETHER = 12
+"""Maximum number of movables that are planned together: the search grows with the number of pod classes."""
 
 
 def together(around: Snapshot, movables: Sequence[Movable]) -> list[Answer]:
-    """An answer for each, which leaves the others theirs; none where there is no way, or where some ask for
-    more than a level for all of their pods."""
-    if len(movables) > MOST_TOGETHER or not all(_is_plain(around, movable) for movable in movables):
+    """Returns an answer for each movable, which all fit at the same time.
+
+    The list is empty if there is no such combination, or if a movable has constraints beyond a required
+    level.
+    """
+    if len(movables) > MAX_TOGETHER or not all(_is_plain(around, movable) for movable in movables):
         return []
     for movable in movables:
         around = around.without(movable.name)
@@ -47,7 +50,9 @@ def together(around: Snapshot, movables: Sequence[Movable]) -> list[Answer]:
 
 
 def _is_plain(around: Snapshot, movable: Movable) -> bool:
-    """Whether the movable's pods share nodes and have at most one level, of the gang or of each PodSet."""
+    """Returns whether the movable's pods may share nodes and have at most one level, of the gang or of each
+    PodSet.
+    """
     group, held = movable.group, around.holding(movable.name)
     return not (
         group.wishes
@@ -59,7 +64,7 @@ def _is_plain(around: Snapshot, movable: Movable) -> bool:
 
 
 def _over(constraint: Constraint, group: PodGroup) -> Constraint:
-    """A PodSet's required level, or that of its gang where that has only this PodSet."""
+    """Returns a PodSet's required level, or that of its gang if this is the gang's only PodSet."""
     alone = len(group.pod_sets) == 1
     return Constraint(required=constraint.required or (group.constraint.required if alone else ""))
 
@@ -69,7 +74,7 @@ def _name(index: int, pod_set: PodSet) -> str:
 
 
 def _own(around: Snapshot, index: int, group: PodGroup, answer: Answer) -> Answer:
-    """A movable's part of the joint answer, as if it had been planned alone."""
+    """Returns a movable's part of the joint answer, as if it had been planned alone."""
     sets = {_name(index, pod_set): pod_set.name for pod_set in group.pod_sets}
     assignments = tuple(
         replace(assignment, pod_set=sets[assignment.pod_set])

@@ -1,4 +1,4 @@
-"""Limits of moves that are made without being asked for: how often, for how much work, of whom again."""
+"""Limits of moves that the controller makes on its own: how often, how much work, and how soon again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class MoveLimits:
-    """`after`: seconds that a gang has waited before anything is moved for it; 0: nothing ever is. `every`:
-    seconds from the beginning of one set of moves to that of the next. `gpu_hours`: work that is lost for one
-    gang at most, since the start of the pods that move. `rest`: seconds in which what was moved is not moved
-    again: whoever began last loses the least, and would else be moved each time.
+    """Limits of automatic moves.
+
+    `after`: seconds that a gang must have waited before anything is moved for it; 0 disables moves. `every`:
+    minimum seconds between the starts of two sets of moves. `gpu_hours`: maximum work that is lost for one
+    gang, counted from the start of the moved pods. `rest`: seconds in which a moved workload is not moved
+    again. Without it the workload that started last would be moved each time, because it loses the least.
     """
 
     after: float = 0.0
@@ -22,9 +24,9 @@ class MoveLimits:
 
     @property
     def max_lost(self) -> float:
-        """The work in GPU seconds."""
+        """The maximum lost work, in GPU seconds."""
         return self.gpu_hours * HOUR
 
 
 NO_MOVES = MoveLimits()
-"""The default."""
+"""The default: moves are disabled."""

@@ -1,4 +1,4 @@
-"""What moves as a whole, a gang or a pod by itself, the cost of moving it, and its new place."""
+"""The unit of a move: a gang or a single pod, the cost of moving it, and its new place."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ LOWEST_PRIORITY = -(2**31)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
-    """The cost of a set of moves, in the order in which kube-scheduler compares victims of preemption.
+    """The cost of a set of moves, compared as kube-scheduler compares victims of preemption.
 
-    The lowest highest priority first; then the smallest sum of priorities, each raised by 2**31, so that
-    fewer pods are cheaper whatever theirs are. The last is what is lost, in GPU seconds since the pods
-    started, where kube-scheduler takes the latest start. Source: pickOneNodeForPreemption in
-    pkg/scheduler/framework/preemption.
+    First the lowest highest priority; then the smallest sum of priorities, each raised by 2**31 so that fewer
+    pods are always cheaper; then the smallest loss, in GPU seconds since the pods started (kube-scheduler
+    compares the latest start). Source: pickOneNodeForPreemption in pkg/scheduler/framework/preemption.
     """
 
     highest: int = LOWEST_PRIORITY
@@ -38,13 +37,13 @@ NO_COST = Cost()
 
 @dataclass(frozen=True)
 class Movable:
-    """A gang, or a pod by itself. `group` is what is planned anew, and `group.name` the gang's name.
+    """A gang or a single pod. `group` is what is planned again; `group.name` is the gang's name.
 
-    `pods`: all of its pods on nodes. `priority`: the highest of theirs. `age`: seconds since the oldest
-    started. `keeps`: why it may not be moved, as the end of a sentence that begins with its name; "" where it
-    may. `opted_in`: its owner has said that it may be restarted. `maker`: of a pod by itself the UID of what
-    makes it again, under another name mostly; "" for a gang. `for_now`: what keeps it is a
-    PodDisruptionBudget that may allow it later.
+    `pods`: all of its bound pods. `priority`: their highest priority. `age`: seconds since the oldest
+    started. `keeps`: why it may not be moved, as the end of a sentence that begins with its name; "" if it
+    may. `opted_in`: its owner has stated that it may be restarted. `maker`: for a single pod, the UID of the
+    controller that recreates it, usually under another name; "" for a gang. `for_now`: the reason in `keeps`
+    is a PodDisruptionBudget that may allow the move later.
     """
 
     group: PodGroup
@@ -63,7 +62,7 @@ class Movable:
 
     @cached_property
     def nodes(self) -> frozenset[str]:
-        """The nodes that its pods are on."""
+        """The nodes of its pods."""
         return frozenset(pod.node for pod in self.pods)
 
     @cached_property
@@ -75,14 +74,14 @@ class Movable:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """One movable and its new place. `reservation`: what it holds there."""
+    """A movable and its new place. `reservation`: what it holds there."""
 
     movable: Movable
     reservation: Reservation
 
     @property
     def to(self) -> tuple[Assignment, ...]:
-        """How many of its pods go to which node."""
+        """The number of its pods on each node of the new place."""
         return self.reservation.assignments
 
 

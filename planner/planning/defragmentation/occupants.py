@@ -1,4 +1,4 @@
-"""Who is in a domain: the movables that must leave it, or what keeps it from being freed."""
+"""The occupants of a domain: the movables that must leave it, or what prevents freeing it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.planning.defragmentation.movable import Movable
 
 @dataclass(frozen=True)
 class Occupants:
-    """The movables of a snapshot by name, by pod and so by node."""
+    """The movables of a snapshot by name and by pod."""
 
     snapshot: Snapshot
     movables: Mapping[str, Movable]
@@ -19,30 +19,31 @@ class Occupants:
 
     @staticmethod
     def of(snapshot: Snapshot, movables: Iterable[Movable]) -> Occupants:
-        """Those of a snapshot."""
+        """Returns the index of these movables."""
         by_name = {movable.name: movable for movable in movables}
         by_pod = {pod.name: movable for movable in by_name.values() for pod in movable.pods}
         return Occupants(snapshot, by_name, by_pod)
 
     def on(self, nodes: Iterable[str]) -> tuple[frozenset[str], str]:
-        """The movables on these nodes that may leave, and why somebody cannot, "" where all may.
+        """Returns the movables on these nodes that may leave, and why the nodes cannot be cleared ("" if they
+        can).
 
-        DaemonSets' pods are on every node and stay. What a gang holds and does not use counts as used.
+        DaemonSet pods run on every node and stay. What a gang holds without using it counts as used.
         """
         names: set[str] = set()
-        strangers = []
+        unknown = []
         for node in nodes:
             for pod in self.snapshot.bound.on(node):
                 movable = self.by_pod.get(pod.name)
                 if movable is not None:
                     names.add(movable.name)
                 elif not pod.daemon:
-                    strangers.append(f"{pod.name} is on {node}, and what made it is not known")
+                    unknown.append(f"{pod.name} is on {node}, and what made it is not known")
             for held, _ in self.snapshot.holds.on(node):
                 if held.gang in self.movables:
                     names.add(held.gang)
                 else:
-                    strangers.append(f"{held.gang} holds {node}, and has no pod on a node yet")
+                    unknown.append(f"{held.gang} holds {node}, and has no pod on a node yet")
         kept = [f"{name} {self.movables[name].keeps}" for name in sorted(names) if self.movables[name].keeps]
-        why = next(iter((*kept, *strangers)), "")
+        why = next(iter((*kept, *unknown)), "")
         return frozenset(name for name in names if not self.movables[name].keeps), why

@@ -1,4 +1,4 @@
-"""What a search for moves ends in: the moves with the cluster before and after, or why there are none."""
+"""The result of a search for moves: the moves with the cluster before and after, or why there are none."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from planner.model.topology import Domain, Topology
 from planner.planning.defragmentation.movable import Cost, Relocation, cost_of
 
 ATTEMPTS = 300
-"""Sets of movables that are planned anew before a search ends: each plan takes a few milliseconds."""
+"""Maximum number of sets of movables that a search plans; each plan takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defragmentation:
-    """Moves that reach the aim. `domains`: those that are free afterwards, of level `level`; of a gang's
-    place, its own domain. `exact`: no cheaper moves reach it; else the search ended early. `gang`: the answer
-    for the gang whose place it is, None for whole domains.
+    """Moves that reach the goal.
+
+    `domains`: the domains that are free afterwards, at `level`; for a gang's place, its own domain. `exact`:
+    no cheaper moves reach the goal; False if the search ended early. `gang`: the answer for the gang that
+    gets the place, None for whole domains.
     """
 
     topology: Topology
@@ -34,7 +36,7 @@ class Defragmentation:
 
     @property
     def cost(self) -> Cost:
-        """That of all moves."""
+        """The cost of all moves."""
         return cost_of(move.movable for move in self.moves)
 
     def to_json(self) -> dict[str, Any]:
@@ -52,9 +54,9 @@ class Defragmentation:
 
 @dataclass(frozen=True, slots=True)
 class NoMoves:
-    """There are none. `reason`: a CamelCase token; `message`: one or two sentences with the numbers.
+    """There are no moves. `reason`: a CamelCase token; `message`: one or two sentences with the numbers.
 
-    `kept`: domains that cannot be freed, each with who keeps it.
+    `kept`: domains that cannot be freed, each with the reason.
     """
 
     reason: str

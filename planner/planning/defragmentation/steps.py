@@ -1,8 +1,8 @@
-"""How moves are carried out: which movable leaves next, with which place, and what stops all of it. Pure.
+"""Carries out moves: decides which movable leaves next, where it goes, and when to stop. Pure.
 
-The nodes to free are cordoned first. So whoever keeps reservations true to the cluster moves those of the
-gangs there by itself, and no new pod comes. Each step is then looked at anew: what was true when the moves
-were found may not be so any more, and the first thing that nobody expected is a `Surprise`, which ends it.
+The nodes to free are cordoned first. The leader then moves the reservations of gangs off these nodes on its
+own, and no new pod arrives. Each step is decided from the current snapshot, because the state may have
+changed since the moves were found. Any unexpected change is a `Surprise`, which ends the moves.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.occupants import Occupants
 
 _SHOWN = 4
-"""Nodes, pods or gangs that are named in a message."""
+"""Maximum number of nodes, pods or gangs that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """The nodes to free, the pods that are to leave them, and the movables whose they are.
+class MoveTask:
+    """The nodes to free, and the pods and movables that are to leave them.
 
-    `holds`: what each of those that hold a place holds now, off these nodes: reserved before a pod goes.
+    `holds`: the current reservation, off these nodes, of each movable that has one; it is made before a pod
+    goes.
     """
 
     nodes: frozenset[str]
@@ -39,8 +40,8 @@ class Errand:
 class Step:
     """One movable's pods to evict, and the place that it gets.
 
-    `reserved`: the place is held for it; else it was found free a moment ago. `siblings`: of a pod by itself,
-    how many pods of its maker are on nodes.
+    `reserved`: the place is held for the movable; else it was found free just now. `siblings`: for a single
+    pod, how many pods of the same controller are bound.
     """
 
     movable: Movable
@@ -52,27 +53,27 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """What nobody expected, as a sentence without its full stop."""
+    """An unexpected change, as a sentence without its full stop."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """What is waited for, as the end of a sentence that begins with "waiting"."""
+    """What the moves wait for, as the end of a sentence that begins with "waiting"."""
 
     message: str
 
 
-def errand(
+def move_task(
     snapshot: Snapshot,
     movables: Iterable[Movable],
     nodes: Iterable[str],
     planned: Collection[str] | None = None,
-) -> Errand | NotYet | Surprise:
-    """What is to be done, once the nodes are cordoned and the reservations have left them.
+) -> MoveTask | NotYet | Surprise:
+    """Returns the task, once the nodes are cordoned and all reservations have left them.
 
-    `planned`: those that are to leave by the moves that were found; None for whoever is there.
+    `planned`: the movables that the moves were found for; None for all that are there.
     """
     closed = sorted(nodes)
     if any(name in snapshot.nodes and not snapshot.nodes[name].cordoned for name in closed):
@@ -87,19 +88,21 @@ def errand(
         return Surprise(f"{min(names - frozenset(planned))} has come since the moves were found")
     pods = frozenset(pod.name for name in names for pod in occupants.movables[name].pods)
     holds = {name: held for name in names if (held := snapshot.holding(name)) is not None}
-    return Errand(frozenset(closed), pods, names, holds)
+    return MoveTask(frozenset(closed), pods, names, holds)
 
 
 def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
-    """The gangs whose reservation holds or uses one of these nodes, by name."""
+    """Returns the gangs whose reservation holds or uses one of these nodes, by name."""
     return sorted({held.gang for node in nodes for held, _ in snapshot.holds.on(node)})
 
 
 def next_step(
-    snapshot: Snapshot, movables: Collection[Movable], task: Errand, done: Iterable[str] = ()
+    snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
-    """The largest of those that are still there, with its place; None once nobody is. `done`: those that have
-    left."""
+    """Returns the largest movable that is still there, with its place; None if there is none.
+
+    `done`: movables that have left.
+    """
     kept = {movable.name: movable.keeps for movable in movables if movable.for_now}
     occupants = Occupants.of(snapshot, _once_allowed(movables))
     absent = task.names - frozenset(done) - occupants.movables.keys()
@@ -120,9 +123,9 @@ def next_step(
 
 
 def arrived(
-    snapshot: Snapshot, movables: Iterable[Movable], task: Errand, step: Step
+    snapshot: Snapshot, movables: Iterable[Movable], task: MoveTask, step: Step
 ) -> NotYet | Surprise | None:
-    """None once the pods of a step have left the nodes, and as many are on nodes again."""
+    """Returns None once the pods of a step have left the nodes and as many are bound again."""
     evicted, before = {pod.name for pod in step.evicts if pod.node in task.nodes}, step.movable
     still = [p.name for node in sorted(task.nodes) for p in snapshot.bound.on(node) if p.name in evicted]
     if still:
@@ -139,8 +142,8 @@ def arrived(
     return None if count >= wanted else NotYet(f"for {before.name}: {count} of {wanted} pods are on nodes")
 
 
-def _disturbed(snapshot: Snapshot, task: Errand) -> Surprise | None:
-    """What others did to the nodes since they were cordoned."""
+def _disturbed(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
+    """Returns an unexpected change of the nodes since they were cordoned."""
     for node in sorted(task.nodes):
         if node not in snapshot.nodes:
             return Surprise(f"node {node} is gone")
@@ -153,11 +156,13 @@ def _disturbed(snapshot: Snapshot, task: Errand) -> Surprise | None:
 
 
 def _once_allowed(movables: Iterable[Movable]) -> list[Movable]:
-    """As if every PodDisruptionBudget allowed what it does not allow for now."""
+    """Returns the movables as if every PodDisruptionBudget allowed the evictions that it does not allow
+    now.
+    """
     return [replace(movable, keeps="") if movable.for_now else movable for movable in movables]
 
 
-def _step(snapshot: Snapshot, occupants: Occupants, movable: Movable, task: Errand) -> Step | Surprise:
+def _step(snapshot: Snapshot, occupants: Occupants, movable: Movable, task: MoveTask) -> Step | Surprise:
     siblings = sum(bool(movable.maker) and m.maker == movable.maker for m in occupants.movables.values())
     held = snapshot.holding(movable.name)
     if held is None and movable.name not in task.holds:

@@ -18,12 +18,12 @@ from planner.model.reservation import Reservation
 from planner.model.words import listed, pods
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.steps import (
-    Errand,
+    MoveTask,
     NotYet,
     Step,
     Surprise,
     arrived,
-    errand,
+    move_task,
     next_step,
 )
 from webhook.kube.api.client import Api, ApiError
@@ -128,13 +128,13 @@ class Mover:
 
     def _errand(
         self, seen: ClusterObjects, nodes: Sequence[str], planned: Collection[str] | None
-    ) -> Errand | NotYet | Surprise:
-        task = errand(seen.snapshot, self._movables(seen), nodes, planned)
+    ) -> MoveTask | NotYet | Surprise:
+        task = move_task(seen.snapshot, self._movables(seen), nodes, planned)
         if isinstance(task, NotYet) and seen.snapshot.reservations and not seen.leader:
             return Surprise("no replica of Bayplan leads, and the reservations have to be moved by one")
         return task
 
-    async def _do(self, step: Step, task: Errand, number: str) -> None:
+    async def _do(self, step: Step, task: MoveTask, number: str) -> None:
         """Evict, and wait until the pods are back."""
         place = listed(sorted({seat.node for seat in step.place.assignments}), _NODES)
         how = "reserved" if step.reserved else "free now"

@@ -11,7 +11,15 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.planning.defragmentation.evacuation import left_behind, shut
 from planner.planning.defragmentation.movable import Movable
-from planner.planning.defragmentation.steps import Errand, NotYet, Step, Surprise, arrived, errand, next_step
+from planner.planning.defragmentation.steps import (
+    MoveTask,
+    NotYet,
+    Step,
+    Surprise,
+    arrived,
+    move_task,
+    next_step,
+)
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from tests.builders import amounts
@@ -30,10 +38,10 @@ def cordoned(*movables: Movable) -> Snapshot:
     return shut(occupied(RACKS, *movables), R1)
 
 
-def task_of(snapshot: Snapshot, movables: Iterable[Movable]) -> Errand:
+def task_of(snapshot: Snapshot, movables: Iterable[Movable]) -> MoveTask:
     """What is to be done there."""
-    task = errand(snapshot, movables, R1)
-    assert isinstance(task, Errand), task
+    task = move_task(snapshot, movables, R1)
+    assert isinstance(task, MoveTask), task
     return task
 
 
@@ -77,7 +85,7 @@ def test_the_largest_leaves_first_and_to_a_place_outside():
 def test_nothing_is_done_before_the_cordons_are_seen():
     """A watch tells of them a moment later."""
     single = lone("x", "a")
-    task = errand(occupied(RACKS, single), [single], R1)
+    task = move_task(occupied(RACKS, single), [single], R1)
     assert isinstance(task, NotYet)
     assert "cordons" in task.message
 
@@ -86,7 +94,7 @@ def test_nobody_is_evicted_while_the_reservation_is_still_there():
     """The leader moves it, and only then the pods are evicted, to where it is."""
     pair = together("pair", "a b", gpu=8)
     before = shut(holding(occupied(RACKS, pair), pair, *R1), R1)
-    task = errand(before, [pair], R1)
+    task = move_task(before, [pair], R1)
     assert isinstance(task, NotYet)
     assert "team/Job/pair" in task.message
     step = step_of(holding(cordoned(pair), pair, "e", "f"), pair)
@@ -103,8 +111,8 @@ def test_pods_that_stand_on_their_new_place_already_stay():
 def test_who_has_come_since_the_moves_were_found_is_a_surprise():
     """It was not among those who were to be moved."""
     x, y = lone("x", "a"), lone("y", "b")
-    assert isinstance(errand(cordoned(x, y), [x, y], R1, planned=["team/Pod/x"]), Surprise)
-    assert isinstance(errand(cordoned(x, y), [x, y], R1, planned=["team/Pod/x", "team/Pod/y"]), Errand)
+    assert isinstance(move_task(cordoned(x, y), [x, y], R1, planned=["team/Pod/x"]), Surprise)
+    assert isinstance(move_task(cordoned(x, y), [x, y], R1, planned=["team/Pod/x", "team/Pod/y"]), MoveTask)
 
 
 def test_a_budget_that_allows_nothing_now_is_waited_for_and_others_go_first():
