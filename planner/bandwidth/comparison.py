@@ -45,8 +45,9 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The layout as planned and the topology-blind `baseline`; None where that has room for `baseline_pods`
-    only."""
+    """The planned layout and the topology-blind `baseline`; None if the latter has room for only
+    `baseline_pods` pods.
+    """
 
     placement: GangLayout
     baseline: GangLayout | None
@@ -105,7 +106,7 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 @dataclass(frozen=True, slots=True)
 class PodDistribution:
-    """A gang spread over several domains of a level that it prefers to be in one domain of.
+    """A gang that is spread over several domains of a level that it prefers to be within.
 
     `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
     """
@@ -118,7 +119,7 @@ class PodDistribution:
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
-    """The gang as placed: an elastic one with the number of pods that it got."""
+    """Returns the gang as placed: an elastic gang with the number of pods that it got."""
     counts: Counter[str] = Counter()
     for assignment in answer.assignments:
         counts[assignment.pod_set] += assignment.count
@@ -130,11 +131,11 @@ def placed(group: PodGroup, answer: Answer) -> PodGroup:
 
 
 def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
-    """How an admitted gang is spread over a level that it prefers to be in one domain of.
+    """Returns how an admitted gang is spread over a level that it prefers to be within.
 
-    The level is that of the gang, or of the first PodSet whose preference was not met. None where every
+    The level is that of the gang, or of the first PodSet whose preference was not met. None if every
     preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
-    own reservation there is ignored.
+    own reservation is ignored.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):

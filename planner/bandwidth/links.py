@@ -113,7 +113,9 @@ def _differ(paths: Iterable[Domain], level: int) -> bool:
 
 
 def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """The largest ratio of cable speed down to nodes and up, over the leaves of a gang on several."""
+    """Returns the largest ratio of cable speed down to nodes and up, over the leaves of a gang that uses
+    several.
+    """
     spine = cabled_leaf_spine(snapshot, topology)
     leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()
     if spine is None or len(leaves) < 2:

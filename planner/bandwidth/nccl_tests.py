@@ -1,13 +1,12 @@
-"""What nccl-tests' `all_reduce_perf` prints, read: measurements, never mixed with the model's estimates.
+"""Reads the output of nccl-tests' `all_reduce_perf`: measurements, never mixed with the model's estimates.
 
     #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw ...
     #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s) ...
-      1073741824     268435456     float     sum      -1    10776   99.64  186.83      0    10781   99.60 ...
+    1073741824     268435456     float     sum      -1    10776   99.64  186.83      0    10781   99.60 ...
 
-Out of place first, then in place. Older releases have no column `root`, and an error such as 5e-07 in
-place of `#wrong`, which is `N/A` where the data was not checked. Launchers put the rank before each line
-(`0: `).
-Source: src/common.cu of nccl-tests.
+The columns are out of place first, then in place. Older releases have no column `root`, and an error such as
+5e-07 in place of `#wrong`, which is `N/A` if the data was not checked. Launchers put the rank before each
+line (`0: `). Source: src/common.cu of nccl-tests.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class NcclRun:
 
     @property
     def largest(self) -> Measurement:
-        """The largest size, which is bound by bandwidth and not by latency."""
+        """The largest size, which is limited by bandwidth and not by latency."""
         return self.rows[-1]
 
 

@@ -1,6 +1,6 @@
-"""A gang after it was placed: where its pods really are beside the plan, and what the model expects there.
+"""Compares where a gang's pods are with its plan, and gives the model's estimate for their nodes.
 
-What was measured there (`nccl_tests`) is set beside the estimate of the model, in a record of its own.
+Measurements (`nccl_tests`) are shown beside the estimate, in a record of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planner.model.resources import GPU
 
 @dataclass(frozen=True, slots=True)
 class NodeSeats:
-    """A node of a gang: how many of its pods are planned there, and how many are there."""
+    """A node of a gang: how many of its pods are planned there, and how many run there."""
 
     node: str
     planned: int
@@ -30,9 +30,9 @@ class NodeSeats:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A gang's place. `gpus`: by node those of its pods, as they are where all are bound, else as planned.
+    """The place of a gang. `gpus`: by node, the GPUs of its pods: actual if all are bound, else planned.
 
-    `layout`: what the model expects of them; None for fewer than two whole GPUs, or parts of GPUs.
+    `layout`: the model's estimate; None for fewer than two whole GPUs, or parts of GPUs.
     """
 
     held: Reservation
@@ -42,13 +42,13 @@ class Verification:
 
     @property
     def devices_per_gpu(self) -> dict[str, float]:
-        """What a pod asks for beside each GPU: network adapters, without which a test would measure TCP."""
+        """What a pod requests beside each GPU: network adapters, without which a test would measure TCP."""
         pod = max((amounts for _, amounts in self.held.requests), key=lambda amounts: amounts.get(GPU, 0))
         return {name: n / pod[GPU] for name, n in pod.items() if "/" in name and name != GPU and pod.get(GPU)}
 
     @property
     def waiting(self) -> int:
-        """Pods that are planned and on no node."""
+        """The number of planned pods that are not bound."""
         return sum(seat.planned for seat in self.seats) - sum(seat.bound for seat in self.seats)
 
     @property
@@ -59,7 +59,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A measurement beside the model's estimate for the same number of bytes."""
+    """A measurement and the model's estimate for the same number of bytes."""
 
     measured: Measurement
     model: Estimate
@@ -71,8 +71,9 @@ class Comparison:
 
 
 def verify(snapshot: Snapshot, held: Reservation) -> Verification:
-    """The gang of a reservation. Pods of an object of several gangs carry the ids of all: they count where
-    the gang has seats."""
+    """Returns the verification for a reservation. A pod with the ids of several gangs counts for each gang
+    that has a seat on its node.
+    """
     planned: Counter[str] = Counter()
     for assignment in held.assignments:
         planned[assignment.node] += assignment.count
@@ -88,14 +89,15 @@ def verify(snapshot: Snapshot, held: Reservation) -> Verification:
 
 
 def compare(layout: GangLayout, run: NcclRun) -> Comparison:
-    """The largest size of a run beside the model."""
+    """Compares the largest size of a run with the model."""
     measured = run.largest
     return Comparison(measured, all_reduce(layout.gpus, measured.size, layout.rates.links))
 
 
 def _gpus(snapshot: Snapshot, held: Reservation, pods: Mapping[str, int]) -> dict[str, int]:
-    """GPUs by node. Which PodSet a pod is of is known as planned only; where pods are elsewhere, those of the
-    PodSet with the most GPUs are taken to be."""
+    """Returns GPUs by node. The PodSet of a pod is known only from the plan; elsewhere the largest PodSet is
+    assumed.
+    """
     per_pod = {name: amounts.get(GPU, 0) for name, amounts in held.requests}
     by_node: Counter[str] = Counter()
     seats: Counter[str] = Counter()

@@ -22,9 +22,10 @@ _SINGLE_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumbe
 
 
 SINGLE = frozenset((*_SINGLE_GPU, *_SINGLE_NIC))
-"""Attributes that tell one device from its equals. Kinds of devices are told apart without them, so that
-nodes with equal hardware are looked at once; which devices have the same value
-`slices.Offer.unique_attributes` tells."""
+"""Attributes that distinguish a device from equal ones. Kinds of devices are compared without them, so nodes
+with equal hardware are evaluated once. `slices.Offer.unique_attributes` records which devices have the same
+value.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Device:
     shareable: bool = False
     """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
     complete: bool = False
-    """Whether it has no other attributes, save those that tell it from its equals (`SINGLE`)."""
+    """Whether it has no other attributes, apart from those in `SINGLE`."""
 
     def attribute(self, name: str) -> Value | None:
         """An attribute, None where it has none of that name."""

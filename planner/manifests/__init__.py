@@ -1,13 +1,13 @@
-"""Kubernetes objects read into the planner's records, and Reservations written as objects.
+"""Reads Kubernetes objects into the planner's records, and writes Reservations as objects.
 
 - `cluster`: a whole cluster: nodes, pods, topologies, slices, limits, settings; `node`: one node
 - `pods`: pod templates and bound pods; `numa`, `devices`: NUMA zones and device claims
 - `volumes`: PersistentVolumes, their claims and classes; `growth`: node pools that may grow
 - `topologies`: Topology objects, and topologies inferred from labels
-- `schedulers`: which scheduling systems are there, with their queues and topologies
+- `schedulers`: which scheduling systems are installed, with their queues and topologies
 - `settings`: schedulers' ConfigMaps, LimitRanges, ResourceQuotas, PriorityClasses
-- `reservation`: a Reservation, read and written; `nccl_job`: a job that measures the fabric of some nodes
-- `node_checks`: what is wrong with nodes: labels, GPU feature discovery, the kubelet's settings
+- `reservation`: reads and writes a Reservation; `nccl_job`: a job that measures the fabric between nodes
+- `node_checks`: faults of nodes: labels, GPU feature discovery, kubelet settings
 - `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 

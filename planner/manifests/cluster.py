@@ -54,11 +54,13 @@ from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.node.topology_manager import NumaNode
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
-"""Of two Topologies with one name, the kind that keeps it; requests by name mean that one."""
+"""If two Topologies have the same name, the kind that comes first keeps it; requests by name mean that
+one.
+"""
 
 
 _DEEPEST = 32
-"""Lists in lists that are followed: far more than `kubectl` writes, and far below Python's own limit."""
+"""Maximum depth of nested Lists: far more than `kubectl` writes, and far below Python's recursion limit."""
 
 
 @dataclass(slots=True)
@@ -87,11 +89,11 @@ class _ClusterObjects:
 
 
 def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None = None) -> Snapshot:
-    """The cluster that these parsed documents describe; each comes with the name of its file.
+    """Returns the cluster that these parsed documents describe; each comes with the name of its file.
 
-    `engine` evaluates the selectors of device claims; without one every selector counts as matching, and the
-    plan warns about it. Raises `InputError` with file, object and field for malformed or contradictory input.
-    For nodes that no Topology object is for, one without a name is made from their labels.
+    `engine` evaluates the selectors of device claims. Without one every selector counts as matching, and the
+    plan warns about it. Nodes outside all Topology objects get an unnamed topology, derived from their
+    labels. Raises `InputError` with file, object and field for malformed or contradictory input.
     """
     result = _ClusterObjects()
     for file, document in documents:
@@ -123,7 +125,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
 
 
 def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mapping[str, object], Where]]:
-    """The single objects in a document; Lists and nested Lists are expanded."""
+    """Yields the objects in a document; Lists and nested Lists are expanded."""
     if document is None:
         return
     if depth > _DEEPEST:
@@ -215,8 +217,8 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 
 def _pooled(objects: _ClusterObjects) -> list[Topology]:
-    """The topologies; Kueue's get the node labels of the ResourceFlavor that refers to them, if it is the
-    only one.
+    """Returns the topologies. A Kueue Topology gets the node labels of the ResourceFlavor that refers to it,
+    if there is exactly one.
     """
     return [
         replace(t, node_selector=objects.flavors[t.name][0])

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class CachedDocument(dict[str, object]):
-    """A document that caches what was read from it, for documents that are read repeatedly."""
+    """A document that caches what was read from it; for documents that are read repeatedly."""
 
     __slots__ = ("value",)
 
@@ -23,7 +23,9 @@ class CachedDocument(dict[str, object]):
 
 
 def yaml_text(content: str, where: Where) -> object:
-    """What a text in an object says as YAML, such as a ConfigMap's. Raises `InputError` where it is none."""
+    """Parses a text inside an object, such as a ConfigMap's, as YAML. Raises `InputError` if it is not
+    YAML.
+    """
     try:
         return yaml.safe_load(content)
     except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # LookupError: `!!int ""`

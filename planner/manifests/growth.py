@@ -21,7 +21,7 @@ from planner.model.resources import GPU, Resources
 STATUS_CONFIG = "cluster-autoscaler-status"
 
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
-"""Karpenter's label of the nodes of a NodePool."""
+"""Karpenter's label for the nodes of a NodePool."""
 
 _FREE = (
     "node.kubernetes.io/",
@@ -30,7 +30,7 @@ _FREE = (
     "kubernetes.io/os",
     "karpenter.",
 )
-"""How the labels begin of which Karpenter chooses the value as a pod asks, where its NodePool does not."""
+"""Prefixes of labels whose value Karpenter chooses as a pod asks, unless its NodePool states them."""
 
 CAPACITY = {
     "cpu": "capacity.cluster-autoscaler.kubernetes.io/cpu",
@@ -42,19 +42,20 @@ CAPACITY = {
     "labels": "capacity.cluster-autoscaler.kubernetes.io/labels",
     "taints": "capacity.cluster-autoscaler.kubernetes.io/taints",
 }
-"""The annotations that say what a node of a MachineDeployment has."""
+"""The annotations that state the resources of a MachineDeployment's nodes."""
 
 MOST_NODES = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
 
 
 def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
-    """The pool that a NodePool or MachineDeployment stands for, None for one that cannot grow. Raises
-    `InputError`."""
+    """Returns the pool of a NodePool or MachineDeployment; None if it cannot grow. Raises `InputError`."""
     return _node_pool(item, where) if item["kind"] == "NodePool" else _machine_deployment(item, where)
 
 
 def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
-    """A Karpenter NodePool: its instance types are not told, so neither is what a node has."""
+    """Returns a Karpenter NodePool. It does not state instance types, so the resources of a node are
+    unknown.
+    """
     name = str(mapping(item.get("metadata"), where.at_path("metadata"))["name"])
     spec, status = (
         mapping(item.get("spec"), where.at_path("spec")),
@@ -85,7 +86,7 @@ def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
 
 
 def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool | None:
-    """A MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
+    """Returns a MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
     if MOST_NODES not in annotations:
@@ -114,13 +115,14 @@ def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool
 
 
 def status_groups(item: Mapping[str, object], where: Where) -> tuple[AutoscalerGroup, ...]:
-    """The node groups in the Cluster Autoscaler's status; none in a form that is not YAML. Raises
-    `InputError`."""
+    """Returns the node groups in the Cluster Autoscaler's status; none if it is not YAML. Raises
+    `InputError`.
+    """
     place = where.at_path("data[status]")
     content = text(mapping(item.get("data"), where.at_path("data")).get("status"), place)
     try:
         status = yaml_text(content, place)
-    except InputError:  # before 1.30: prose
+    except InputError:  # before 1.30 the status was plain text
         return ()
     if not isinstance(status, Mapping):
         return ()
@@ -133,9 +135,10 @@ def status_groups(item: Mapping[str, object], where: Where) -> tuple[AutoscalerG
 
 
 def condensed(item: Mapping[str, object], where: Where) -> dict[str, object]:
-    """The status ConfigMap with no more than `status_groups` reads. Raises `InputError`.
+    """Returns the status ConfigMap with only the fields that `status_groups` reads. Raises `InputError`.
 
-    It then changes only when a group does; the autoscaler writes it anew every ten seconds.
+    The result changes only when a group changes, whereas the autoscaler rewrites the object every ten
+    seconds.
     """
     groups = [
         {"name": group.name, "health": {"cloudProviderTarget": group.present, "maxSize": group.max_size}}

@@ -11,7 +11,7 @@ IMAGE = "nvcr.io/nvidia/pytorch:25.06-py3"
 """An image with `all_reduce_perf`, `mpirun` and sshd."""
 
 LABEL = "bayplan.dev/nccl-test"
-"""The label by which the job's workers keep apart: each has a node of its own."""
+"""The label for the anti-affinity between the job's workers: each runs on a node of its own."""
 
 SKIP_KEY = "bayplan.dev/skip"
 
@@ -25,11 +25,12 @@ def nccl_job(
     devices_per_gpu: Mapping[str, float],
     image: str = IMAGE,
 ) -> dict[str, object]:
-    """The job for hosts (by hostname label) with their GPUs, of which it uses as many on each as the fewest.
+    """Returns the job for these hosts (by hostname label), with the number of GPUs that each uses.
 
-    It runs on these hosts and no others, tolerates every taint there, and is left alone by Bayplan: the place
-    is that of a gang which holds it. Beside each GPU it asks for the same devices as that gang. It starts
-    when the GPUs are free. Raises `ValueError` without hosts.
+    The job uses the same number of GPUs on each host: the smallest of them. It runs only on these hosts,
+    tolerates every taint there, and is ignored by Bayplan, because its place belongs to the gang that holds
+    it. Beside each GPU it requests the same devices as that gang. It starts when the GPUs are free. Raises
+    `ValueError` without hosts.
     """
     per_host = min(gpus_by_host.values())
     hosts = sorted(gpus_by_host)

@@ -1,4 +1,4 @@
-"""A Node object: labels, taints, what it gives, and whether it takes pods now."""
+"""Reads a Node object: labels, taints, allocatable amounts and conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from planner.model.node import Node
 from planner.model.resources import MIG_PREFIX, MIG_STATE_LABEL
 
 DEFAULT_PODS = 110
-"""The kubelet's default of `maxPods`, for a node that does not say how many pods it takes."""
+"""The kubelet's default of `maxPods`, for a node that does not state how many pods it takes."""
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:

@@ -101,7 +101,9 @@ _OLD_POLICIES = {
     "RestrictedContainerLevel": (RESTRICTED, "container"),
     "RestrictedPodLevel": (RESTRICTED, "pod"),
 }
-"""`topologyPolicies[0]`, from before there were attributes; every other word admits everything."""
+"""The values of `topologyPolicies[0]`, which is older than the attributes; any other value admits every
+pod.
+"""
 
 
 def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:

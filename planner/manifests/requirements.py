@@ -12,10 +12,10 @@ from planner.model.errors import InputError, Where
 from planner.model.labels import NODE_NAME_FIELD, Requirement, Term
 
 SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-"""What a LabelSelector knows."""
+"""The operators of a LabelSelector."""
 
 NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
-"""What a NodeSelectorTerm knows."""
+"""The operators of a NodeSelectorTerm."""
 
 
 def selector_from(selector: Mapping[str, object], where: Where) -> Term:
@@ -26,8 +26,10 @@ def selector_from(selector: Mapping[str, object], where: Where) -> Term:
 
 
 def node_term_from(term: Mapping[str, object], where: Where) -> Term:
-    """A NodeSelectorTerm; a requirement with the key `metadata.name` is on the node's name. Raises
-    `InputError`."""
+    """Returns a NodeSelectorTerm; a requirement with the key `metadata.name` applies to the node's name.
+
+    Raises `InputError`.
+    """
     expressions = _listed(term, "matchExpressions", where, NODE_OPERATORS)
     fields = _listed(term, "matchFields", where, NODE_OPERATORS)
     for index, requirement in enumerate(fields):

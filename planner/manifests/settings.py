@@ -1,8 +1,8 @@
-"""Settings read from objects: schedulers' ConfigMaps, LimitRanges, ResourceQuotas and PriorityClasses.
+"""Reads settings from objects: schedulers' ConfigMaps, LimitRanges, ResourceQuotas and PriorityClasses.
 
-`topology-scheduler-config` (key `config.yaml`, SchedulerConfig) and `kai-scheduler-config`. Weights must not
-be negative, and are normalised to a sum of 1. `topology-scheduler-history` (key `history.yaml`) is what the
-controller keeps of how past gangs ended.
+The ConfigMaps are `topology-scheduler-config` (key `config.yaml`, a SchedulerConfig) and
+`kai-scheduler-config`. Weights must not be negative; they are normalised to a sum of 1. In
+`topology-scheduler-history` (key `history.yaml`) the controller records how past gangs ended.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where
 
 
 def _history(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
-    """Each leaf with its average, as the controller writes them."""
+    """Reads the average of each leaf, as the controller writes it."""
     result: dict[str, float] = {}
     for leaf, value in config.items():
         average = _number(value, str(leaf), where)
@@ -83,7 +83,7 @@ def _history(settings: SchedulerSettings, config: Mapping[str, object], where: W
 
 
 def _weights(stated: Mapping[str, object], where: Where) -> dict[str, float]:
-    """All four weights, those that are not stated at 0. Raises `InputError` for unknown or negative ones."""
+    """Returns all four weights; a missing one is 0. Raises `InputError` for unknown or negative weights."""
     for name in stated:
         if name not in WEIGHTS:
             raise InputError(f"{name!r} is no weight; use {', '.join(WEIGHTS)}", where)
@@ -128,12 +128,13 @@ def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where
 
 
 _KAI_ROOT = "topologyAwareScheduling"
-"""The key above the recipe's policies and levels; some write them without it."""
+"""The key that contains policies and levels in the recipe; some ConfigMaps omit it."""
 
 
 _KAI_WORDS = {"nvlink": "nvlink-domain", "nvswitch": HOSTNAME, "numa": HOSTNAME}
-"""The recipe's words for topologies that its own levels do not name. NVSwitch joins all GPUs of a host, and a
-NUMA node lies within one: which of its zones, the kubelet decides."""
+"""The recipe's words for topologies that its levels do not name. NVSwitch connects all GPUs of a host, and a
+NUMA node lies within a host: the kubelet chooses the zone.
+"""
 
 
 def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:

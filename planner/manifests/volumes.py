@@ -15,14 +15,14 @@ from planner.model.volumes import PersistentVolume, StorageClass
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 BOUND = "pv.kubernetes.io/bind-completed"
-"""Annotation of a claim whose binding is complete; kube-scheduler believes it alone."""
+"""Annotation of a claim whose binding is complete; kube-scheduler relies on this annotation alone."""
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""Annotation of claims and volumes from before they had a field for the class; it still wins."""
+"""The annotation that stated the class before there was a field for it; it still takes precedence."""
 
 
 def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | PersistentVolume | StorageClass:

@@ -29,7 +29,7 @@ from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.model.words import listed
 
 SELECTOR, AFFINITY, TAINT = "node selector ", "node affinity ", "taint "
-"""How the causes begin that name a label, a requirement or a taint."""
+"""Prefixes of causes that name a label, a requirement or a taint."""
 
 
 def term_matches(term: Term, node: Node) -> bool:
@@ -80,10 +80,10 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
 
 
 def selector_obstacle(shape: PodShape, node: Node) -> str:
-    """Why the pod's own node selector or affinity excludes the node, or "".
+    """Returns why the pod's own node selector or affinity excludes the node, or "".
 
-    The first label that differs is named. Of several terms none is: which of them comes nearest differs from
-    node to node, and nodes that are excluded alike are searched as one.
+    The first label that differs is named. With several affinity terms none is named: which one comes nearest
+    differs from node to node, and nodes with the same cause are searched as one.
     """
     for key, value in shape.node_selector.items():
         if node.labels.get(key) != value:
@@ -95,24 +95,28 @@ def selector_obstacle(shape: PodShape, node: Node) -> str:
 
 
 def affinity_cause(unmet: Requirement) -> str:
-    """The cause that a requirement is not met: its key, operator and, of many values, the first few."""
+    """Returns the cause for an unmet requirement: its key, operator and, if it has many values, the first
+    few.
+    """
     values = f" [{listed(unmet.values, 3)}]" if unmet.values else ""
     return f"{AFFINITY}{unmet.key} {unmet.operator}{values}"
 
 
 def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:
-    """The first requirement of the pod's only term that the node fails; None where there are several terms,
-    or none fails."""
+    """Returns the first requirement of the pod's only term that the node fails.
+
+    None if the pod has several terms, or none fails.
+    """
     if len(shape.affinity) != 1:
         return None
     return next((r for r in shape.affinity[0] if not holds(r, _value(r, node))), None)
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
-    """Why GPUs that the node offers in parts do not serve the pod, or "".
+    """Returns why GPUs that the node offers in parts do not serve the pod, or "".
 
-    A node whose product contains `-MIG-` offers MIG instances as `nvidia.com/gpu`, one with `-SHARED` time
-    slices of GPUs. Instances of one pod or gang have no link between them, and a pod gets one time slice,
+    A node whose product contains `-MIG-` offers MIG instances as `nvidia.com/gpu`; one with `-SHARED` offers
+    time slices. MIG instances of one pod or gang have no link between them, and a pod gets one time slice,
     however many it requests (NVIDIA's device plugin, documentation of MIG strategy single and of sharing).
     """
     if shape.requests.get(SHARED_GPU, 0) > 1:
@@ -157,9 +161,9 @@ def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool)
 
 
 def obstacle(shape: PodShape, node: Node, *, occupied: bool) -> str:
-    """Why the pod, as requested, may not be on the node whatever its capacity; "" where it may.
+    """Returns why the pod may not be on the node, apart from capacity; "" if it may.
 
-    `occupied` False: as when the cluster is empty, without cordons, readiness and temporary taints.
+    `occupied` False: as in the empty cluster, without cordons, readiness and temporary taints.
     """
     if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
         return why

@@ -1,18 +1,19 @@
-"""Parts of GPUs: what pods ask of one with `gpu-fraction` or `gpu-memory`, and which fit side by side.
+"""GPU shares: what pods request with `gpu-fraction` or `gpu-memory`, and which shares fit on the GPUs of a
+node.
 
-Example: a node of 4 GPUs of 80 GB. One is shared and has 0.3 left (`free` = 30 of 100), one is taken whole,
-two are empty. Promised, without a GPU yet, is a part of 0.5 (`pending`): it does not fit into 0.3, so it will
-take one of the empty GPUs (`newly_used` = 1), which counts as taken for all that ask for whole GPUs. A pod of
+Example: a node of 4 GPUs of 80 GB. One is shared and has 0.3 left (`free` = 30 of 100), one is used whole,
+two are empty. A share of 0.5 is promised but has no GPU yet (`pending`). It does not fit into 0.3, so it will
+take one of the empty GPUs (`newly_used` = 1), which counts as used for pods that request whole GPUs. A pod of
 0.5 fits beside it; one of 0.6 goes to the last empty GPU.
 
-Source: KAI Scheduler's GPU sharing. A part lies on one physical GPU, so parts are packed GPU by GPU and never
-summed over a node: 0.5 + 0.5 share one, 0.6 + 0.6 never do. A part is counted in MiB of the node's GPU memory
-(the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and takes no
-`gpu-memory`). KAI marks each shared GPU with a pod of its own, which asks for that GPU whole and carries the
-label `runai-gpu-group`, as the pods do that share it.
+Source: KAI Scheduler's GPU sharing. A share is on one physical GPU, so shares are packed GPU by GPU and never
+summed over a node: 0.5 + 0.5 fit on one GPU, 0.6 + 0.6 do not. Shares are counted in MiB of the node's GPU
+memory (the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and
+takes no `gpu-memory`). KAI marks each shared GPU with a pod of its own, which requests that GPU whole and has
+the label `runai-gpu-group`, like the pods that share it.
 
-A part travels through the planner as a resource of its own name (`gpu-fraction/0.5`), so that what is
-reserved and what is used add up by name; `SharedGpus` tells what these names come to on a node.
+In the planner a share is a resource of its own name (`gpu-fraction/0.5`), so that reserved and used shares
+are added by name. `SharedGpus` computes what these names mean on a node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 
 
 MARKER = "gpu-group/marker"
-"""What KAI's own pod on a shared GPU asks for here, in the place of the whole GPU."""
+"""The resource that stands for the whole GPU in the request of KAI's own pod on a shared GPU."""
 
 
 _HUNDREDTHS = 100
@@ -42,12 +43,13 @@ _MEBIBYTES = 2**20
 
 
 _MAX_STATES = 50_000
-"""States (part to place, free on each GPU) that are visited for one node, about a second; past them the parts
-count as not fitting. Eight GPUs with parts of six different sizes stay far below."""
+"""Maximum number of states (share to place, free amount of each GPU) per node, about a second; beyond it the
+shares count as not fitting. Eight GPUs with six different share sizes stay far below.
+"""
 
 
 Part = tuple[int, int]
-"""A size and the number of GPUs on each of which the pod wants so much."""
+"""A size and the number of GPUs of which the pod wants that much each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Nodes grouped by what they give, and which of these groups could take a pod: `cluster.nodeKinds` in CEL.
+"""Nodes grouped by what they offer, and which groups could take a pod: `cluster.nodeKinds` in CEL.
 
-A policy's expression only hands these on to functions that take them. A cluster of thousands of nodes has a
-few kinds, so that a question about all nodes costs a few comparisons.
+A policy's expression only passes these to functions that accept them. A cluster of thousands of nodes has a
+few kinds, so a question about all nodes costs a few comparisons.
 """
 
 from __future__ import annotations
@@ -17,29 +17,35 @@ from planner.model.topology import HOSTNAME
 from planner.node.eligibility import obstacle
 
 RESERVE_CPU = 2_000
-"""Millicores of each node that a GPU's share leaves to DaemonSets (drivers, exporters, network agents)."""
+"""Millicores of each node that a GPU's share of the node leaves to DaemonSets (drivers, exporters, network
+agents).
+"""
 
 
 RESERVE_MEMORY = 4 * 2**30
-"""Bytes of each node that a GPU's share leaves to them."""
+"""Bytes of each node that a GPU's share of the node leaves to DaemonSets."""
 
 
 _GIBIBYTE = 2**30
 
 
 _BYTES = ("memory", "ephemeral-storage")
-"""Amounts that differ by a few KiB from node to node of one kind."""
+"""Amounts that differ by a few KiB between nodes of one kind."""
 
 
 _MOST_REMEMBERED = 32
-"""Sets of label keys for which a kind remembers its distinct nodes: what users select by is a handful; the
-bound keeps a stranger's many keys from filling memory (each entry refers to at most every node once)."""
+"""Maximum number of label key sets for which a kind caches its distinct nodes. Users select by a few labels;
+the bound limits memory if requests use many keys (each entry refers to every node at most once).
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroup:
-    """Nodes alike in product, taints and amounts. `allocatable`: the least that any of them gives (what a MIG
-    reconfiguration under way will give counts); `claimable`: GPUs that are there for device claims only."""
+    """Nodes with the same product, taints and amounts.
+
+    `allocatable`: the smallest amounts of any of them (including what a MIG reconfiguration in progress will
+    offer). `claimable`: GPUs that only device claims can use.
+    """
 
     product: str
     taints: tuple[Taint, ...]
@@ -48,8 +54,9 @@ class NodeGroup:
     nodes: tuple[Node, ...]
     _distinct: dict[frozenset[str], tuple[tuple[Node, int], ...]] = field(default_factory=dict)
     _hosts: dict[tuple[str, str], list[Node]] = field(default_factory=dict)
-    """Nodes by name and by hostname label, filled in at the first question: several policies look at a pod
-    that is pinned to its place, and walking 5,000 nodes each time was three quarters of its decision."""
+    """Nodes by name and by hostname label, filled in on first use: several policies evaluate a pod that is
+    pinned to its place, and iterating over 5,000 nodes each time took three quarters of the decision.
+    """
 
     @property
     def gpus(self) -> int:
@@ -61,21 +68,24 @@ class NodeGroup:
         return self.holds(shape.requests) and self.admits(shape)
 
     def holds(self, requests: Resources) -> bool:
-        """Whether one empty node has that much."""
+        """Returns whether one empty node has these amounts."""
         return all(self.allocatable.get(name, 0) >= amount for name, amount in requests.items())
 
     def admits(self, shape: PodShape) -> bool:
-        """Whether labels and taints let the pod onto some node of this kind, whatever it asks for."""
+        """Returns whether labels and taints let the pod onto some node of this kind, whatever it requests."""
         return any(not obstacle(shape, node, occupied=False) for node, _ in self._representatives(shape))
 
     def admitting(self, shape: PodShape) -> int:
-        """How many nodes of this kind let the pod onto them, whatever it asks for."""
+        """Returns how many nodes of this kind let the pod onto them, whatever it requests."""
         pairs = self._representatives(shape)
         return sum(count for node, count in pairs if not obstacle(shape, node, occupied=False))
 
     def _representatives(self, shape: PodShape) -> Iterable[tuple[Node, int]]:
-        """Nodes that tell for all of this kind whether labels and taints let the pod onto them, with how many
-        are like each. Of a pod that has its place, in each term by host, those hosts alone."""
+        """Yields nodes that represent all of this kind for the pod's labels and taints, each with the number
+        of equal nodes.
+
+        For a pod whose terms all name hosts, these are only those hosts.
+        """
         pins = [next(filter(_names_hosts, term), None) for term in shape.affinity]
         if not pins or not all(pins):
             return self.distinct(_keys(shape))
@@ -88,7 +98,7 @@ class NodeGroup:
         return [(node, 1) for node in nodes.values()]
 
     def distinct(self, keys: frozenset[str]) -> tuple[tuple[Node, int], ...]:
-        """One node for each way in which the nodes differ in these labels, with how many are like it."""
+        """Returns one node for each combination of values of these labels, with the number of equal nodes."""
         if NODE_NAME_FIELD in keys:
             return tuple((node, 1) for node in self.nodes)
         groups = self._distinct.get(keys)
@@ -114,16 +124,16 @@ def _distinct(nodes: Iterable[Node], keys: list[str]) -> tuple[tuple[Node, int],
 
 
 def _keys(shape: PodShape) -> frozenset[str]:
-    """The labels by which this pod may tell nodes of one kind apart."""
+    """Returns the labels by which this pod can distinguish nodes of one kind."""
     required = (requirement.key for term in shape.affinity for requirement in term)
     return frozenset((*shape.node_selector, *required))
 
 
 def node_groups(nodes: Iterable[Node], *, resources_tolerated: bool = False) -> list[NodeGroup]:
-    """The kinds of these nodes, in the order of their first nodes.
+    """Returns the kinds of these nodes, in the order of their first nodes.
 
-    `resources_tolerated`: pods tolerate taints named after resources that they request, so that such a taint
-    keeps nobody away who could use the node for that resource.
+    `resources_tolerated`: pods tolerate taints named after resources that they request, so such a taint
+    excludes no pod that could use the node for that resource.
     """
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in nodes:
@@ -150,14 +160,14 @@ def _rounded(resource: str, amount: int) -> int:
 
 
 def claimable(node: Node) -> int:
-    """GPUs of a node whose device plugin offers none: its label says how many there are to claim."""
+    """Returns the GPUs of a node whose device plugin offers none: by its label they can only be claimed."""
     offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
     count = node.labels.get(COUNT_LABEL, "")
     return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
 def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> list[NodeGroup]:
-    """The kinds of nodes that could take a pod of this shape, which claims so many GPUs besides."""
+    """Returns the kinds of nodes that could take a pod of this shape with this number of claimed GPUs."""
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
 

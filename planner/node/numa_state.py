@@ -22,8 +22,9 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 _MAX_STATES = 256
-"""Different fillings of a node's zones that are followed at a time; more counts as not fitting. Equal pods
-and equal zones fall together, so gangs of two or three pod classes stay at a few dozen."""
+"""Maximum number of different states of a node's zones that are followed at a time; more counts as not
+fitting. Equal pods and equal zones merge, so gangs of two or three pod classes need a few dozen.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class NumaState:
         return self._left(free)
 
     def with_pod(self, alignment: Alignment) -> NumaState:
-        """The state with a pod that is already there, in whatever zones the kubelet may have put it."""
+        """Returns the state with a pod that runs already, in any zones that the kubelet may have chosen."""
         accepted = self.with_new_pod(alignment)
         if accepted is not None:
             return accepted
@@ -91,7 +92,7 @@ class ArrivalOrders:
         return limit
 
     def _after(self, counts: tuple[int, ...]) -> frozenset[NumaState] | None:
-        """All states in which the zones may be afterwards; None where some order ends in a refusal."""
+        """Returns all states that the zones may have afterwards; None if some order ends in a refusal."""
         if counts not in self._states:
             self._states[counts] = self._filled(counts)
         return self._states[counts]
@@ -121,11 +122,11 @@ def empty_numa_state(node: NumaNode) -> NumaState:
 
 
 def numa_state_now(node: NumaNode, pods: Iterable[BoundPod], to_come: Iterable[Alignment]) -> NumaState:
-    """The state with the pods that are bound to the node, and the reserved pods yet to come.
+    """Returns the state with the pods that are bound to the node, and the reserved pods yet to come.
 
     Bound pods are usually included in the object's `available` already, unless the object is older than the
-    pod. A pod is therefore added only where the difference of all zones' allocatable and available amounts
-    does not account for it.
+    pod. A pod is therefore added only if the difference of all zones' allocatable and available amounts does
+    not account for it.
     """
     state = replace(empty_numa_state(node), free=_sorted([zone.available for zone in node.zones]))
     unexplained: dict[str, int] = {}

@@ -1,10 +1,9 @@
-"""How many pods one node holds: exact, for one pod class or for several at a time.
+"""How many pods one node holds: exact, for one pod class or for several together.
 
-Example: a node with 8 GPUs and 64 cores free, workers of 2 GPUs and 8 cores, launchers of 20 cores.
-`max_pods` says 4 workers, or 3 launchers. `host_fit(…).best` says what it holds of both together, by
-(workers, launchers): (4, 1), (3, 2), (0, 3): no other combination of counts exceeds one of these in one class
-without falling behind in another. A search over domains needs no more than these to know what the node can
-take.
+Example: a node has 8 GPUs and 64 cores free; workers request 2 GPUs and 8 cores, launchers 20 cores.
+`max_pods` gives 4 workers, or 3 launchers. `host_fit(…).best` gives the maximal combinations as (workers,
+launchers): (4, 1), (3, 2), (0, 3). Any other combination that fits has no more of either class than one of
+these, so a search over domains needs only these.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def max_pods(
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
         if room and (claim_specs or takes_devices(available_devices, shape)):
-            plugin_gpus = shape.requests.get(GPU, 0)  # unknown where no plugin offers them
+            plugin_gpus = shape.requests.get(GPU, 0)  # unknown if no plugin offers them
             return (
                 available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
                 if available_devices is not None
@@ -83,7 +82,9 @@ def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple
 
 
 def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
-    """The number of pod classes with GPU shares that need an empty GPU: no shared one has room."""
+    """Returns the number of pod classes whose GPU share needs an empty GPU, because no shared one has
+    room.
+    """
     shares = (share_in(pod_class.shape.requests) for pod_class in pod_classes)
     return sum(
         1 for share in shares if share and not (gpus and gpus.fits(0, ((share.size(gpus), share.devices),)))
@@ -91,13 +92,15 @@ def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
 
 
 NOT_OFFERED = -(2**63)
-"""The amount of a resource that a node does not list. With claims that is not the same as 0: an extended
-resource that is not listed is claimed. Below every real amount, so that it can stand in a cache key."""
+"""The amount of a resource that a node does not list. With claims that is not the same as 0: a missing
+extended resource is claimed. It is below every real amount, so it can be used in a cache key.
+"""
 
 
 class HostRoom(Protocol):
-    """What one host has left: free amounts, GPUs that pods share, NUMA zones where its kubelet heeds them,
-    devices for claims, and the GPUs of each NVLink domain inside it (0 where it is one)."""
+    """The free capacity of one host: amounts, GPUs that pods share, NUMA zones if its kubelet aligns pods,
+    devices for claims, and the GPUs of each NVLink domain inside it (0 if it is one domain).
+    """
 
     @property
     def amounts(self) -> Resources: ...
@@ -112,14 +115,14 @@ class HostRoom(Protocol):
 
 
 class _OneClassFit:
-    """How many pods of one class one node holds: what the shape alone decides is worked out once."""
+    """How many pods of one class one node holds. What depends only on the shape is computed once."""
 
     def __init__(self, pod_class: PodClass, host_level: int) -> None:
         self._shape = shape = pod_class.shape
         self._cap = 1 if host_level in pod_class.anti_affinity_levels else pod_class.count
         plain = not (shape.claims or shape.claim_specs or shape.extended_claims or share_in(shape.requests))
         self._amounts = tuple(shape.requests.items()) if plain else ()
-        """The requests, where a node without devices for claims is told by its amounts alone."""
+        """The requests, if amounts alone decide for a node without devices for claims."""
         self._alignment = alignment_for(shape)
 
     def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
@@ -142,10 +145,10 @@ class _OneClassFit:
 
 
 class _SeveralClassesFit:
-    """The combinations of pod counts, over several pod classes, that one node holds: the maximal ones.
+    """The maximal combinations of pod counts of several classes that one node holds.
 
-    One for each search. Its memo is keyed by all that `_search` reads, with free amounts only of the
-    requested resources, so that nodes that differ in nothing else share an answer. It is freed with the
+    There is one instance per search. Its memo is keyed by everything that `_search` reads, with free amounts
+    of requested resources only, so nodes that differ in nothing else share an entry. It is freed with the
     search.
     """
 
@@ -270,7 +273,9 @@ class _SeveralClassesFit:
         return room
 
     def _bunches(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
-        """The most pods of the last class for which the NVLink domains have room, with the groups so far."""
+        """Returns the maximum pods of the last class for which the NVLink domains have room, with the groups
+        so far.
+        """
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)

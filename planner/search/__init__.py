@@ -1,9 +1,9 @@
-"""Finds the best placement of a resolved request in one topology tree, or a placement not proved best.
+"""Finds the best placement of a resolved request in one topology tree, or a valid but unproved one.
 
 This package offers `place`, which searches for a problem; a table there says which search serves which
 request. Begin with docs/how-a-plan-is-found.md, then `place`. The modules are in the order of their use:
 
-- `place`: the best placement of a problem, in each topology that it may mean; `outcome`: what comes of it
+- `place`: the best placement of a problem, in each topology that it may mean; `outcome`: the result of that
 - `space`: the search space: a tree with the capacity that one gang may use, now or in the empty cluster
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
 - `domain_ranking`: the best domain of a level, and the one that comes closest
@@ -21,7 +21,7 @@ Which module answers which request:
     one class of pods                                   level_search, packing.domain_packing
       many sums (large gangs without a level)           + packing.joint_bounds
     several classes                                     + mixtures.several_classes
-      none of which any node tells apart                mixtures.equivalent_classes: searched as one class
+      with equal counts on every node                   mixtures.equivalent_classes: searched as one class
       no place before the budget ends                   mixtures.class_by_class
     affinity or anti-affinity over a label              + rules.anti_affinity_over_labels
     spread constraints                                  + rules.spread_over_labels, binding_order

@@ -1,12 +1,13 @@
-"""How many pods of certain classes one domain may hold at the most, and counts cut down to that.
+"""Caps on the pods of certain classes in one domain, and counts reduced to the caps.
 
-    classes 0 and 1, cap ((0,), (0, 1), 2): beside any pod of class 0 there are two of both at the most
-    a domain that could hold 3 of class 0 and 1 of class 1 may hold (2, 0), (1, 1), or (0, 1): three counts
+    classes 0 and 1, cap ((0,), (0, 1), 2): a domain with a pod of class 0 has at most 2 pods of both classes
+    a domain with room for 3 of class 0 and 1 of class 1 may hold (2, 0), (1, 1) or (0, 1): three counts
 
-What `CountCap` says of a domain: if any pod of the classes `keepers` is there, the pods of the classes
-`counted` are no more than the last number; below zero none of the keepers may be there. For pods that must
-differ over a label both are that one class and the number is 1; for pods that are spread, what the skew
-leaves."""
+A `CountCap` (keepers, counted, maximum) says of a domain: if it has a pod of the classes `keepers`, it has at
+most `maximum` pods of the classes `counted`; a negative maximum allows no keeper at all. For pods that must
+differ over a label, both are their class and the maximum is 1; for pods under a spread constraint, the
+maximum is what the skew leaves.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +20,17 @@ from planner.model.pod_class import PodClass
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
-"""Keepers and counted (pod classes by their places), and the most pods."""
+"""Keepers and counted (indexes of pod classes), and the maximum."""
 
 MAX_CUTS = 4096
-"""Cuts that are remembered at once."""
+"""Maximum number of cached cuts."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCap:
-    """The caps of a level's named domains: of some (`by_domain`), else by the label's value (of hosts by
-    name), else `default_cap`, where None is no cap."""
+    """The caps of a level's named domains: those in `by_domain`, else by the label's value (for hosts by
+    name), else `default_cap`. None means no cap.
+    """
 
     level: int
     keepers: tuple[int, ...]
@@ -38,24 +40,26 @@ class DomainCap:
     by_domain: Mapping[Subtree, int] = field(default_factory=dict)
 
     def of(self, branch: Subtree) -> CountCap | None:
-        """The cap of one domain of the level."""
+        """Returns the cap of one domain of the level."""
         if not branch.has_name:
             return None
         max_pods = self.by_domain.get(branch, self.by_value(value_of(branch)))
         return None if max_pods is None else (self.keepers, self.counted, max_pods)
 
     def by_value(self, value: str) -> int | None:
-        """The cap of the domains of this value."""
+        """Returns the cap of the domains with this value."""
         return self.values.get(value, self.default_cap)
 
     def named_values(self) -> set[str]:
-        """The values that it says something of by name; of all others it says the same."""
+        """Returns the values with a cap of their own; all others have the default."""
         return {*self.values, *map(value_of, self.by_domain)}
 
 
 class LevelCaps:
-    """The caps of one level, looked up by a domain's value: repairs add one for each value that is too full,
-    and each says nothing of most domains."""
+    """The caps of one level, indexed by value.
+
+    Repairs add one cap for each value with too many pods, and such a cap concerns few domains.
+    """
 
     def __init__(self, caps: Iterable[DomainCap]) -> None:
         self._by_value: dict[str, list[DomainCap]] = {}
@@ -83,15 +87,16 @@ def value_of(branch: Subtree) -> str:
 
 
 class CapTrimmer:
-    """Cuts counts down to caps, never in the middle of what must be together further in."""
+    """Reduces counts to caps, without splitting pods that must be together at a finer level."""
 
     def __init__(self, pod_classes: Sequence[PodClass], counts: CountAlgebra) -> None:
         self._pod_classes, self._counts = pod_classes, counts
         self._cuts: dict[tuple[int, PodCount, CountCap], tuple[PodCount, ...]] = {}
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
-        """At least as many of each pod class as any counts within the caps have; exact for a single pod
-        class."""
+        """Returns an upper bound of the pods of each class in any counts within the caps; exact for a single
+        pod class.
+        """
         each = list(self._counts.each(counts))
         for keepers, counted, max_pods in caps:
             for index in keepers:
@@ -102,7 +107,7 @@ class CapTrimmer:
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
-        """The counts within the caps that no other exceed."""
+        """Returns the maximal counts within the caps."""
         for cap in caps:
             if len(each) == 1:
                 each = self._cut_once(level, each[0], cap)
@@ -111,10 +116,12 @@ class CapTrimmer:
         return each
 
     def _cut_once(self, level: int, counts: PodCount, cap: CountCap) -> tuple[PodCount, ...]:
-        """`_cut`, worked out once: the domains of a level ask for few unlike counts, many times each."""
+        """Returns the cached result of `_cut`: the domains of a level ask for few distinct counts, many times
+        each.
+        """
         cuts = self._cuts.get((level, counts, cap))
         if cuts is None:
-            if len(self._cuts) >= MAX_CUTS:  # classes of capacity outlive a plan, and so does their trimmer
+            if len(self._cuts) >= MAX_CUTS:  # capacity classes and their trimmer outlive a plan
                 self._cuts.clear()
             cuts = self._cuts[level, counts, cap] = tuple(dict.fromkeys(self._cut(level, counts, cap)))
         return cuts
@@ -134,7 +141,7 @@ class CapTrimmer:
     def _within(
         self, level: int, class_indices: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """The numbers of these pod classes that add up to `max_pods` at the most, as many as can be."""
+        """Returns counts of these pod classes that add up to `max_pods`, or as close to it as possible."""
         if len(class_indices) == 1:
             yield {
                 class_indices[0]: self._whole_units(
@@ -149,7 +156,9 @@ class CapTrimmer:
                     yield {first: count, **others}
 
     def _whole_units(self, level: int, index: int, count: int) -> int:
-        """As many as can be there, where some must be together in this domain or further in."""
+        """Returns the largest possible count, if some pods must be together in this domain or at a finer
+        level.
+        """
         pod_class = self._pod_classes[index]
         if pod_class.required >= max(level, 0):
             return count if count == pod_class.count else 0

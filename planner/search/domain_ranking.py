@@ -75,7 +75,7 @@ class DomainRanking:
     ) -> Candidate | None:
         """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
         if not capacity.is_chunk and (
-            not self._may(capacity, level, clear=clear) or self._keeps_apart(capacity)
+            not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)
         ):
             return None
         if not self.packing.may_hold_all(capacity, match, level):
@@ -144,13 +144,15 @@ class DomainRanking:
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
-        """Whether domains of the level may be used here: they have names, and no other gang is in the way."""
+        """Returns whether domains of the level may be used here: they have names, and no other gang blocks
+        them.
+        """
         if capacity.level in self._together and not capacity.has_name:
             return False
         return not (clear and capacity.level == level and capacity.gang)
 
-    def _keeps_apart(self, capacity: DomainCapacity) -> bool:
-        """Whether pods that must differ over this level would be in one of its domains."""
+    def _breaks_anti_affinity(self, capacity: DomainCapacity) -> bool:
+        """Returns whether pods that must differ over this level would be in one of its domains."""
         return capacity.has_name and capacity.level in self._apart
 
 
@@ -167,5 +169,7 @@ def _different(
 
 
 def _path_through(place: int, child: DomainCapacity, path: ChildPath) -> ChildPath:
-    """The way from a domain through a child at the place, or through a chunk that begins there."""
+    """Returns the path from a domain through the child at this index, or through a chunk that begins
+    there.
+    """
     return (place + path[0], *path[1:]) if child.is_chunk else (place, *path)

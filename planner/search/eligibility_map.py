@@ -1,10 +1,10 @@
-"""Which nodes of a tree a gang's pods may be on by the nodes' labels, for every domain at once.
+"""Which nodes of a tree a gang's pods may use by the nodes' labels, for all domains at once.
 
     b1: r1 (gpu=h100) r2 (gpu=h100)      b2: r3 (gpu=a100) r4 (gpu=h100)      nodeSelector gpu=h100
 
-b1 is one object for all its nodes; only b2 has children, and r3 says why pods are kept away. Most gangs have
-no selectors, and most selectors take or leave whole domains, so a map is mostly a few objects. It depends on
-labels alone and stays while pods and reservations come and go.
+b1 is one object for all its nodes. Only b2 has children, and r3 records why it excludes the pods. Most gangs
+have no selectors, and most selectors accept or exclude whole domains, so a map usually consists of few
+objects. It depends on labels alone, so it stays valid when pods and reservations change.
 """
 
 from __future__ import annotations
@@ -31,27 +31,30 @@ from planner.search.domain_caps import CountCap, DomainCap, LevelCaps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EligibilityMap:
-    """`why`: for each class of pods what keeps them away, "" where they may be; `penalty`: how far the nodes
-    fall short of the pods' preferred affinity. Both hold for every node where there are no children.
+    """The eligibility of one domain.
+
+    `why`: for each pod class the cause that excludes its pods, "" if there is none. `penalty`: how far the
+    nodes miss the pods' preferred affinity. If there are no `children`, both hold for every node of the
+    domain.
     """
 
     why: tuple[str, ...]
     penalty: int = 0
     children: tuple[EligibilityMap, ...] = ()
     chunks: tuple[EligibilityMap, ...] = ()
-    """Those of the domain's chunks, where it has some."""
+    """The maps of the domain's chunks, if it has any."""
     caps: tuple[CountCap, ...] = ()
-    """How many pods the domain may hold at the most; so may every domain inside it."""
+    """Caps on the pods of the domain, which also hold for every domain inside it."""
     _capped: dict[tuple[CountCap, ...], EligibilityMap] = field(default_factory=dict, repr=False)
 
     def inside(self, count: int) -> Sequence[EligibilityMap]:
-        """The matches of a domain's children, of which there are so many."""
+        """Returns the maps of a domain's `count` children."""
         if not self.children:
             return (self,) * count
         return [child.under(self.caps) for child in self.children] if self.caps else self.children
 
     def under(self, caps: tuple[CountCap, ...]) -> EligibilityMap:
-        """The same in a domain that may hold no more than this; the same object every time."""
+        """Returns the same map with additional caps; the same object each time."""
         new_caps = tuple(cap for cap in caps if cap not in self.caps)
         if not new_caps:
             return self
@@ -62,7 +65,7 @@ class EligibilityMap:
 
 
 def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
-    """The match of a domain that these caps hold in, or inside of it."""
+    """Returns the map of a domain with these caps, on it or on domains inside it."""
     levels: dict[int, list[DomainCap]] = {}
     for cap in caps:
         levels.setdefault(cap.level, []).append(cap)
@@ -89,7 +92,9 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 def inside(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """The children of a domain, or its chunks where it has some, each with the place of its first child."""
+    """Yields the children of a domain, or its chunks if it has any, each with the index of its first
+    child.
+    """
     row = capacity.chunks or capacity.children
     matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
         match,
@@ -103,14 +108,16 @@ def inside(
 
 
 UNNAMED = Node("", {}, {})
-"""In the place of every node that is not asked for by name."""
+"""Stands for every node that the request does not name."""
 
 
 def match_of(
     cache: PlanCache, tree: TopologyTree, pod_classes: Sequence[PodClass], *, divided: bool
 ) -> EligibilityMap:
-    """The match of the whole tree for these pod classes, worked out once for all that ask for the same
-    labels. `divided`: some node's GPU resource gives parts of GPUs."""
+    """Returns the map of the whole tree for these pod classes, cached by the labels that they ask for.
+
+    `divided`: some node advertises parts of GPUs under the GPU resource name.
+    """
     label_keys = tuple(_label_key(pod_class, divided=divided) for pod_class in pod_classes)
     if not any(label_keys):
         return cache.entry(UNRESTRICTED, len(pod_classes), lambda: EligibilityMap(("",) * len(pod_classes)))
@@ -121,7 +128,7 @@ def match_of(
 
 
 def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
-    """What the pod class wants of labels, as a key; () for nothing."""
+    """Returns the label constraints of the pod class as a key; () for none."""
     shape = pod_class.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0
     parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
@@ -142,8 +149,11 @@ def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
 
 
 class _Matching:
-    """Nodes that carry the same values of the labels that matter are looked at once, and domains until one of
-    their nodes comes, goes or is labelled anew: then the tree has another branch for them."""
+    """Evaluates nodes and domains.
+
+    Nodes with the same values of the relevant labels are evaluated once. A domain is evaluated again only if
+    one of its nodes was added, removed or relabelled, because the tree then has another branch for it.
+    """
 
     def __init__(self, pod_classes: Sequence[PodClass], *, divided: bool) -> None:
         self._pod_classes = pod_classes
@@ -155,7 +165,9 @@ class _Matching:
         self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
     def whole(self, tree: TopologyTree) -> EligibilityMap:
-        """The match of a whole tree. Where only names are asked for, all domains without one are alike."""
+        """Returns the map of a whole tree. If pods ask only for names, all domains without a named node are
+        equal.
+        """
         match = self._map_of.get(tree.root)
         if match is not None:
             return match
@@ -165,7 +177,7 @@ class _Matching:
         return self._match(tree, tree.root, reached)
 
     def _match(self, tree: TopologyTree, branch: Subtree, reached: Set[Subtree] | None) -> EligibilityMap:
-        """The match of one domain; `reached`: the only ones that must be looked at, None for all."""
+        """Returns the map of one domain; `reached`: the only domains to evaluate, None for all."""
         if reached is not None and branch not in reached:
             return self._host(UNNAMED)
         if branch.node:
@@ -184,7 +196,7 @@ class _Matching:
         return self._maps.setdefault(children, EligibilityMap((), 0, children, chunks))
 
     def _host(self, node: Node) -> EligibilityMap:
-        # Nodes that are asked for by name are told apart by it; all others are alike.
+        # Named nodes are distinguished by name; all others by their labels.
         name = node.name if self._node_names is None or node.name in self._node_names else ""
         values = tuple([name if k == NODE_NAME_FIELD else node.labels.get(k) for k in self._keys])
         match = self._by_value.get(values)
@@ -206,17 +218,21 @@ class _Matching:
 
 
 UNRESTRICTED: CacheSection[int, EligibilityMap] = CacheSection("unrestricted pods")
-"""By how many pod classes there are. Never stale. One object for all such requests, because other sections
-remember by the map's identity."""
+"""By the number of pod classes. Never stale. All such requests share one object, because other sections use
+the map's identity as key.
+"""
 
 ELIGIBILITY: CacheSection[tuple[object, tuple[Hashable, ...]], _Matching] = CacheSection("eligibility")
-"""By the tree's lasting identity and what each pod class asks of labels. Stale in parts: subtrees whose nodes
-came, went or were labelled anew are other objects, and the weak keys of the former ones go with them; wholly
-when the tree is grown anew."""
+"""By the tree's lasting identity and the label constraints of each pod class. A subtree whose nodes changed
+is another object, so its entry is dropped with the old subtree (weak keys). The whole entry is stale when the
+tree is rebuilt.
+"""
 
 
 def _names(pod_classes: Sequence[PodClass]) -> frozenset[str] | None:
-    """The names of nodes in terms and bars; None where a term asks more of a name than to be in a list."""
+    """Returns the node names in terms and exclusions; None if a term constrains names other than by a
+    list.
+    """
     shapes = [pod_class.shape for pod_class in pod_classes]
     terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]
     requirements = [r for term in terms for r in term if r.key == NODE_NAME_FIELD]

@@ -99,7 +99,9 @@ class LevelSearch:
         return None
 
     def fits_at(self, level: int) -> LevelAttempt:
-        """How many pods the best domain of just this level holds, preferred levels given up."""
+        """Returns how many pods the best domain of exactly this level holds, with preferred levels
+        ignored.
+        """
         return self.space.base.plan_cache.exclusively(lambda: self._fits_at(level))
 
     def _fits_at(self, level: int) -> LevelAttempt:
@@ -111,7 +113,9 @@ class LevelSearch:
             return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """The packing of these pod classes, where the gang may be in any domain of the search space."""
+        """Returns the packing of these pod classes, in which the gang may use any domain of the search
+        space.
+        """
         return self._ranking(pod_classes, ROOT, self._use(ROOT), self.space.weights(pod_classes), 0).packing
 
     def _attempt_at(self, pod_classes: tuple[PodClass, ...], level: int) -> LevelAttempt:
@@ -141,8 +145,10 @@ class LevelSearch:
     def _search(
         self, pod_classes: tuple[PodClass, ...], required: int, beam: int, attempts: list[LevelAttempt]
     ) -> Placement | None:
-        """The best placement; with a beam not proved. What is tried is added to `attempts`, so that it can be
-        told also where the budget ends."""
+        """Returns the best placement; with a beam it is not proved best.
+
+        Attempts are added to `attempts`, so that they are known even if the budget ends.
+        """
         pod_classes = merged(self.space, pod_classes)
         capacity, match = self.space.capacity, self.space.match(pod_classes)
         weights = self.space.weights(pod_classes)
@@ -164,7 +170,9 @@ class LevelSearch:
         return None
 
     def _use(self, level: int) -> Exclusivity:
-        """In mode `domain` a domain is held whole, or each reservable domain inside it that is used."""
+        """Returns which domains the gang may use. In mode `domain` it holds a whole domain, or each
+        reservable domain that it uses.
+        """
         if self.mode != "domain":
             return "shared"
         return "clear" if level >= self.space.tree.topology.reservable_index else "apart"
@@ -172,10 +180,10 @@ class LevelSearch:
     def _ranking(
         self, pod_classes: tuple[PodClass, ...], required: int, use: Exclusivity, weights: Weights, beam: int
     ) -> DomainRanking:
-        """The ranking of domains for these pod classes.
+        """Returns the ranking of domains for these pod classes.
 
-        That of one pod class is kept for later plans, for its work has an end. Of several only the capacity
-        classes are kept.
+        The ranking of one pod class is cached for later plans, because its search always completes. With
+        several pod classes only the capacity classes are cached.
         """
         cache = self.space.base.plan_cache
         if beam or len(pod_classes) > 1:
@@ -191,7 +199,7 @@ class LevelSearch:
             bare = _bare(pod_classes)
             return DomainRanking(DomainPacking(bare, use, weights, budget), bare, required)
 
-        if self.space.caps:  # of one gang alone
+        if self.space.caps:  # caps belong to one gang, so nothing is cached
             return ranking(self.budget)
         return cache.entry(RANKINGS, (_key(pod_classes[0]), required, use, weights), ranking)
 
@@ -228,7 +236,7 @@ class LevelSearch:
         *,
         clear: bool,
     ) -> LevelAttempt:
-        """How many pods the level's best domain holds, where none holds all."""
+        """Returns how many pods the level's best domain holds, if none holds all."""
         nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:
             wanted = sum(pod_class.count for pod_class in pod_classes)
@@ -248,12 +256,14 @@ def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> Eligibi
 
 
 def _bare(pod_classes: Sequence[PodClass]) -> tuple[PodClass, ...]:
-    """The pod classes without the PodSets that they are made of, for searches that others use again."""
+    """Returns the pod classes without the names of their PodSets, so that other gangs can reuse the
+    search.
+    """
     return tuple([replace(pod_class, parts=()) for pod_class in pod_classes])
 
 
 def _key(pod_class: PodClass) -> Hashable:
-    """All that a search looks at in a class of pods; labels are the match's affair."""
+    """Returns everything that a search reads from a pod class, except labels, which are part of the map."""
     shape = pod_class.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (

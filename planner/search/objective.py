@@ -1,4 +1,4 @@
-"""The cost of a placement as one whole number: the placement with the smallest cost is chosen.
+"""The cost of a placement as one integer: the placement with the lowest cost is chosen.
 
     two pods of a node each          racks  nodes  opened racks  ...
     in one rack that is in use         1      2         0               cheapest
@@ -7,15 +7,15 @@
 
 The digits, from the most to the least significant:
 
-1. the domains used, level by level from the coarsest down to the hosts
-2. the pristine domains opened, from the coarsest down to the reservable level
-3. the reservable domains in which no gang holds anything yet: a hold inside one keeps away every gang that
-   wants the whole domain
-4. the pristine domains opened below the reservable level
-5. by how much the hosts miss the preferred node affinity
-6. the free capacity in the domains used, in the order of the first digit, so that the fullest ones win
+1. the number of domains used, level by level from the coarsest to the hosts
+2. the pristine domains that are opened, from the coarsest to the reservable level
+3. the reservable domains without a holder that are touched: a hold in one keeps away every gang that wants
+   the whole domain
+4. the pristine domains that are opened below the reservable level
+5. how far the hosts miss the preferred node affinity
+6. the free capacity in the used domains, in the order of the first digit, so that full domains are preferred
 
-Each digit is wide enough never to carry, and the costs of disjoint parts add up.
+Each digit is wide enough never to overflow into the next, and the costs of disjoint parts can be added.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from planner.model.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of one unit of each digit, by level where a digit has levels."""
+    """The weight of one unit of each digit; per level if the digit has levels."""
 
     domains: tuple[int, ...]
     opened: tuple[int, ...]
@@ -39,21 +39,20 @@ class Weights:
     free: tuple[int, ...]
 
     def breaks(self, capacity: DomainCapacity) -> int:
-        """What touching the domain breaks: a pristine one, or one of the reservable level without holder."""
+        """Returns the cost of touching a pristine domain, or a reservable domain without a holder."""
         opened = 0 if capacity.opened else self.opened[capacity.level]
         return opened + (self.unheld if capacity.level == self.reservable and not capacity.gang else 0)
 
     def own(self, capacity: DomainCapacity) -> int:
-        """What touching the domain costs, what is inside it aside."""
+        """Returns the cost of touching the domain itself, without the domains inside it."""
         level = capacity.level
         return self.domains[level] + self.breaks(capacity) + self.free[level] * capacity.worth
 
 
 def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
-    """Weights for a topology with this capacity when empty, where a host's penalty is `worst_penalty` at
-    most.
+    """Returns the weights for a topology with this capacity when empty and this maximum penalty of a host.
 
-    They do not depend on the running pods: free capacity is never more than in the empty cluster.
+    They do not depend on running pods: free capacity is never more than in the empty cluster.
     """
     levels, reservable = len(topology.levels), topology.reservable_index
     count_bits = (empty.size + 1).bit_length()
@@ -62,7 +61,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
     shift = 0
 
     def digits(bits: int, count: int) -> list[int]:
-        """So many digits of these bits, the most significant first."""
+        """Returns weights for `count` digits of `bits` bits each, the most significant first."""
         nonlocal shift
         steps = [1 << (shift + bits * place) for place in range(count)]
         shift += bits * count
@@ -78,7 +77,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
 
 
 def without(weights: Weights, levels: Collection[int]) -> Weights:
-    """The same where domains of these levels cost nothing, whatever is in them."""
+    """Returns weights with which domains of these levels cost nothing."""
 
     def bare(digits: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(0 if level in levels else digit for level, digit in enumerate(digits))

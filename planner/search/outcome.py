@@ -1,12 +1,12 @@
 """The result of searching a problem: its `Outcome`, and the hosts and assignments of a placement.
 
-    a: 2 pods, d: 2 pods      one class of four pods, made of the PodSets master (1) and worker (3)
+    a: 2 pods, d: 2 pods      one class of four pods, from the PodSets master (1) and worker (3)
 
-The search counts the pods of a class. They are dealt to its PodSets in the order of the hosts: master 1 on a;
-worker 1 on a and 2 on d.
+The search counts the pods of a class. They are assigned to its PodSets in the order of the hosts: master 1 on
+a; worker 1 on a and 2 on d.
 
-`Place` is a function that gives an outcome: the search itself, or the search by the rules that a gang asks
-for. It is handed to what tries changed problems: leaf-spine rules, equal parts, alternatives.
+`Place` is a function that returns an outcome: the search itself, or the search by the rules that a gang asks
+for. It is passed to the code that tries changed problems: leaf-spine rules, equal parts, alternatives.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ Where = TypeVar("Where")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was searched, what came of it in each topology, and the `best` of that; None for no place.
+    """The problem that was searched, the result in each topology, and the `best` result; None for no
+    placement.
 
-    `notes`: what there is to say of the placement. `holding`: what the gang holds there, where that is
-    decided (`extensions.holding`).
+    `notes`: remarks on the placement. `holding`: what the gang holds, if that is decided already
+    (`extensions.holding`).
     """
 
     problem: PlacementProblem
@@ -41,7 +42,7 @@ class Outcome:
     holding: Holding | None = None
 
     def noting(self, *notes: str) -> Outcome:
-        """The same with more to say."""
+        """Returns the same outcome with additional notes."""
         return replace(self, notes=(*self.notes, *notes))
 
 
@@ -49,19 +50,21 @@ class Place(Protocol):
     """Finds the placement of a problem."""
 
     def __call__(self, problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-        """`budget`: one for all that is searched; without it each search has its own."""
+        """`budget`: shared by all searches; without one, each search has its own."""
         ...
 
 
 def domain_of(result: SearchResult) -> Domain:
-    """The finest domain that holds a whole placement."""
+    """Returns the finest domain that contains a whole placement."""
     assert result.placement is not None, "only a placement is in a domain"
     pods_by_node = result.placement.pods_by_node
     return result.tree.root.around(pods_by_node[0][0], pods_by_node[-1][0]).path
 
 
 def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Assignment, ...]:
-    """The pods of each pod class dealt to its PodSets in the order of the hosts; then by PodSet."""
+    """Returns the pods of each pod class, assigned to its PodSets in the order of the hosts; then sorted by
+    PodSet.
+    """
     assert result.placement is not None, "only a placement has pods"
     pods_by_node = result.placement.pods_by_node
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
@@ -75,7 +78,9 @@ def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Ass
 def dealt(
     pod_classes: PodClasses, seats: Sequence[tuple[Where, Sequence[int]]]
 ) -> Iterator[tuple[str, Where, int]]:
-    """PodSet, host or domain, and number of pods, by pod class; `seats`: the pods of each class there."""
+    """Yields PodSet, host or domain, and number of pods, by pod class; `seats`: the pods of each class
+    there.
+    """
     for class_index, pod_class in enumerate(pod_classes):
         parts = iter(pod_class.parts)
         name, wanted = "", 0

@@ -3,17 +3,17 @@
     b1: r1 ...  r2 ...        a dot is a free node; a PodSet of four pods of a node each, rack preferred
     b2: r3 ..
 
-As if the rack were required: no place. With no level at all, which is the last step and asks for the least:
-there is one, so the steps between are worth a search. As if the block were required: b1, the answer. Had the
-last step had no place, none would have had.
+With the rack required there is no placement. Without a level, the last and least strict step, there is one,
+so the steps between are searched too. With the block required, b1 is the answer. If the last step had no
+placement, none of the others would.
 
-Which search serves which request is one table, `SEARCHES`. Around it, in this order:
+The table `SEARCHES` says which search serves which request. Around it:
 
-- Each topology that the gang may mean is searched, and of their placements the most compact one is taken.
-  Where none has any and the gang asks for no level, the same is tried over all nodes of the cluster.
+- Each topology that the gang may mean is searched, and the most compact placement is returned. If there is
+  none and the gang asks for no level, all nodes of the cluster are searched in the same way.
 - Preferred levels are first searched as if they were required, then relaxed step by step (`relaxations`).
-- A search that ends before it is complete and has no place leaves it to `place_class_by_class`: one class
-  of pods after another.
+- If a search ends incomplete and without a placement, `place_class_by_class` places one pod class after
+  another.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from planner.search.space import search_space
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One way to search a tree: what it `serves`, told by the classes of pods, and how it `runs`."""
+    """One way to search a tree: which pod classes it `serves`, and the search that it `runs`."""
 
     request: str
     serves: Callable[[PodClasses], bool]
@@ -45,23 +45,24 @@ class Search:
 
 
 SEARCHES = (
-    # Rules that a tree cannot keep by itself: branch and bound over level searches of a finer tree with caps
-    # and exclusions (search/rules).
+    # Rules that a tree cannot enforce by itself: branch and bound over level searches of a refined tree with
+    # caps and exclusions (search/rules).
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
-    # Every mixture of the classes in every domain; where these are too many, classes pooled by what they have
-    # in common and dealt to hosts afterwards; where that does not decide it either, a beam (search/mixtures).
+    # Every mixture of the classes in every domain. If these are too many, classes are pooled and assigned to
+    # hosts afterwards; if that does not decide it either, a beam search follows (search/mixtures).
     Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/packing/domain_packing.py).
     Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
 )
-"""The first row that serves the request is the one that answers it. All of them look for the finest level
-that has a domain for the whole gang, and there for the best domain (search/level_search.py)."""
+"""The first row that serves the request is used. All of them look for the finest level with a domain for the
+whole gang, and for the best domain of that level (search/level_search.py).
+"""
 
 
 def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """The best placement of the problem; where none is found, what was tried.
+    """Returns the best placement of the problem, or what was tried if there is none.
 
-    `budget`: one for all that is searched; without it each search has its own.
+    `budget`: shared by all searches; without one, each search has its own.
     """
     base = problem.snapshot.base
     results = [
@@ -79,7 +80,9 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
 def _try(
     problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, budget: WorkBudget | None
 ) -> SearchResult:
-    """What a search of the tree finds; where it ends without a place, what is found piece by piece."""
+    """Returns the result of searching the tree; if the search ends without a placement, one class after
+    another.
+    """
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
     if result.placement is None and not result.complete and problem.occupied and not budget.hard:
@@ -92,13 +95,16 @@ def _try(
 def _searched(
     problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, budget: WorkBudget
 ) -> SearchResult:
-    """The first relaxation that has a place; of the empty cluster it matters only whether any has. Where the
-    last has none, none has: it asks for the least."""
+    """Returns the result of the first relaxation with a placement.
+
+    In the empty cluster only the last relaxation is searched, since only the existence of a placement
+    matters. If the last one has no placement, none has, because it is the least strict.
+    """
     request = request if problem.occupied else when_alone(request)
     space, steps = search_space(problem.snapshot, tree, occupied=problem.occupied), relaxations(request)
     steps = steps if problem.occupied else steps[-1:]
     mode, required = problem.gang.reserve, request.required
-    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others
+    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as all others together
     search = LevelSearch(space, request, mode, budget)
     result = _run(search, steps[0], required)
     if result.placement is not None or len(steps) == 1:
@@ -118,7 +124,9 @@ def _searched(
 def _in_tree(
     tree: TopologyTree, request: TopologyRequest, result: LevelSearchResult, *, complete: bool
 ) -> SearchResult:
-    """The result in its topology; `complete`: whether the relaxations before it were searched completely."""
+    """Returns the result in its topology; `complete`: whether the earlier relaxations were searched
+    completely.
+    """
     placement = result.placement
     if placement is not None and not complete:
         placement = replace(placement, exact=False)
@@ -126,7 +134,9 @@ def _in_tree(
 
 
 def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
-    """The best placement in one domain of the required level, by the search that serves these pod classes."""
+    """Returns the best placement in one domain of the required level, by the search that serves these pod
+    classes.
+    """
     for row in SEARCHES:
         if row.serves(pod_classes):
             return row.runs(search, pod_classes, required)
@@ -134,7 +144,7 @@ def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSe
 
 
 def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
-    """The placement in the finest domain, on the fewest hosts; then by topology name."""
+    """Returns the placement in the finest domain, on the fewest hosts; then the first by topology name."""
     return min((result for result in results if result.placement), key=_compactness, default=None)
 
 

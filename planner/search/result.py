@@ -1,10 +1,10 @@
-"""What a search of one tree hands over: the placement, what was tried level by level, whether it was
-complete.
+"""The result of searching one tree: the placement, the attempts level by level, and whether it was complete.
 
     b1: r1 ...  r2 ...        a dot is a free node; three pods of a node each, rack required
 
-Tried: the host, where the best takes one of three; then the rack, where r1 takes three. The placement is in
-the branch b1/r1, with the nodes 0, 1 and 2 of the tree and one pod of the first class on each.
+Tried were the host, the best of which takes one of three pods, then the rack, where r1 takes three. The
+placement is in the branch b1/r1, with the nodes 0, 1 and 2 of the tree and one pod of the first class on
+each.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class LevelSearchResult:
-    """What one search level by level comes to. `attempts`: what was tried, from the finest level to the
-    coarsest. `complete`: no budget ended it, so that without a placement there is none."""
+    """The result of one level search. `attempts`: from the finest level to the coarsest. `complete`: no
+    budget ended the search, so if it has no placement, there is none.
+    """
 
     placement: Placement | None
     attempts: tuple[LevelAttempt, ...]
@@ -41,7 +42,7 @@ class LevelSearchResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One topology's outcome: the tree that was searched, the request in it, and what was found."""
+    """The result in one topology: the tree that was searched, the request in it, and the placement."""
 
     tree: TopologyTree
     request: TopologyRequest
@@ -51,4 +52,4 @@ class SearchResult:
 
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Nodes (by their place in the domain) with the number of pods of each kind."""
+"""Nodes, by index in the domain, each with the number of pods of each class."""

@@ -1,11 +1,11 @@
-"""A tree as one gang sees it: what lies where, and what each domain holds, now or when the cluster is empty.
+"""A tree as one gang sees it: its domains and what each domain holds, now or when the cluster is empty.
 
-    tree          root ─ r1 ─ a, b          where domains are
-    capacity       root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
+    tree          root ─ r1 ─ a, b          which domains exist
+    capacity      root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
 
-`occupied` is the cluster as it is; otherwise it is the cluster when empty: no bound pods, no reservations, no
-cordons, every node ready. Costs look only at capacities and never at the gang's selectors, so that a plan
-made again within its own node affinity comes out the same.
+`occupied` is the cluster as it is; otherwise the cluster is empty: no bound pods, no reservations, no
+cordons, and every node ready. Costs depend on capacities and never on the gang's selectors, so a gang that is
+planned again with its own node affinity gets the same plan.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from planner.search.objective import Weights, weights, without
 class SearchSpace:
     """One tree at one moment (`occupied`) or when empty; `capacity` is that of the whole tree.
 
-    `extra`: levels that only rules over labels look at, in a tree made finer by them
-    (`rules.label_levels`); they cost nothing and are no place to be. `plain`: the tree without these.
-    `caps`: how many pods domains may hold at the most."""
+    `extra`: levels that exist only for rules over labels in a refined tree (`rules.label_levels`); they cost
+    nothing, and no gang is placed at them. `plain`: the tree without these levels. `caps`: caps on the pods
+    of domains.
+    """
 
     base: Infrastructure
     tree: TopologyTree
@@ -42,13 +43,13 @@ class SearchSpace:
     caps: tuple[DomainCap, ...] = ()
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
-        """Where these classes of pods may be by the nodes' labels and the caps."""
+        """Returns where these pod classes may be by the nodes' labels and the caps."""
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
         return capped(everywhere, self.tree.root, self.caps)
 
     def weights(self, pod_classes: Sequence[PodClass]) -> Weights:
-        """What placements of these pod classes cost."""
+        """Returns the cost weights for placements of these pod classes."""
         worst_penalty = sum(
             weight
             for pod_class in pod_classes
@@ -64,21 +65,21 @@ class SearchSpace:
         return without(base_weights, self.extra) if self.extra else base_weights
 
     def start(self, path: Sequence[int]) -> int:
-        """Which of the tree's nodes the first one of that domain is."""
+        """Returns the index of the first node of the domain at this path."""
         branch, start = self.tree.root, 0
         for place in path:
             start, branch = start + branch.starts[place], branch.children[place]
         return start
 
     def domain_at(self, path: Sequence[int]) -> tuple[Subtree, DomainCapacity]:
-        """The domain that is reached by these places among children, with its capacity."""
+        """Returns the domain at this path of child indexes, with its capacity."""
         branch, capacity = self.tree.root, self.capacity
         for place in path:
             branch, capacity = branch.children[place], capacity.children[place]
         return branch, capacity
 
     def domain_above(self, host: int, level: int) -> tuple[Subtree, DomainCapacity]:
-        """The domain of a level that holds the tree's host with this index, with its capacity."""
+        """Returns the domain of a level that contains the host with this index, with its capacity."""
         branch, capacity = self.tree.root, self.capacity
         while branch.level < level:
             place = branch.child_of(host)

@@ -1,4 +1,4 @@
-"""The course of a cluster over a span of time: who runs, who waits, what is free; simulated or replayed."""
+"""The course of a cluster over time: running and waiting gangs and free capacity, simulated or replayed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from planner.bandwidth.model import NVLINK, Links, all_reduce
 from planner.simulation.rack_use import RackUse, Taken
 
 STEPS = 200
-"""Samples of a course, evenly over its time: as many as a plot on a terminal can show."""
+"""Number of samples of a course, evenly over time: as many as a plot on a terminal can show."""
 WHOLE_RACKS = (1, 2, 4)
-"""Large gangs, in whole racks, for which room is looked at every moment; four of NVL72's are half a unit."""
+"""Sizes, in whole racks, of large gangs whose room is checked at every moment; four racks of NVL72 are half a
+unit.
+"""
 _LINKS = Links(inside=NVLINK["blackwell"])
 
 
@@ -20,8 +22,8 @@ class Sample:
     """A cluster at one moment, as shares of its GPUs, nodes and racks.
 
     GPUs of running gangs, GPUs held and idle, nodes partly used, racks pristine. `startable`: for each of
-    `WHOLE_RACKS` whether a gang of so many whole racks could start at once (in a mean: the share of the
-    time). `waiting`: how many gangs wait.
+    `WHOLE_RACKS`, whether a gang of that many whole racks could start at once (in a mean: the share of the
+    time). `waiting`: the number of waiting gangs.
     """
 
     time: float
@@ -35,7 +37,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class GangWait:
-    """How long a gang of so many GPUs waited, in seconds; `never`: it had not started by the end."""
+    """How long a gang of `gpus` GPUs waited, in seconds; `never`: it had not started by the end."""
 
     gpus: int
     seconds: float
@@ -44,8 +46,9 @@ class GangWait:
 
 @dataclass(slots=True)
 class Moves:
-    """`gangs`: those for which others moved. `restarts`: the gangs and pods that did. `lost`: GPU seconds
-    since those had started, and in which they start again."""
+    """`gangs`: gangs for which others were moved. `restarts`: moved gangs and pods. `lost`: lost GPU seconds,
+    since their start and during the restart.
+    """
 
     gangs: int = 0
     restarts: int = 0
@@ -56,9 +59,9 @@ class Moves:
 class Course:
     """What was observed.
 
-    `mean`: the averages over time. `slowdown`: of each gang of several nodes the all-reduce time relative to
-    the fewest racks that could hold it. `moves`: what was restarted elsewhere to make room, on
-    so many `gpus`.
+    `mean`: the averages over time. `slowdown`: for each gang of several nodes, the all-reduce time relative
+    to the fewest racks that could hold it. `moves`: what was restarted elsewhere to make room, in a cluster
+    of `gpus` GPUs.
     """
 
     name: str
@@ -71,11 +74,11 @@ class Course:
 
 
 State = tuple[float, ...]
-"""What stands at a moment: the fields of `Sample` from `running` on."""
+"""The state at one moment: the fields of `Sample` from `running` on."""
 
 
 def state_of(use: RackUse, running: int, held: int, waiting: int) -> State:
-    """Racks in use, of them so many GPUs of running gangs, so many held and idle; so many gangs wait."""
+    """Returns the state of these racks with the GPUs of running gangs, held idle GPUs, and waiting gangs."""
     return (
         running / use.gpus,
         held / use.gpus,
@@ -87,10 +90,10 @@ def state_of(use: RackUse, running: int, held: int, waiting: int) -> State:
 
 
 class CourseRecorder:
-    """Takes states with the time until which they held, seconds from 0 on; samples of them, and their mean.
+    """Records states, each with the time until which it lasted (seconds from 0), as samples and a mean.
 
-    With `end` the samples are `STEPS`, evenly until then. Without one they become sparser as time goes by, so
-    that there are at most twice as many.
+    With `end` there are `STEPS` evenly spaced samples. Without it the samples become sparser over time, and
+    there are at most twice as many.
     """
 
     def __init__(self, end: float = 0.0) -> None:

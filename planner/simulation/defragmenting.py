@@ -1,8 +1,8 @@
-"""Bayplan with moves: gangs that have waited for long get room by restarting others elsewhere.
+"""The Bayplan strategy with moves: gangs that have waited long get room by restarting others elsewhere.
 
-The rules are those of `bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), under the
-limits of the parameters `defrag.*`. A moved gang begins its work again from its start, for a simulated job
-has no checkpoints: so what is told of lost work is the most that it can be.
+The rules are those of `bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), with the limits
+of the parameters `defrag.*`. A simulated job has no checkpoints: a moved gang starts again from the
+beginning, so the lost work is an upper bound.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from planner.simulation.rack_use import Taken
 from planner.simulation.strategies import PlannedStrategy, gang_of, name_of, number
 
 ATTEMPTS = 60
-"""Sets of movables that are planned for one gang: a month has thousands of looks."""
+"""Maximum number of sets of movables that are planned for one gang: a month has thousands of searches."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job with its GPUs, and since how many seconds it runs there."""
+    """A job with its GPUs, and for how many seconds it has run there."""
 
     job: Job
     taken: Taken
@@ -37,7 +37,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class MovedJob:
-    """A job that is restarted elsewhere, with the GPU seconds that it loses by that."""
+    """A job that is restarted elsewhere, with the GPU seconds that it loses."""
 
     job: Job
     taken: Taken
@@ -56,9 +56,11 @@ class DefragmentingStrategy(PlannedStrategy):
         self._restartable = restartable
 
     def make_room(self, job: Job, running: Iterable[RunningJob], floor: Hall) -> list[MovedJob]:
-        """The jobs to restart, so that `place` has room for this one; none where no moves reach that."""
+        """Returns the jobs to restart so that `place` has room for this one; none if no moves achieve
+        that.
+        """
         if job.total > floor.gpus - floor.busy:
-            return []  # as the search would say, thousands of times in a month
+            return []  # the search would give the same result, thousands of times in a month
         jobs = {name_of(other.job): other for other in running}
         movables = [self._movable(other, floor) for other in jobs.values() if self._may_restart(other.job)]
         group = gang_of(job, floor, self._reserve(job))
@@ -74,7 +76,9 @@ class DefragmentingStrategy(PlannedStrategy):
         return MovedJob(running.job, taken, running.job.total * running.age)
 
     def _may_restart(self, job: Job) -> bool:
-        """The same for a job whatever else there is: numbers are scattered by a multiplicative hash."""
+        """Returns whether a job may be restarted, by a multiplicative hash of its number: independent of
+        other jobs.
+        """
         return (job.number * 2_654_435_761 % 2**32) / 2**32 < self._restartable
 
     def _movable(self, running: RunningJob, floor: Hall) -> Movable:

@@ -30,8 +30,9 @@ class WaitingTime:
 
 @dataclass(frozen=True, slots=True)
 class MeanMoves:
-    """Means of a course. `gangs`: those for which others moved. `restarts`: gangs and pods that did.
-    `gpu_hours`: work lost by it, which is so large a `share` of the time of all GPUs."""
+    """Means of a course. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
+    `gpu_hours`: lost work, which is `share` of the time of all GPUs.
+    """
 
     gangs: float
     restarts: float
@@ -53,10 +54,10 @@ class CourseFigures:
     """Averages over time and over several courses of the same name, as shares.
 
     `running`: GPUs of running gangs. `held`: GPUs held and idle. `partly`: nodes partly used (nod-ai's
-    fragmentation). `pristine`: empty racks. `startable`: of the time, in which a gang of each of
-    `WHOLE_RACKS` could start at once. `waiting`: gangs that wait. `slowdown`: mean all-reduce time of gangs
-    of several nodes, relative to the fewest racks that could hold them, 1 where there is none. `by_seed`:
-    `running` of each course. `moves`: where something moved to make room.
+    fragmentation). `pristine`: empty racks. `startable`: share of the time in which a gang of each of
+    `WHOLE_RACKS` could start at once. `waiting`: number of waiting gangs. `slowdown`: mean all-reduce time of
+    gangs of several nodes, relative to the fewest racks that could hold them, 1 if there are none. `by_seed`:
+    `running` of each course. `moves`: None if nothing moved.
     """
 
     name: str

@@ -1,11 +1,11 @@
 """Discrete-event simulation of a GPU cluster: how long gangs wait, and the state of the cluster meanwhile.
 
-All strategies follow the same rules. Gangs are tried in order of arrival, at every arrival and end. A younger
-gang may start before an older one without room, until the older has waited `PATIENCE`; from then on no
-younger gang of several nodes starts before it (jobs of one node always may). A gang placed in part (pod by
-pod) holds its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does
-not depend on its placement. With moves (`defragmenting`) the oldest gang that has waited for long and that
-they help gets room; what moves begins again, and takes `RESTART` to do so.
+All strategies follow the same rules. At every arrival and end, gangs are tried in order of arrival. A younger
+gang may start before an older one without room, until the older one has waited `PATIENCE`; then no younger
+gang of several nodes starts before it (jobs of one node always may). A partly placed gang (pod by pod) holds
+its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does not depend
+on its placement. With moves (`defragmenting`) the oldest long-waiting gang that moves can help gets room. A
+moved gang starts again, which takes `RESTART`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ GIVE_UP = 3600.0
 
 
 RESTART = 300.0
-"""Seconds in which a moved gang uses its GPUs and does not work yet: images, model, data."""
+"""Seconds in which a moved gang uses its GPUs without working: loading images, model and data."""
 
 
 LOOK = 300.0
-"""Seconds between two looks for moves while none are found."""
+"""Seconds between two searches for moves while none are found."""
 
 
 def simulate(
@@ -111,7 +111,7 @@ class _Simulation:
 
     def _finish(self, job: Job) -> None:
         if self.since[job.number] + job.length > self.now:
-            return  # it began again meanwhile
+            return  # the job was restarted meanwhile
         taken = self.placed.pop(job.number)
         del self.running[job.number]
         self.running_gpus -= job.total
@@ -133,7 +133,7 @@ class _Simulation:
         self._pass()
 
     def _overdue(self, job: Job) -> None:
-        """A gang has waited for so long that others move for it, or for an older one."""
+        """Handles a gang that has waited long enough for others to be moved for it or an older one."""
         if isinstance(self.strategy, DefragmentingStrategy) and not self._ran(job):
             self._make_room(self.strategy)
             if not self._ran(job):
@@ -184,7 +184,7 @@ class _Simulation:
         return False
 
     def _make_room(self, strategy: DefragmentingStrategy) -> None:
-        """For the first of those that have waited for long that moves help, at most one at a time."""
+        """Makes room for the first long-waiting gang that moves can help, one gang at a time."""
         if self.now < self.next_look:
             return
         self.next_look = self.now + LOOK
@@ -201,7 +201,7 @@ class _Simulation:
             blocked = blocked or (job.pods > 1 and self.now - job.arrival > PATIENCE)
 
     def _running(self, rest: float) -> list[RunningJob]:
-        """Those that run, without whoever was moved less than `rest` seconds ago."""
+        """Returns the running jobs, except those that were moved less than `rest` seconds ago."""
         return [
             RunningJob(job, self.placed[job.number], self.now - self.since[job.number])
             for job in self.running.values()
@@ -209,7 +209,9 @@ class _Simulation:
         ]
 
     def _move(self, moved: Sequence[MovedJob]) -> None:
-        """They begin again elsewhere. What a new place shares with an old one is the same gang's."""
+        """Restarts these jobs elsewhere. A GPU that is in both the old and the new place stays with the same
+        gang.
+        """
         for move in moved:
             self.floor.give(self.placed[move.job.number])
         for move in moved:
@@ -236,7 +238,7 @@ def _shape(job: Job) -> tuple[int, int]:
 
 
 class Strategy(Protocol):
-    """One way to place gangs. `partial`: it may place a part of a gang, which then holds that and waits."""
+    """A way to place gangs. `partial`: it may place a part of a gang, which then holds it and waits."""
 
     name: str
     partial: bool

@@ -51,7 +51,7 @@ class FirstFit:
         ]
 
     def release(self, job: Job) -> None:
-        """Nothing is kept."""
+        """Does nothing: the strategy keeps no state."""
 
     def held(self, floor: Hall) -> int:
         return 0
@@ -95,7 +95,7 @@ class BestFit:
         return [(min(serving, key=lambda node: floor.free[node]), job.gpus)]
 
     def release(self, job: Job) -> None:
-        """Nothing is kept."""
+        """Does nothing: the strategy keeps no state."""
 
     def held(self, floor: Hall) -> int:
         return 0
@@ -139,15 +139,17 @@ class PodByPod:
 
 
 def _turn(node: int, job: Job, floor: Hall) -> int:
-    """A place in an order that starts at a different node for each job, in place of random tie-breaking."""
+    """Returns the position of a node in an order that starts at a different node for each job, instead of a
+    random one.
+    """
     return (node - job.number * 7919) % len(floor.free)
 
 
 class PlannedStrategy:
     """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
 
-    With `mode` `auto`, each gang and each single pod holds what it holds where nobody says otherwise. With
-    `domain`, gangs of `hold_from` GPUs and more hold whole domains; all others hold their nodes.
+    With `mode` `auto`, each gang and each single pod holds the default. With `domain`, gangs of `hold_from`
+    GPUs or more hold whole domains; all others hold their nodes.
     """
 
     partial = False

@@ -1,10 +1,10 @@
-"""The node side that plans rest on: labels that are missing or contradict each other, kubelets' settings.
+"""Checks of the node properties that plans depend on: labels and kubelet settings.
 
-- `finding`: what is wrong with a node, and the label that mends it where that is known
-- `labels`: levels, cliques, GPU feature discovery, NodeFeatures and ResourceSlices held against each other
-- `gpu_matrix`: what `nvidia-smi topo -m` says of a node's GPUs, and the labels that follow
-- `kubelet`: the KubeletConfiguration advised for pods with exclusive CPUs, and how a node differs from it
-- `mig_plan`: how the GPUs of idle nodes are cut for slices that are asked for
+- `finding`: a fault of a node, and the label that corrects it if known
+- `labels`: compares levels, cliques, GPU feature discovery, NodeFeatures and ResourceSlices with each other
+- `gpu_matrix`: reads the output of `nvidia-smi topo -m`, and derives labels from it
+- `kubelet`: the recommended KubeletConfiguration for pods with exclusive CPUs, and how a node differs from it
+- `mig_plan`: how to divide the GPUs of idle nodes for requested MIG slices
 
 Begin with `labels`.
 """

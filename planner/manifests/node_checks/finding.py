@@ -1,4 +1,4 @@
-"""What is wrong with a node."""
+"""A fault of a node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class NodeFinding:
     """`reason`: a CamelCase token. `message`: a sentence without the node's name. `label`: the key and value
-    that mend it, None where a person has to look."""
+    that correct the fault, None if it needs manual inspection.
+    """
 
     node: str
     reason: str

@@ -1,11 +1,11 @@
-"""What `nvidia-smi topo -m` says of a node's GPUs, and the labels that follow from it. Pure.
+"""Reads the GPU matrix in the output of `nvidia-smi topo -m`, and derives node labels from it. Pure.
 
-            GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
+    GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
     GPU0     X      NV18    PXB     0-55,112-167    0               N/A
     GPU1    NV18     X      NODE    0-55,112-167    0               N/A
 
 Columns are separated by tabs, the last ones by one or more. `NV18` is a bond of 18 NVLinks; SYS, NODE, PHB,
-PXB and PIX go over PCIe.
+PXB and PIX are connections over PCIe.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _NUMA = "NUMA Affinity"
 
 @dataclass(frozen=True, slots=True)
 class GpuMatrix:
-    """`gpus`: how many. `domains`: GPUs in each NVLink domain, 1 where a GPU has no NVLink. `by_zone`: GPUs
-    by NUMA zone; empty where the output names none."""
+    """The GPUs of a node. `gpus`: their number. `domains`: GPUs in each NVLink domain, 1 for a GPU without
+    NVLink. `by_zone`: GPUs by NUMA zone; empty if the output names none.
+    """
 
     gpus: int
     domains: tuple[int, ...]
@@ -35,7 +36,9 @@ class GpuMatrix:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels that tell the planner so: only those that say more than is assumed without them."""
+        """Returns the labels that describe these GPUs to the planner, without those that equal its
+        defaults.
+        """
         joined = self.gpus > 1 and self.domains == (self.gpus,)
         result = {INTERCONNECT_LABEL: "nvswitch" if joined else "pcie"}
         if 1 < max(self.domains) < self.gpus and len(set(self.domains)) == 1:
@@ -68,7 +71,7 @@ def read_matrix(text: str, where: Where) -> GpuMatrix:
 
 
 def _domains(names: list[str], linked: dict[str, set[str]]) -> tuple[int, ...]:
-    """The sizes of the sets of GPUs that NVLink joins, the largest first."""
+    """Returns the sizes of the sets of GPUs that NVLink connects, the largest first."""
     sizes, left = [], set(names)
     while left:
         reached, ahead = set[str](), [min(left)]

@@ -1,8 +1,9 @@
-"""The KubeletConfiguration advised for pods with exclusive CPUs beside their GPUs, and a node's drift. Pure.
+"""The recommended KubeletConfiguration for pods with exclusive CPUs and GPUs, and a node's drift from it.
+Pure.
 
-Guaranteed pods get whole CPUs only under the static CPU manager, on the NUMA zone of their GPUs only under
-the Topology Manager's `restricted` or `single-numa-node`, and their memory there only under the Static memory
-manager. That one demands that `reservedMemory` over all zones is exactly what is reserved: kubeReserved,
+A Guaranteed pod gets whole CPUs only with the static CPU manager, on the NUMA zone of its GPUs only with the
+Topology Manager policy `restricted` or `single-numa-node`, and its memory there only with the Static memory
+manager. The latter requires that `reservedMemory` over all zones equals the sum of kubeReserved,
 systemReserved and the hard eviction threshold (kubernetes.io, "Utilizing the NUMA-aware Memory Manager").
 """
 
@@ -21,8 +22,9 @@ from planner.node.topology_manager import RESTRICTED, SINGLE, NumaNode
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
 
 RESERVED = {"cpu": "1", "memory": "2Gi"}
-"""The systemReserved that is advised where a node reserves none of a resource: the static CPU manager does
-not start without a reserved CPU."""
+"""The recommended systemReserved for a node that reserves none of a resource: the static CPU manager does not
+start without a reserved CPU.
+"""
 
 EVICTION_MEMORY = 100 * 2**20
 """The kubelet's default of evictionHard's `memory.available`."""
@@ -32,7 +34,7 @@ _MI = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A setting of one node: what it is ("" where that is not known to be set) and what is advised."""
+    """A setting of one node: its value ("" if none is known) and the recommended value."""
 
     node: str
     setting: str
@@ -41,11 +43,11 @@ class Drift:
 
 
 def advised(node: Node, numa: NumaNode | None, config: Mapping[str, Any], largest_pod: int) -> dict[str, Any]:
-    """The settings, as a drop-in file for `--config-dir`.
+    """Returns the settings as a drop-in file for `--config-dir`.
 
-    `config`: the kubelet's present configuration, {} where it is not known; what it reserves is kept.
-    `largest_pod`: the most GPUs that one pod asks for, 0 where that is not known; where a zone may have
-    fewer, `single-numa-node` would refuse that pod for ever, and `restricted` is advised.
+    `config`: the kubelet's current configuration, {} if unknown; its reserved amounts are kept.
+    `largest_pod`: the maximum GPUs of one pod, 0 if unknown. If a zone may have fewer GPUs,
+    `single-numa-node` would always refuse that pod, so `restricted` is recommended.
     """
     zones = numa.zones if numa is not None else ()
     reserved = _reserved(config)
@@ -68,9 +70,10 @@ def advised(node: Node, numa: NumaNode | None, config: Mapping[str, Any], larges
 def drift(
     node: Node, numa: NumaNode | None, config: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> list[Drift]:
-    """How a node differs. Without its configuration only the policy of its NodeResourceTopology is known.
+    """Yields how a node differs. Without its configuration only the policy of its NodeResourceTopology is
+    known.
 
-    What a node reserves is its own affair, as long as it reserves something and `reservedMemory` adds up.
+    Reserved amounts may differ, as long as the node reserves something and `reservedMemory` adds up.
     """
     if not config:
         policy = numa.policy if numa is not None else ""
@@ -93,20 +96,22 @@ def drift(
 
 
 def _reserved(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """kubeReserved and systemReserved: what the node states, and `RESERVED` of what it has in neither."""
+    """Returns kubeReserved and systemReserved: the node's values, and `RESERVED` for resources in neither."""
     stated = {name: dict(config.get(name) or {}) for name in ("kubeReserved", "systemReserved")}
     for resource, amount in RESERVED.items():
         if not any(resource in amounts for amounts in stated.values()):
             stated["systemReserved"][resource] = amount
     if config.get("reservedSystemCPUs"):
-        stated["systemReserved"].pop("cpu", None)  # the kubelet takes these CPUs instead of an amount
+        stated["systemReserved"].pop("cpu", None)  # the kubelet uses these CPUs instead of an amount
     return {name: amounts for name, amounts in stated.items() if amounts}
 
 
 def _by_zone(
     node: Node, reserved: Mapping[str, Mapping[str, Any]], config: Mapping[str, Any], zones: list[str]
 ) -> list[dict[str, Any]]:
-    """The reserved memory, in equal parts of whole MiB; the first zone has the rest."""
+    """Returns the reserved memory, divided equally over the zones in whole MiB; the first zone has the
+    remainder.
+    """
     total = sum(_memory(amount.get("memory"), node.name) for amount in reserved.values())
     total += _threshold(node, config)
     part = total // len(zones) // _MI * _MI
@@ -118,7 +123,9 @@ def _by_zone(
 
 
 def _threshold(node: Node, config: Mapping[str, Any]) -> int:
-    """evictionHard's memory in bytes; of a percentage the default is taken, as the capacity is not known."""
+    """Returns evictionHard's memory in bytes; for a percentage the default, because the capacity is
+    unknown.
+    """
     stated = str((config.get("evictionHard") or {}).get("memory.available", ""))
     return _memory(stated, node.name) if stated and not stated.endswith("%") else EVICTION_MEMORY
 
@@ -134,6 +141,6 @@ def _total(entries: object) -> int:
 
 
 def _number(zone: str, index: int) -> int:
-    """The number of a zone, called `node-0` in a NodeResourceTopology."""
+    """Returns the number of a zone, which a NodeResourceTopology names `node-0`."""
     ending = zone.rpartition("-")[2]
     return int(ending) if ending.isdecimal() else index

@@ -1,4 +1,4 @@
-"""Labels of nodes held against each other and against what the nodes offer. Pure."""
+"""Compares the labels of nodes with each other and with what the nodes offer. Pure."""
 
 from __future__ import annotations
 
@@ -20,17 +20,21 @@ NODE_OF_FEATURES = "nfd.node.kubernetes.io/node-name"
 """The label of a NodeFeature that names its node; without it the object has the node's name."""
 
 _USUAL = 3
-"""From so many nodes a domain on, by the median of its level, a domain of one node is odd."""
+"""If the domains of a level have a median of this many nodes or more, a domain with one node is
+suspicious.
+"""
 
 
 def check_labels(snapshot: Snapshot, objects: Iterable[Mapping[str, Any]]) -> list[NodeFinding]:
-    """Everything that is odd, by node in natural order. `objects`: the NodeFeatures among them are read."""
+    """Returns all findings, by node in natural order. `objects`: only the NodeFeatures among them are
+    read.
+    """
     result = [*_gpus(snapshot), *_levels(snapshot), *_features(snapshot, objects), *_slices(snapshot)]
     return sorted(dict.fromkeys(result), key=lambda finding: (natural(finding.node), finding.reason))
 
 
 def _gpus(snapshot: Snapshot) -> Iterator[NodeFinding]:
-    """GPU feature discovery and the device plugin of each node."""
+    """Checks GPU feature discovery and the device plugin of each node."""
     for node in snapshot.nodes.values():
         offered, labels = node.allocatable.get(GPU, 0), node.labels
         if offered and not labels.get(PRODUCT_LABEL):
@@ -50,14 +54,14 @@ def _gpus(snapshot: Snapshot) -> Iterator[NodeFinding]:
 
 
 def _claimed(snapshot: Snapshot, node: Node) -> bool:
-    """Whether a DRA driver offers the node's devices, so that no device plugin has to."""
+    """Returns whether a DRA driver offers the node's devices, so that no device plugin is needed."""
     return node.name in snapshot.base.claims.slices.by_node
 
 
 def _levels(snapshot: Snapshot) -> Iterator[NodeFinding]:
-    """Each level of each topology, the host aside."""
+    """Checks each level of each topology, except the host."""
     names = {topology.name: set(_names(snapshot, topology)) for topology in snapshot.topologies}
-    strays = set(snapshot.nodes).difference(*names.values())  # of a topology that tells them by labels
+    strays = set(snapshot.nodes).difference(*names.values())  # nodes of a topology that is defined by labels
     for topology in snapshot.topologies:
         mine = names[topology.name] if topology.node_selector else names[topology.name] | strays
         members = [node for name, node in snapshot.nodes.items() if name in mine and _has_gpus(node)]
@@ -79,7 +83,9 @@ def _has_gpus(node: Node) -> bool:
 
 
 def _unlabelled(level: str, members: list[Node]) -> Iterator[NodeFinding]:
-    """Nodes without a level that others have; the nodes of the same NVLink clique tell which it is."""
+    """Finds nodes without a level that others have; nodes of the same NVLink clique show the expected
+    value.
+    """
     by_clique = _values_by_clique(level, members)
     if not any(node.labels.get(level) for node in members):
         return
@@ -100,7 +106,7 @@ def _unlabelled(level: str, members: list[Node]) -> Iterator[NodeFinding]:
 
 
 def _torn_cliques(level: str, members: list[Node]) -> Iterator[NodeFinding]:
-    """Cliques in several domains: an NVLink partition has one rack, so one of the labels is wrong."""
+    """Finds cliques in several domains. An NVLink partition is in one rack, so one of the labels is wrong."""
     for clique, values in _values_by_clique(level, members).items():
         if len(values) < 2:
             continue
@@ -125,7 +131,9 @@ def _values_by_clique(level: str, members: list[Node]) -> Mapping[str, set[str]]
 
 
 def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
-    """Domains of one node where others have several: a label that is misspelt makes such a domain."""
+    """Finds domains of one node at a level where domains have several: a misspelt label creates such a
+    domain.
+    """
     depth = len(topology.levels) - 1
     level = topology.levels[depth - 1]
     if level == HOSTNAME:
@@ -142,8 +150,10 @@ def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
 
 
 def _features(snapshot: Snapshot, objects: Iterable[Mapping[str, Any]]) -> Iterator[NodeFinding]:
-    """Labels that a NodeFeature wants and its node does not carry: node-feature-discovery's master writes
-    them, and one with a prefix that it may not write stays away."""
+    """Finds labels of a NodeFeature that its node does not have.
+
+    The master of node-feature-discovery writes them, except labels with a prefix that it may not write.
+    """
     for obj in objects:
         if obj.get("kind") != "NodeFeature":
             continue
@@ -161,7 +171,7 @@ def _labelled(stated: str) -> str:
 
 
 def _slices(snapshot: Snapshot) -> Iterator[NodeFinding]:
-    """GPUs of a node by its ResourceSlices and by its labels."""
+    """Compares the GPUs of a node in its ResourceSlices with its labels."""
     for name, slices in snapshot.base.claims.slices.by_node.items():
         devices = [offer.device for offer in slices.offers().values()]
         count = sum(device.driver == DRIVER and device.attribute("type") == "gpu" for device in devices)

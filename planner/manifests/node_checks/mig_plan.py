@@ -1,8 +1,8 @@
-"""How the GPUs of idle nodes are cut for MIG slices that are asked for, as MIG manager reads it. Pure.
+"""Plans how to divide the GPUs of idle nodes for requested MIG slices, in the format of MIG manager. Pure.
 
-A pod gets all of its slices from one node. The pods with the most slices are dealt first, each to the first
-idle node on whose GPUs it fits beside those dealt before; the slices of a node are then cut from as few of
-its GPUs as can be, and the others stay whole.
+A pod gets all of its slices from one node. The pods with the most slices are assigned first, each to the
+first idle node whose GPUs hold its slices beside those assigned before. The slices of a node are then placed
+on as few of its GPUs as possible; the other GPUs stay whole.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from planner.node.mig import Board, board_of, geometry, gpus_needed
 
 @dataclass(frozen=True, slots=True)
 class MigPlan:
-    """`configs`: configurations of nvidia-mig-parted by name. `by_node`: the one of each node that is cut.
-    `unplaced`: a sentence for each kind of pods that no idle node can serve."""
+    """`configs`: nvidia-mig-parted configurations by name. `by_node`: the configuration of each divided node.
+    `unplaced`: a sentence for each kind of pods that no idle node can serve.
+    """
 
     configs: Mapping[str, list[dict[str, Any]]]
     by_node: Mapping[str, str]
@@ -32,7 +33,7 @@ class MigPlan:
 
 @dataclass(slots=True)
 class _IdleNode:
-    """A node on which nothing runs but DaemonSets, and the slices that are dealt to it."""
+    """A node on which only DaemonSets run, with the slices that are assigned to it."""
 
     name: str
     board: Board
@@ -40,7 +41,7 @@ class _IdleNode:
     slices: Counter[str] = field(default_factory=Counter)
 
     def takes(self, wanted: Mapping[str, int]) -> bool:
-        """Deal a pod's slices to the node where they fit beside the others."""
+        """Assigns a pod's slices to the node if they fit beside the others; returns whether they do."""
         together = self.slices + Counter(wanted)
         needed = gpus_needed(self.board, together)
         if needed is None or needed > self.gpus:
@@ -49,7 +50,7 @@ class _IdleNode:
         return True
 
     def config(self) -> list[dict[str, Any]]:
-        """The node's GPUs by index: those that are cut alike together, then the whole ones."""
+        """Returns the node's GPUs by index: equally divided ones together, then the whole ones."""
         sets = geometry(self.board, self.slices)
         alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
         for index in range(self.gpus):
@@ -64,7 +65,7 @@ class _IdleNode:
 
 
 def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
-    """The cut for the pods of these gangs; pods that ask for no slices are left aside."""
+    """Returns the plan for the pods of these gangs; pods without MIG requests are ignored."""
     idle = [
         _IdleNode(node.name, board, gpus)
         for node in snapshot.nodes.values()
@@ -97,13 +98,13 @@ def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
 
 
 def _gpus(node: Node) -> int:
-    """Its GPUs by the label, which counts those that are cut already too, else those that it offers."""
+    """Returns the node's GPUs by its label, which includes divided ones, else those that it offers."""
     stated = node.labels.get(COUNT_LABEL, "")
     return int(stated) if stated.isdecimal() else node.allocatable.get(GPU, 0)
 
 
 def _workload(group: PodGroup) -> str:
-    """NAMESPACE/KIND/NAME; replicas that are gangs of their own have an index after it."""
+    """Returns NAMESPACE/KIND/NAME, without the index of a replica that is a gang of its own."""
     return "/".join(group.name.split("/")[:3])
 
 

@@ -1,8 +1,8 @@
-"""Pods read into the planner's records: the spec of a template, and pods that are bound to a node.
+"""Reads pods into the planner's records: the spec of a template, and bound pods.
 
 - `pod`: the shape of a pod; `bound_pod`: a pod that uses a node
-- `pod_affinity`, `host_ports`: what keeps a pod away from other pods, or beside them
-- `gpu_sharing`: parts of GPUs, as KAI's annotations request them
+- `pod_affinity`, `host_ports`: constraints relative to other pods
+- `gpu_sharing`: GPU shares, as KAI's annotations request them
 
 Begin with `pod`.
 """

@@ -1,4 +1,4 @@
-"""A pod on a node: what it uses there, and whom it keeps away."""
+"""A bound pod: what it uses on its node, and its anti-affinity to other pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from planner.model.reservation import kueue_gang, reservation_id
 RESERVATION_KEY = "bayplan.dev/reservation"
 
 KUEUE_WORKLOAD = "kueue.x-k8s.io/workload"
-"""Annotation of a pod that Kueue has admitted: the Workload that it is of."""
+"""Annotation of a pod that Kueue has admitted: the name of its Workload."""
 
 _KUEUE_TOPOLOGY = re.compile(r"kueue\.x-k8s\.io/podset-.*topology")
 """Annotations of pods whose nodes Kueue assigns (Kueue ff69552e, pkg/util/tas/tas.go)."""
@@ -64,7 +64,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
-    """The id that the pod carries, and that of the place which Kueue has assigned to its Workload."""
+    """Returns the reservation id of the pod, and that of the place which Kueue assigned to its Workload."""
     own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
     if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):
         return own
@@ -72,7 +72,7 @@ def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
 
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """A bound pod's anti-affinity. Its affinity only mattered when it was placed."""
+    """Returns a bound pod's anti-affinity. Its affinity mattered only when it was placed."""
     affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()

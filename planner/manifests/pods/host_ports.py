@@ -1,7 +1,7 @@
-"""The host ports that a pod's spec asks for, as kube-scheduler counts them.
+"""The host ports that a pod's spec requests, counted as kube-scheduler does.
 
-Those of containers and of sidecars; an init container has ended when the others start. With `hostNetwork`
-every container port is a host port, as the API server defaults it on pods.
+The ports of containers and sidecars count; an init container has ended when the others start. With
+`hostNetwork` every container port is a host port, because the API server sets that default on pods.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The scheduling fields of a pod's spec: its effective request and its node constraints.
+"""Reads the scheduling fields of a pod's spec: its effective request and its node constraints.
 
 Effective request by the kubelet's rule: per resource max(sum of the containers and sidecars, max over the
 init containers of (that container and the sidecars started before it)), plus the pod's overhead. A limit
-without a request sets the request. Of cpu, memory and huge pages, `spec.resources.requests` (pod level)
-replaces that sum; a limit there sets the request where no container requests the resource (KEP-2837).
-The API server lets neither the pod as a whole nor an ephemeral container ask for devices; a template of
-another kind may say so all the same, and what it says is counted, so that nothing is asked for unseen.
+without a request sets the request. For cpu, memory and huge pages, `spec.resources.requests` (pod level)
+replaces that sum; a limit there sets the request if no container requests the resource (KEP-2837). The API
+server does not allow device requests at pod level or in ephemeral containers. A template of another kind may
+still contain them; they are counted, so that no request goes unnoticed.
 """
 
 from __future__ import annotations
@@ -31,28 +31,30 @@ from planner.model.labels import Term, Toleration
 from planner.model.pod import PodShape
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
-"""The lists of a pod spec whose containers run together, and the one of those that run before them."""
+"""The fields with containers that run together, and the field with those that run before them."""
 
 CONTAINER_LISTS = (*CONTAINERS, INIT_CONTAINERS)
 
 AMOUNTS = ("limits", "requests")
-"""Where `resources` say what is asked for."""
+"""The fields of `resources` that state amounts."""
 
 TOLERATING = ("Equal", "Exists", "Gt", "Lt")
 
 POD_LEVEL = ("cpu", "memory", "hugepages-")
-"""How the resources begin of which the amount at the level of the pod replaces that of its containers."""
+"""Prefixes of the resources for which the pod-level amount replaces the sum of its containers."""
 
 UNREAD = frozenset(("image", "command", "args", "env", "envFrom", "volumeMounts"))
-"""Fields of containers that say nothing of where a pod fits."""
+"""Container fields that do not affect where a pod fits."""
 
 MOST_KEPT, LONGEST_KEPT = 1024, 8192
-"""Shapes that are remembered, and bytes of a spec whose shape is; so 8 MiB at most, whatever is sent."""
+"""Maximum number of cached shapes, and maximum size in bytes of a spec that is cached: at most 8 MiB in
+total.
+"""
 
 _AS_SENT = (
     orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 )
-"""What is no plain JSON value is not remembered: its text could be another value's."""
+"""A value that is not plain JSON is not cached: its text could equal that of another value."""
 
 
 def shape_of(
@@ -63,7 +65,7 @@ def shape_of(
     annotations: Mapping[str, object] | None = None,
     noted: Where | None = None,
 ) -> PodShape:
-    """The shape of a pod with this spec.
+    """Returns the shape of a pod with this spec.
 
     `where`: the location of the spec; `noted`: that of `annotations`. Raises `InputError` that names a
     malformed field.
@@ -73,7 +75,7 @@ def shape_of(
     if content is not None:
         try:
             shape = _of_content(content)
-        except InputError:  # it names no place; the reading below does
+        except InputError:  # the error names no location; the uncached reading below does
             pass
         else:
             return replace(shape, labels={**own, **shape.labels}) if own else shape
@@ -81,10 +83,10 @@ def shape_of(
 
 
 def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object]) -> bytes | None:
-    """What a shape is made of, but for labels that nothing in the spec selects; None where it is not kept.
+    """Returns the part of the spec that determines the shape, as a cache key; None if it is not cached.
 
-    It is the same for the pods of a controller, for a pod in most of the states that policies make of it, and
-    for templates that differ in what they run.
+    Labels that nothing in the spec selects are left out. The key is the same for all pods of a controller,
+    for a pod before and after most policies, and for templates that differ only in what they run.
     """
     if not isinstance(spec, dict):
         return None
@@ -115,7 +117,7 @@ def _without_unread(containers: object) -> object:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _of_content(content: bytes) -> PodShape:
-    """The shape, with the labels that its host ports and the content give it. Raises `InputError`."""
+    """Returns the shape, with the labels from the key. Raises `InputError`."""
     rest, containers, shares, labels = orjson.loads(content)
     lists = {
         name: items for name, items in zip(CONTAINER_LISTS, containers, strict=True) if items is not None
@@ -190,7 +192,9 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
 
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
-    """What the pod's own resources replace of the sum of its containers, and what only they ask for."""
+    """Returns the amounts of the pod-level resources that replace the containers' sums, or that only they
+    request.
+    """
     stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
     return {
         name: amount

@@ -1,8 +1,8 @@
-"""Which scheduling systems a cluster shows, and what their queues allow.
+"""Which scheduling systems a cluster has, and what their queues allow.
 
-- `systems`: the table of systems, by what each is known, with their queues and topologies
-- `kai_queues`: how much a queue of KAI's may use
-- `kueue_queues`: the topologies that a queue of Kueue's leads to
+- `systems`: the table of systems: how each is recognised, and its queues and topologies
+- `kai_queues`: how much a KAI queue may use
+- `kueue_queues`: which topologies a Kueue queue uses
 
 Begin with `systems`.
 """

@@ -1,8 +1,8 @@
-"""What KAI lets a queue use: its own limit and quota, or the lowest of those above it.
+"""How much KAI lets a queue use: its own limit and quota, or the lowest of the queues above it.
 
-A gang that asks for more GPUs than the limit is never started, nor is one of which KAI evicts no pod and that
-asks for more of anything than the quota (KAI-Scheduler d5bc503a, proportion/capacity_policy/). Nobody says so
-but the conditions of its PodGroup. An amount of -1 is no bound; a quota that is not stated is 0.
+KAI never starts a gang that requests more GPUs than the limit, nor a non-preemptible gang that requests more
+of any resource than the quota (KAI-Scheduler d5bc503a, proportion/capacity_policy/). Only the conditions of
+the PodGroup report it. An amount of -1 means no bound; a missing quota is 0.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from planner.model.errors import InputError, Where
 from planner.model.schedulers import GPU, QueueBound
 
 MAX_ABOVE = 16
-"""Queues above each other that are looked at; more would be a ring."""
+"""Maximum number of ancestors of a queue that are followed; more would be a cycle."""
 
 
 UNITS = {GPU: 1.0, "cpu": 1.0, "memory": 1e6}
-"""KAI's units in base units: GPUs, thousandths of a CPU, and megabytes in bytes."""
+"""KAI's units in base units: GPUs, millicores, and megabytes in bytes."""
 
 
 @dataclass(slots=True)
 class KaiQueues:
-    """`limits`: by queue its own limit in GPUs, where it has any; `quotas`: by resource and queue its own
-    quota in base units, likewise; `above`: by queue its parent, or ""."""
+    """`limits`: the GPU limit of each queue that has one. `quotas`: by resource and queue, the quota in base
+    units. `above`: the parent of each queue, or "".
+    """
 
     limits: dict[str, float] = field(default_factory=dict)
     quotas: dict[str, dict[str, float]] = field(default_factory=lambda: {name: {} for name in UNITS})
     above: dict[str, str] = field(default_factory=dict)
 
     def add(self, name: str, item: Mapping[str, object], where: Where) -> None:
-        """A Queue of KAI's. Raises `InputError` for a malformed one."""
+        """Adds a KAI Queue. Raises `InputError` for a malformed one."""
         spec = mapping(item.get("spec"), where.at_path("spec"))
         self.above[name] = text(spec.get("parentQueue"), where.at_path("spec.parentQueue"))
         if spec.get("resources") is None:
@@ -48,11 +49,11 @@ class KaiQueues:
                 self.quotas[resource][name] = quota * unit
 
     def lowest_limits(self) -> dict[str, QueueBound]:
-        """By queue the lowest limit in GPUs that holds for it, and whose it is; none for one without any."""
+        """Returns for each queue the lowest GPU limit that applies to it, and the queue that states it."""
         return self._lowest(self.limits)
 
     def lowest_quotas(self) -> dict[str, dict[str, QueueBound]]:
-        """The same of quotas, by queue and resource."""
+        """Returns the same for quotas, by queue and resource."""
         by_resource = {resource: self._lowest(own) for resource, own in self.quotas.items()}
         return {
             queue: quotas
@@ -69,7 +70,7 @@ class KaiQueues:
         return result
 
     def _line(self, name: str) -> list[str]:
-        """A queue and those above it, the nearest first."""
+        """Returns a queue and its ancestors, the nearest first."""
         line: list[str] = []
         while name and len(line) < MAX_ABOVE:
             line.append(name)
@@ -78,7 +79,7 @@ class KaiQueues:
 
 
 def _amount(resources: Mapping[str, object], resource: str, bound: str, where: Where) -> float | None:
-    """A number in `spec.resources`; None where it is not stated. Raises `InputError` for anything else."""
+    """Returns a number in `spec.resources`; None if it is missing. Raises `InputError` for anything else."""
     amounts = mapping(resources.get(resource), where.at_path(f"spec.resources.{resource}"))
     stated = amounts.get(bound)
     if stated is None:

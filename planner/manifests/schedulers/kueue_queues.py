@@ -1,7 +1,7 @@
-"""Which Topologies a LocalQueue of Kueue's leads to: by its ClusterQueue and the flavors of that.
+"""Which Topologies a Kueue LocalQueue uses: those of the flavors of its ClusterQueue.
 
-A workload that wishes for a level where the flavor has no topology is never admitted: "Flavor … does not
-support TopologyAwareScheduling" (Kueue ff69552e, pkg/scheduler/flavorassigner).
+A workload that asks for a level is never admitted if the flavor has no topology: "Flavor … does not support
+TopologyAwareScheduling" (Kueue ff69552e, pkg/scheduler/flavorassigner).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from planner.model.errors import Where
 
 @dataclass(slots=True)
 class KueueQueues:
-    """`queues`: LocalQueues, NAMESPACE/NAME, to their ClusterQueue; `flavors`: ClusterQueues to the names of
-    their flavors; `topology_of`: ResourceFlavors to their topologyName, "" for none."""
+    """`queues`: the ClusterQueue of each LocalQueue (NAMESPACE/NAME). `flavors`: the flavor names of each
+    ClusterQueue. `topology_of`: the topologyName of each ResourceFlavor, "" for none.
+    """
 
     queues: dict[str, str] = field(default_factory=dict)
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     topology_of: dict[str, str] = field(default_factory=dict)
 
     def add(self, kind: str, key: str, item: Mapping[str, object], where: Where) -> None:
-        """An object of Kueue's; any other kind is left aside. Raises `InputError` for a malformed one."""
+        """Adds a Kueue object; other kinds are ignored. Raises `InputError` for a malformed one."""
         spec = mapping(item.get("spec"), where.at_path("spec"))
         name = key.partition("/")[2]
         if kind == "LocalQueue":
@@ -40,7 +41,7 @@ class KueueQueues:
             self.topology_of[name] = text(spec.get("topologyName"), where.at_path("spec.topologyName"))
 
     def topologies(self) -> dict[str, frozenset[str]]:
-        """By LocalQueue the Topologies of its flavors; one whose flavors are not all known is left out."""
+        """Returns the Topologies of each LocalQueue's flavors; queues with an unknown flavor are left out."""
         by_queue = {
             queue: [self.topology_of[flavor] for flavor in self.flavors[cluster_queue]]
             for queue, cluster_queue in self.queues.items()

@@ -1,7 +1,7 @@
-"""Which scheduling systems a cluster has, by what it shows of them: one row of `SYSTEMS` each.
+"""Recognises the scheduling systems of a cluster; one row of `SYSTEMS` each.
 
-A system is there where an object of one of its kinds is, where the API server serves one (its
-CustomResourceDefinition), where a pod runs that is its scheduler, or where a pod was bound by it.
+A system is present if an object of one of its kinds exists, if the API server serves one of its kinds (its
+CustomResourceDefinition exists), if a pod runs its scheduler, or if a pod was bound by it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ Kind = tuple[str, str]
 
 
 Witnesses = Iterable[tuple[str, tuple[str, ...]]]
-"""Pods as NAMESPACE/NAME, with the schedulers that each of them shows."""
+"""Pods as NAMESPACE/NAME, with the schedulers that each of them indicates."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulingSystem:
-    """One row. `name`: its usual schedulerName (Kueue's own name). `kinds`: API group and kind to the plural
-    of its CustomResourceDefinition. `images`: how the image repository of its scheduler ends. `apps`: values
-    of the labels `app` and `app.kubernetes.io/name` of its scheduler. `on`: a system that is installed on top
-    of this one, has its kinds and runs a scheduler in place of this one's."""
+    """One system. `name`: its usual schedulerName (for Kueue its own name). `kinds`: API group and kind, with
+    the plural of its CustomResourceDefinition. `images`: suffixes of the image repository of its scheduler.
+    `apps`: values of the labels `app` and `app.kubernetes.io/name` of its scheduler. `on`: the system on top
+    of which this one is installed; it has that system's kinds and replaces its scheduler.
+    """
 
     name: str
     kinds: Mapping[Kind, str] = field(default_factory=dict)
@@ -90,7 +91,7 @@ SYSTEMS = (
         apps=("topology-aware-scheduler",),
     ),
 )
-"""KAI's deployment names its pods `kai-scheduler-SHARD`; its chart, Kueue's and Volcano's say the images."""
+"""KAI names its pods `kai-scheduler-SHARD`; the images are from its chart and those of Kueue and Volcano."""
 
 
 DEFINITION = "CustomResourceDefinition"
@@ -101,7 +102,7 @@ _QUEUES: Mapping[Kind, str] = {("scheduling.run.ai", "Queue"): KAI, ("kueue.x-k8
 
 
 SYSTEM_OF: Mapping[Kind, str] = {kind: row.name for row in SYSTEMS for kind in row.kinds}
-"""The system that an object of a kind shows."""
+"""The system that an object of a kind indicates."""
 
 
 DEFINITIONS: Mapping[str, str] = {
@@ -115,26 +116,28 @@ FOLLOWED_BY: Mapping[str, str] = {
     "kueue.x-k8s.io": KUEUE,
     "bayplan.dev": BAYPLAN,
 }
-"""Whose Topology objects are of this API group."""
+"""The system whose Topology objects are of this API group."""
 
 
 _FLAG = "--scheduler-name"
 
 
 def is_sign(group: str, kind: str) -> bool:
-    """Whether objects of a kind show scheduling systems."""
+    """Returns whether objects of a kind indicate a scheduling system."""
     return (group, kind) in SYSTEM_OF or kind == DEFINITION
 
 
 def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
-    """The schedulers that a bound pod shows: its own, unless that is the default, and the one that it is."""
+    """Returns the schedulers that a bound pod indicates: its own unless it is the default, and the one that
+    it runs.
+    """
     own = text(spec.get("schedulerName"), where.at_path("spec.schedulerName"))
     names = [own] if own and own != DEFAULT_SCHEDULER else []
     return tuple(dict.fromkeys((*names, *schedulers_run_by(spec, labels, where))))
 
 
 def schedulers_run_by(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
-    """The schedulers that a pod is, by its labels, its images and its flags."""
+    """Returns the schedulers that a pod runs, by its labels, images and flags."""
     apps = {labels.get("app", ""), labels.get("app.kubernetes.io/name", "")}
     names = [row.name for row in SYSTEMS if not apps.isdisjoint(row.apps)]
     for container in maps(spec.get("containers"), where.at_path("spec.containers")):
@@ -143,7 +146,7 @@ def schedulers_run_by(spec: Mapping[str, object], labels: Mapping[str, str], whe
 
 
 def _run_by(container: Mapping[str, object]) -> Iterator[str]:
-    """The schedulers that a container runs, by its image and its flag `--scheduler-name`."""
+    """Yields the schedulers that a container runs, by its image and its flag `--scheduler-name`."""
     repository = re.sub(r"(@.*|:[^/]*)$", "", str(container.get("image") or ""))
     yield from (row.name for row in SYSTEMS if any(f"/{repository}".endswith(f"/{i}") for i in row.images))
     for part in ("command", "args"):
@@ -157,10 +160,10 @@ def _run_by(container: Mapping[str, object]) -> Iterator[str]:
 
 @dataclass(slots=True)
 class SchedulerSigns:
-    """What was read so far of scheduling systems; `seen` sums it up.
+    """The indications of scheduling systems that were read so far; `seen` sums them up.
 
-    `queues`: as in `SchedulersSeen`, of the systems of which any queue was read. `flavored`: the Kueue
-    Topologies that a ResourceFlavor names, None where no ResourceFlavor was read.
+    `queues`: as in `SchedulersSeen`, for the systems of which any queue was read. `flavored`: the Kueue
+    Topologies that a ResourceFlavor names, None if no ResourceFlavor was read.
     """
 
     objects: dict[str, str] = field(default_factory=dict)
@@ -170,7 +173,7 @@ class SchedulerSigns:
     kai: KaiQueues = field(default_factory=KaiQueues)
 
     def add(self, group: str, kind: str, key: str) -> None:
-        """An object is there: NAMESPACE/NAME, the namespace "default" where it lies in none."""
+        """Records an object; its key is NAMESPACE/NAME, with "default" for an object without a namespace."""
         name = key.partition("/")[2]
         system = DEFINITIONS.get(name) if kind == DEFINITION else SYSTEM_OF.get((group, kind))
         if system is None:
@@ -180,7 +183,7 @@ class SchedulerSigns:
             self.queues.setdefault(system, set()).add(key if system == KUEUE else name)
 
     def seen(self, pods: Witnesses, topologies: Iterable[Topology]) -> SchedulersSeen:
-        """All of it, with the pods that show schedulers and the Topology objects as they were read."""
+        """Returns the summary, with the pods that indicate schedulers and the Topology objects."""
         return SchedulersSeen(
             _shown(self.objects, pods),
             {system: frozenset(names) for system, names in sorted(self.queues.items())},
@@ -203,9 +206,10 @@ class SchedulerSigns:
 
 
 def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()) -> SchedulersSeen:
-    """What a cluster that is watched shows: of its pods too, and what was not read is not there.
+    """Returns the summary of a watched cluster, including its pods; a kind that was not read does not exist
+    there.
 
-    `unread`: kinds that may not be read, of whose objects nothing is known.
+    `unread`: kinds that may not be read, about whose objects nothing is known.
     """
     listed_systems = [system for kind, system in _QUEUES.items() if kind not in unread]
     return SchedulersSeen(
@@ -220,8 +224,10 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
 
 
 def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
-    """By name what shows a scheduler. The kinds of a system that another one is installed on show that one's
-    where it is seen itself."""
+    """Returns by name what indicates a scheduler.
+
+    If a system that is installed on top of another one is seen itself, the shared kinds indicate that system.
+    """
     running: dict[str, str] = {}
     for pod, names in pods:
         for name in names:
@@ -232,5 +238,5 @@ def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
 
 
 def witnesses(pods: Iterable[BoundPod]) -> Witnesses:
-    """The pods that show schedulers."""
+    """Returns the pods that indicate schedulers."""
     return [(pod.name, pod.shows) for pod in pods if pod.shows]

@@ -85,15 +85,15 @@ GENERIC = (REGION, ZONE)
 
 
 _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")
-"""How hand-made keys end, coarse to fine; they serve where none of the sources does."""
+"""Suffixes of hand-made keys, coarse to fine; used if no known source matches."""
 
 
 def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
-    """The topologies of objects, and the one in the labels of the nodes that none of them is for.
+    """Returns the topologies of objects, and one from the labels of the nodes that no object covers.
 
-    That is every node where there is no object. Where each object is for a node pool, as those of Kueue are
-    that a ResourceFlavor with node labels names, it is the nodes with devices outside all pools: a queue of
-    Kueue's without a topology uses these, and a gang there is as near as their labels tell.
+    Without objects these are all nodes. If each object covers a node pool, as Kueue Topologies do whose
+    ResourceFlavor has node labels, these are the nodes with devices outside all pools. A Kueue queue without
+    a topology uses such nodes, and a gang there is placed by their labels.
     """
     if not objects:
         return [infer(nodes)]
@@ -109,11 +109,11 @@ def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node])
 
 
 def infer(nodes: Iterable[Node]) -> Topology:
-    """The topology in the nodes' labels: region and zone, the best matching source, clique, host.
+    """Returns the topology in the nodes' labels: region and zone, the best matching source, clique, host.
 
-    Levels that no node carries are left out. The source is the one with the most labels over all nodes; ties
-    go to the earlier row. Without any source, keys that end in a word such as "rack" are used.
-    It has no name, for there is no object that it could be named after.
+    Levels that no node has are left out. The source is the one with the most labels over all nodes; in a tie
+    the earlier row. Without a known source, keys that end in a word such as "rack" are used. The topology has
+    no name, because there is no object to name it after.
     """
     carried: Counter[str] = Counter()
     for node in nodes:

@@ -9,7 +9,7 @@ from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Link, Topology
 
 MOST_LEVELS = 16
-"""As in the schema of Topology (manifests/20-crds.yaml): of other kinds, whose schema is not ours, too."""
+"""The limit of our Topology's schema (manifests/20-crds.yaml); applied to other kinds too."""
 
 
 RESERVABLE_KEY = "bayplan.dev/reservable-level"
@@ -25,8 +25,11 @@ ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
 def of_runai(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    """A topology as Run:ai's API takes it (`name`, and `levels` as a list of label keys, coarse to fine), as
-    the Topology of KAI's that it becomes in a cluster; None for anything else."""
+    """Returns a topology in the format of Run:ai's API as the KAI Topology that it becomes; None for other
+    input.
+
+    The format is `name`, and `levels` as a list of label keys, coarse to fine.
+    """
     levels, name = document.get("levels"), document.get("name")
     if "kind" in document or not isinstance(levels, list) or not isinstance(name, str):
         return None

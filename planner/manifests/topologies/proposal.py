@@ -17,7 +17,7 @@ from planner.model.node import Node
 from planner.model.topology import Topology
 
 HAND_MADE = "labels"
-"""The source of nodes whose labels are of no known one: region, zone, or keys that end in "rack" and such."""
+"""The source of nodes without labels of a known source: region, zone, or keys that end in "rack" and such."""
 
 
 API_VERSIONS: Mapping[str, str] = {

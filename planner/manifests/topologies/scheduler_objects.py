@@ -1,7 +1,8 @@
-"""What a scheduling system needs beside workloads, proposed from the nodes: the output of `bayplan generate`.
+"""Proposes the objects that a scheduling system needs, derived from the nodes: the output of `bayplan
+generate`.
 
-For KAI its Topology and Queues, for Kueue its Topology, ResourceFlavor and queues, for NVLink domains over
-several hosts a ComputeDomain. Each object comes with notes for whoever applies it.
+For KAI its Topology and Queues; for Kueue its Topology, ResourceFlavor and queues; for NVLink domains over
+several hosts a ComputeDomain. Each object comes with notes for the user.
 """
 
 from __future__ import annotations
@@ -22,29 +23,30 @@ Json = dict[str, object]
 
 KUEUE = "kueue.x-k8s.io"
 KUEUE_VERSIONS = ("v1beta2", "v1beta1")
-"""In which Kueue serves what is written here, with the same fields: v1beta2 since its release 0.15, v1beta1
-(deprecated since) from 0.14 on."""
+"""The API versions of the Kueue objects, with the same fields: v1beta2 since Kueue 0.15, v1beta1 (since
+deprecated) from 0.14 on.
+"""
 
 
 PARENT = "default-parent-queue"
-"""The Queue above those that are proposed, as KAI's own quick start calls it."""
+"""The parent of the proposed Queues, named as in KAI's quick start."""
 
 
 UNLIMITED = -1
-"""As KAI writes a quota or a limit that there is none of."""
+"""KAI's value for a quota or limit that is not set."""
 
 
 FLAVOR_LABELS = (NODE_POOL, PRODUCT_LABEL, PRESENT_LABEL)
-"""Labels that best say which nodes a flavor is of, before any other that they share."""
+"""Labels that are preferred for telling which nodes a flavor covers."""
 
 
 NOT_OF_FLAVORS = ("pods", "ephemeral-storage")
-"""Resources of nodes that a ClusterQueue of Kueue does not count here."""
+"""Resources of nodes that the ClusterQueue does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """An object, and what is odd about it."""
+    """An object, and what is unusual about it."""
 
     manifest: Json
     notes: tuple[str, ...] = ()
@@ -53,8 +55,10 @@ class Proposed:
 def kai_objects(
     proposals: Sequence[Proposal], queues: Mapping[str, float | None], nodes: Iterable[Node]
 ) -> list[Proposed]:
-    """A Topology for each group of nodes, a parent Queue, and the Queues in it by name; a number is the GPUs
-    that a Queue is promised, None for all that there are."""
+    """Returns a Topology for each group of nodes, a parent Queue, and the Queues in it by name.
+
+    The number is the GPU quota of a Queue; None for all GPUs.
+    """
     promised = sum(gpus or 0 for gpus in queues.values())
     total = sum(node.allocatable.get(GPU, 0) for node in nodes)
     notes = [f"{promised:g} GPUs are promised, and the nodes have {total}"] if promised > total else []
@@ -89,8 +93,11 @@ def kueue_objects(
     nodes: Sequence[Node],
     version: str = KUEUE_VERSIONS[0],
 ) -> list[Proposed]:
-    """A Topology and a ResourceFlavor for each group of nodes, one ClusterQueue with what they have as its
-    quota, and a LocalQueue in each namespace; in one of `KUEUE_VERSIONS`."""
+    """Returns Kueue objects in one of `KUEUE_VERSIONS`.
+
+    These are a Topology and a ResourceFlavor for each group of nodes, one ClusterQueue with their resources
+    as its quota, and a LocalQueue in each namespace.
+    """
     objects: list[Proposed] = []
     flavors: dict[str, Mapping[str, int]] = {}
     for proposal in proposals:
@@ -108,14 +115,14 @@ def _kueue(kind: str, metadata: Mapping[str, str], spec: Json) -> Json:
 
 
 def _flavor(proposal: Proposal, nodes: Sequence[Node]) -> Proposed:
-    """The flavor of the nodes of a topology, which must say by a label which nodes those are."""
+    """Returns the flavor of the nodes of a topology, which needs a label that selects these nodes."""
     labels, notes = _own_labels(proposal, nodes)
     spec: Json = {"nodeLabels": labels, "topologyName": proposal.topology.name}
     return Proposed(_kueue("ResourceFlavor", {"name": proposal.topology.name}, spec), notes)
 
 
 def _own_labels(proposal: Proposal, nodes: Sequence[Node]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """A label that all nodes of a proposal have and no other has, and what is odd about it."""
+    """Returns a label that only the nodes of a proposal have, and what is unusual about it."""
     if proposal.topology.node_selector:
         return dict(proposal.topology.node_selector), ()
     names = {node.name for node in proposal.members}
@@ -165,12 +172,14 @@ def _cluster_queue(name: str, flavors: Mapping[str, Mapping[str, int]]) -> Propo
 
 
 def _quota(resource: str, amount: int) -> str:
-    """An amount that is not more than there is: of memory whole GiB."""
+    """Returns an amount that does not exceed the existing one: memory in whole GiB."""
     return show(resource, amount // 2**30 * 2**30 if resource == "memory" else amount)
 
 
 def compute_domain(name: str, namespace: str, nodes: Iterable[Node] | None) -> Proposed:
-    """A ComputeDomain whose channel pods claim by the template NAME-channel; `nodes` None: not known."""
+    """Returns a ComputeDomain whose channel pods claim by the template NAME-channel; `nodes` is None if
+    unknown.
+    """
     template = f"{name}-channel"
     notes = [
         f"pods claim it: resourceClaims: [{{name: channel, resourceClaimTemplateName: {template}}}]",

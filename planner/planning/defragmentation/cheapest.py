@@ -99,6 +99,6 @@ class CheapestFirst:
             own = [self.movables[name] for name in bundle if shared[name] == 1]
             paid = Cost(
                 NO_COST.highest, cost_of(own).priorities, 0
-            )  # the highest priority is a maximum, to which another bundle may add nothing
+            )  # further bundles may not raise the maximum
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

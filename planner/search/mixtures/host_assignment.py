@@ -69,7 +69,7 @@ class HostAssignment:
         return [direction for *_, direction in sorted(lacking)]
 
     def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
-        """The most that an item adds in each direction; the same for all hosts of a class."""
+        """Returns the maximum that an item adds in each direction; the same for all hosts of a class."""
         peaks = self._peaks_by_options.get(item.options)
         if peaks is None:
             highest = [0] * len(self._along)
@@ -81,11 +81,11 @@ class HostAssignment:
         return peaks
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
-        """What is inside a domain that is to hold the whole goal, and so all that must be together in it."""
+        """Returns the items of a domain that is to hold the whole goal."""
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
     def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
-        """A host or domain as an item; where no rule holds for the domain, the items inside it."""
+        """Returns a host or domain as an item; for a domain without a rule, the items inside it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
             return [_PackingTarget(self._host_options(chosen.class_id), path)]
@@ -101,7 +101,9 @@ class HostAssignment:
         return self._options_by_class[class_id]
 
     def _together(self, items: Sequence[_PackingTarget], domain_class: CapacityClass) -> tuple[PodCount, ...]:
-        """All that these items could hold together, as a domain of the class may keep it."""
+        """Returns all that these items could hold together, reduced to what a domain of the class may
+        keep.
+        """
         counts, no_cost = self._counts, _Free()
         stage: CostBySum = {counts.zero: 0}
         for item in items:
@@ -119,7 +121,7 @@ class HostAssignment:
         return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))
 
     def _over(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
-        """The goal spread over items, whole: a walk with an iterator of choices for each item."""
+        """Divides the goal over the items: a depth-first search with an iterator of choices for each item."""
         counts = self._counts
         peaks = [self._peaks(item) for item in items]
         ahead = [(0,) * len(self._along)]
@@ -151,7 +153,9 @@ class HostAssignment:
         return self._inside(items, packings)
 
     def _choices(self, item: _PackingTarget, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
-        """What an item may take so that those ahead can hold the rest; first what leaves them most room."""
+        """Yields what an item may take so that the following items can hold the rest; what leaves them most
+        room first.
+        """
         counts = self._counts
         room_by_packing: dict[PodCount, int] = {}
         self._budget.spend(len(item.options) + 1)
@@ -170,7 +174,9 @@ class HostAssignment:
         return iter(sorted(room_by_packing, key=lambda packing: (-room_by_packing[packing], -packing)))
 
     def _inside(self, items: Sequence[_PackingTarget], packings: Sequence[PodCount]) -> PodsByHost | None:
-        """What the hosts hold, after the items that are domains have been dealt to inside."""
+        """Returns the pods of each host, after the pods of items that are domains were assigned to the hosts
+        inside.
+        """
         pods_by_host: PodsByHost = {}
         for item, counts in zip(items, packings, strict=False):
             if not item.inside:

@@ -56,8 +56,10 @@ class _PooledPacking(DomainPacking):
     def cheapest(
         self, class_id: int, goal: PodCount, floor: int, ceiling: int | None
     ) -> tuple[int, ChosenDomain] | None:
-        """The least cost of enough for the goal in a domain of the class, with the hosts; None where there is
-        none or it is above the ceiling. It is known not to be below the floor."""
+        """Returns the lowest cost of enough capacity for the goal in a domain of the class, with the hosts.
+
+        None if there is none, or if it is above the ceiling. The cost is known to be at least `floor`.
+        """
         self._floors[class_id, self.classes.goal(goal)] = floor
         cost = self._cost_of(class_id, self.classes.goal(goal), ceiling)
         if cost is None or (ceiling is not None and cost > ceiling):
@@ -83,7 +85,7 @@ class _PooledPacking(DomainPacking):
         target: PodCount,
         cost: int,
     ) -> ChosenDomain:
-        """Which children of a domain or chunk are to hold the target: the sums read backwards."""
+        """Returns which children of a domain or chunk hold the target, by reading the sums backwards."""
         children: list[tuple[int, ChosenDomain]] = []
         for place, share, price in frontier.shares(self.counts, target, cost):
             child = domain_class.children[place]
@@ -131,7 +133,7 @@ class SeveralClassesPacking(DomainPacking):
         return super()._min_cost(class_id, goal, ceiling)
 
     def _min_cost_pooled(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """The least cost by pools. Raises `BudgetEnded` where they do not decide it."""
+        """Returns the lowest cost by pools. Raises `BudgetEnded` if they do not decide it."""
         among = directions(self._pod_classes, self.counts.each(goal))
         scarcest = self._scarcest(class_id, goal, among)
         if scarcest is None:
@@ -159,7 +161,9 @@ class SeveralClassesPacking(DomainPacking):
         raise BudgetEnded
 
     def _scarcest(self, class_id: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
-        """The direction of which the domain has least for the need; None where that is too little."""
+        """Returns the direction of which the domain has least relative to the need; None if that is too
+        little.
+        """
         if among not in self._scales:
             self._scales[among] = PooledClasses(self.classes, among)
         held, each = self._scales[among].sums(class_id), self.counts.each(goal)
@@ -178,8 +182,9 @@ class SeveralClassesPacking(DomainPacking):
     # -- the placement -------------------------------------------------------------------------------------
 
     def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
-        """See `DomainPacking`; what other domains have cost is no reason to have no placement in the best
-        one."""
+        """See `DomainPacking`. The pieces of work that other domains have used do not limit the best
+        domain.
+        """
         budget = self._work.budget
         if not budget.hard:
             budget.left = max(budget.left, BUDGET)
@@ -199,7 +204,9 @@ class SeveralClassesPacking(DomainPacking):
     def _as_dealt(
         self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost
     ) -> PodsByNode:
-        """The placement as the pods were dealt to classes of hosts: children of a class in their order."""
+        """Returns the placement for pods that were assigned to capacity classes; equal children are taken in
+        order.
+        """
         if not capacity.children:
             return [(0, self.counts.each(pods_by_host[()]))]
         domain_class = self.classes.domain_classes[self.classes.of(capacity, match)]

@@ -65,11 +65,13 @@ class CostLimit:
         return remembered
 
     def _listed(self, level: int) -> bool:
-        """Whether all numbers of pods are worked out at once: a list is read faster than a dictionary."""
+        """Returns whether all numbers of pods are computed at once: a list is read faster than a
+        dictionary.
+        """
         return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
 
     def _max_costs(self, level: int) -> list[int]:
-        """The same as `allowed`, for every number of pods of one class."""
+        """Returns the same as `allowed`, for every number of pods of one class."""
         place = level - self.first
         prices = [0] * (self.goal + 1)
         for price, needed in zip(self._prices[place:], self._needed(place), strict=True):
@@ -78,7 +80,7 @@ class CostLimit:
         return [base - paid for paid in reversed(prices)]
 
     def _needed(self, place: int) -> Iterator[list[int]]:
-        """By level, the fewest domains for 0, 1, … pods of one class."""
+        """Yields for each level the fewest domains for 0, 1, … pods of one class."""
         return (fewest_by_amount(self.goal, sums) for sums, *_ in self._peaks[place:])
 
     def max_cost(self, level: int, placed: PodCount) -> int:
@@ -91,14 +93,14 @@ class CostLimit:
         )
 
     def copies(self, level: int, start: int) -> int:
-        """Domains of the level that can be paid for inside one whose own digits cost `start`."""
+        """Returns how many domains of the level can be paid for inside one whose own digits cost `start`."""
         place = level - self.first
-        price = self._prices[place]  # nothing, of a level that only rules look at
+        price = self._prices[place]  # a level that exists only for rules costs nothing
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
 
 
 class _MaxCosts(dict[PodCount, int]):
-    """What sums of a level may cost, each worked out when it is first read."""
+    """The allowed costs of sums of a level, each computed on first use."""
 
     def __init__(self, limit: CostLimit, level: int) -> None:
         super().__init__()
@@ -110,11 +112,11 @@ class _MaxCosts(dict[PodCount, int]):
 
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
-    """The ceilings to try, ascending: the fewest domains of each level (`needed`), then more, at last any
-    cost.
+    """Yields the ceilings to try, ascending: the fewest domains of each level (`needed`), then more, at last
+    any cost.
 
     `domains`: how many domains of each level exist, so that no ceiling allows for more. `floor`: a lower
-    bound of the cost; only ceilings above it, by at least one host, are of use.
+    bound of the cost; only ceilings above it by at least one host are yielded.
     """
     if floor:
         yield floor + prices[-1]
@@ -144,7 +146,7 @@ bound too weak."""
 
 
 def fewest(wanted: Measure, peaks: Peaks) -> int:
-    """The fewest domains that can hold what is wanted, by the peaks of their level."""
+    """Returns the fewest domains that can hold what is wanted, by the peaks of their level."""
     domains = 0
     for amount, sums in zip(wanted, peaks, strict=True):
         highest = sums[-1]
@@ -163,8 +165,10 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
 
 
 def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
-    """The fewest domains that hold 0, 1, … `max_pods` pods of one class, as `fewest` has it: a step for each
-    domain, as wide as what it adds."""
+    """Returns the fewest domains for 0, 1, … `max_pods` pods of one class, consistent with `fewest`.
+
+    Each further domain is a step as wide as the pods that it adds.
+    """
     steps = list(map(int.__sub__, sums, (0, *sums)))
     if not steps[-1]:
         return [0] * (max_pods + 1)
@@ -177,15 +181,15 @@ def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
 
 
 def single_peaks(peak: Measure) -> Peaks:
-    """The peaks where no domain holds more than this."""
+    """Returns the peaks if no domain holds more than this."""
     return tuple([(amount,) for amount in peak])
 
 
 def steady(peak: Measure, need: Measure) -> Measure:
-    """The largest peak that bounds the number of domains alike, where that is a small one.
+    """Returns the largest peak that gives the same number of domains, if that number is small.
 
-    What the fullest of some blocks holds changes with many a pod, and with it all that a limit is good for;
-    that two of them are needed hardly ever does.
+    The pods of the fullest block change often, and would invalidate every result that depends on them; the
+    number of blocks that are needed rarely changes.
     """
     return tuple(
         max(highest, (amount - 1) // (-(-amount // highest) - 1))

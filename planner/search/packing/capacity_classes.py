@@ -1,15 +1,14 @@
-"""Capacity classes: domains that can hold the same pods of a gang are in one class, and are computed once.
+"""Capacity classes: domains that can hold the same pods of a gang form one class, which is computed once.
 
     r1: nodes with 8, 8, 8, 2 free GPUs        r2: nodes with 2, 8, 8, 8 free GPUs        pods of 4 GPUs
 
-The nodes are of two classes: "takes two pods", and `EMPTY`. Both racks are of one class, then: three children
-that take two pods each, whatever their order. What racks of a class hold at
-most is six pods, and what each level inside holds at most (the peaks) two pods a node. So 500 racks that come
-to the same are worked out once.
+The nodes form two classes: "takes two pods", and `EMPTY`. Both racks are in one class: three children that
+take two pods each, in any order. A rack of this class holds at most six pods, and a node at most two (the
+peaks). 500 such racks are computed once.
 
-A class says how much its domains could hold, by level, and (of hosts) what packings cost. Classes depend on
-capacities alone, so they serve every snapshot. `PeaksByClass` sums the peaks up: the most that one, two, …
-domains of a level hold together, from which `bounds` tells how many a gang needs.
+A class says how many pods its domains can hold, by level, and for hosts what each packing costs. Classes
+depend on capacities alone, so they serve every snapshot. `PeaksByClass` adds up the peaks: the maximum that
+one, two, … domains of a level hold together, from which `bounds` derives how many domains a gang needs.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from planner.search.packing.pod_counts import CountAlgebra, Measure, Option, Pod
 
 Exclusivity = Literal["shared", "clear", "apart"]
 """Which nodes may be used. `shared`: nodes that no other gang holds whole. `clear`: nodes that no other gang
-uses or holds. `apart`: `clear` nodes whose whole reservable domain is clear too, because the gang will hold
-it."""
+uses or holds. `apart`: `clear` nodes whose whole reservable domain is clear, because the gang will hold it.
+"""
 
 
 EMPTY = 0
@@ -44,10 +43,11 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """What the domains of a class have in common: the level, the classes of the children, the own cost.
+    """The common properties of the domains of a class: the level, the classes of the children, and the own
+    cost.
 
-    A domain with very many children has chunks of them as its children. A chunk has no cost of its own and
-    may hold all that its children hold.
+    A domain with very many children has chunks as its children. A chunk has no cost of its own and may hold
+    all that its children hold.
     """
 
     level: int
@@ -59,9 +59,12 @@ class CapacityClass:
 
     @property
     def ordered(self) -> bool:
-        """Whether the children are in the order of the nodes. Roots and chunks hardly ever have another like
-        them. The children of other domains are sorted, so that domains that differ in their order alone are
-        of one class."""
+        """Whether the children are in the order of the nodes, as for roots and chunks, which rarely have an
+        equal.
+
+        The children of other domains are sorted, so that domains which differ only in their order are in one
+        class.
+        """
         return self.is_chunk or self.level == ROOT
 
 
@@ -73,8 +76,9 @@ class _ByClassId(Protocol[_T_co]):
 
 
 class DomainClasses(Protocol):
-    """Classes of domains, whichever way pods are counted: pod by pod (`CapacityClasses`) or pooled
-    (`PooledClasses`)."""
+    """Classes of domains, for pods that are counted one by one (`CapacityClasses`) or pooled
+    (`PooledClasses`).
+    """
 
     counts: CountAlgebra
 
@@ -86,30 +90,34 @@ class DomainClasses(Protocol):
     def reach(self) -> _ByClassId[PodCount]: ...
 
     def held(self, class_id: int, /) -> Measure:
-        """The most that a domain of the class holds."""
+        """Returns the maximum that a domain of the class holds."""
         ...
 
     def uniform(self, class_id: int, /) -> bool:
-        """Whether all domains of each level inside are of one class, down to the hosts, and no rule binds
-        how many pods of the one pod class are in any of them."""
+        """Returns whether all domains of each level inside are in one class, down to the hosts.
+
+        True only if no rule limits the pods of the single pod class in any of them.
+        """
         ...
 
     def binds(self, domain_class: CapacityClass, /) -> bool:
-        """Whether a domain of the class may not hold all that its children could together."""
+        """Returns whether a domain of the class may hold less than its children together."""
         ...
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """What a domain of the level may keep of these counts, as the counts that no other exceed."""
+        """Returns what a domain of the level may keep of these counts, as maximal counts."""
         ...
 
 
 class CapacityClasses:
-    """The classes of the domains of one topology for these pod classes. By class: `domain_classes` (None of a
-    host), the `options` of a host, the `reach` (at least as many of each pod class as it holds; exact for a
-    single pod class), and the `peaks`, the most that one domain of each level holds, from the class's own
-    level to the hosts."""
+    """The classes of the domains of one topology for these pod classes.
+
+    By class: `domain_classes` (None for a host); the `options` of a host; the `reach`, an upper bound of the
+    pods of each class (exact for a single pod class); the `peaks`, the maximum that one domain of each level
+    holds, from the class's own level to the hosts.
+    """
 
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
         self._pod_classes, self._use, self._weights = pod_classes, use, weights
@@ -136,7 +144,7 @@ class CapacityClasses:
         return sum(map(len, self._class_of.values())) + len(self.highest)
 
     def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """The class of a domain; `EMPTY` where it can hold nothing."""
+        """Returns the class of a domain; `EMPTY` if it can hold nothing."""
         class_of = self._class_of.get(match)
         if class_of is None:
             class_of = self._class_of[match] = {}
@@ -147,11 +155,11 @@ class CapacityClasses:
         return class_id
 
     def _inside(self, capacity: DomainCapacity, match: EligibilityMap) -> list[int]:
-        """The classes of the children or chunks that can hold something, in their order."""
+        """Returns the classes of the children or chunks that can hold something, in order."""
         classes: Sequence[int | None]
         if match.children or match.caps:
             classes = [self.of(child, child_match) for _, child, child_match in inside(capacity, match)]
-        else:  # one match for all, as for most gangs: a look-up for each child, no tuple and no call
+        else:  # most gangs have one map for all children: one lookup per child is enough
             row = capacity.chunks or capacity.children
             classes = list(map(self._class_of[match].get, row))
             if None in classes:
@@ -162,16 +170,18 @@ class CapacityClasses:
         return list(filter(None, classes))
 
     def held(self, class_id: int) -> Measure:
-        """The most that a domain of the class holds of what is measured."""
+        """Returns the maximum of each measure that a domain of the class holds."""
         return self.peaks[class_id][0]
 
     def peak(self, class_id: int, level: int) -> Measure:
-        """The most that one domain of the level in here holds; () where none holds anything."""
+        """Returns the maximum that one domain of the level inside holds; () if none holds anything."""
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
 
     def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
-        """The most that a domain may keep of what its nodes could hold, under its pod classes' rules."""
+        """Returns the maximum that a domain may keep of what its nodes could hold, under its pod classes'
+        rules.
+        """
         project = self._project[domain_class.level] if domain_class.level >= 0 else None
         counts = project(counts, domain_class.has_name) if project else counts
         counts = (
@@ -192,13 +202,13 @@ class CapacityClasses:
         return True
 
     def unites(self, level: int) -> bool:
-        """Whether a domain of the level has all pods of some pod classes, or none of them."""
+        """Returns whether a domain of the level has all pods of some pod classes, or none of them."""
         return level >= 0 and self._united[level] is not None
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """The same, as the counts that no other exceed: of pod classes that shun each other there is one."""
+        """Returns the same as maximal counts: of two pod classes with anti-affinity only one is kept."""
         if level < 0:
             return (counts,)
         project, split = self._project[level], self._split[level]
@@ -241,12 +251,12 @@ class CapacityClasses:
             measures = [self.counts.measure(counts) for counts in best]
             peak = tuple(max(column) for column in zip(*measures, strict=True))
             reach = self.counts.pack(peak[: len(self._pod_classes)])
-            options = [(counts, own_cost) for counts in sorted(best)]  # so that ties hang on no other node
+            options = [(counts, own_cost) for counts in sorted(best)]  # ties must not depend on other nodes
             class_id = self._class_ids[best, own_cost] = self._new(None, options, reach, (peak,))
         return class_id
 
     def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
-        """What the host could hold of the pod classes, empty where nothing fits."""
+        """Returns what the host could hold of the pod classes; empty if nothing fits."""
         allowed = tuple(
             [
                 not reason and not condition_obstacle(pod_class.shape, capacity)
@@ -276,7 +286,9 @@ class CapacityClasses:
         return class_id
 
     def _of_children(self, domain_class: CapacityClass) -> int:
-        """A new class of domains with these children; `EMPTY` where the rules leave it nothing."""
+        """Returns the class of domains with these children, creating it if needed; `EMPTY` if the rules leave
+        nothing.
+        """
         held = [self.peaks[child][0] for child in domain_class.children]
         measure = tuple(map(min, map(sum, zip(*held, strict=True)), self._wanted))
         reach = self.counts.pack(measure[: len(self._pod_classes)])
@@ -289,7 +301,7 @@ class CapacityClasses:
         return self._new(domain_class, [], reach, (measure, *inside))
 
     def _domain_peaks(self, class_id: int) -> tuple[Measure, ...]:
-        """The peaks of what is inside a domain of which this is a child, or a chunk."""
+        """Returns the peaks inside a domain from this child or chunk of it."""
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][1:] if domain_class and domain_class.is_chunk else self.peaks[class_id]
 
@@ -309,8 +321,9 @@ class CapacityClasses:
 
 
 MAX_LISTED = 64
-"""Domains of a level whose sums are listed; further ones are taken to hold as much as the last. A gang of
-more racks than that is bounded a little weaker, never wrongly."""
+"""Maximum number of domains of a level whose sums are listed; further ones are assumed to hold as much as the
+last. For a gang of more racks the bound is slightly weaker, never wrong.
+"""
 
 
 class PeaksByClass:
@@ -323,7 +336,7 @@ class PeaksByClass:
         return len(self._peaks)
 
     def inside(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
-        """The peaks of the levels inside a domain of the class; () of a host."""
+        """Returns the peaks of the levels inside a domain of the class; () for a host."""
         peaks = self._peaks.get(class_id)
         if peaks is None:
             domain_class = classes.domain_classes[class_id]
@@ -338,7 +351,7 @@ class PeaksByClass:
         return peaks
 
     def _row(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
-        """A child's own level and those inside it; of a chunk only these."""
+        """Returns the peaks of a child's own level and those inside it; for a chunk only these."""
         domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
         return (
             inside
@@ -352,7 +365,7 @@ def _joined(peaks: Iterable[Peaks]) -> Peaks:
 
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """The highest of what one more domain adds to any of these sums."""
+    """Returns the maximum that one more domain adds to any of these sums."""
     additions: list[int] = []
     for sums in column:
         additions += map(int.__sub__, sums, (0, *sums)) if len(sums) > 1 else sums
@@ -360,7 +373,7 @@ def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _highest(additions: list[int]) -> tuple[int, ...]:
-    """The sums of the highest, the two highest, …; at least one is listed."""
+    """Returns the sum of the highest, the two highest, … additions; at least one is listed."""
     additions.sort(reverse=True)
     useful = additions.index(0) if not additions[-1] else len(additions)
     return tuple(accumulate(additions[: min(useful, MAX_LISTED) or 1]))

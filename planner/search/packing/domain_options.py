@@ -71,10 +71,10 @@ class DomainOptions(ABC):
 
     @abstractmethod
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
-        """The least cost of the goal in a domain of the class; None where it does not fit."""
+        """Returns the lowest cost of the goal in a domain of the class; None if it does not fit."""
 
     def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
-        """The options of a class that the limit has use for."""
+        """Returns the options of a class that can be useful within the limit."""
         options = self._options.get((class_id, limit))
         if options is None:
             domain_class = self.classes.domain_classes[class_id]
@@ -96,9 +96,10 @@ class DomainOptions(ABC):
         return options
 
     def _too_dear(self, class_id: int, domain_class: CapacityClass, goal: PodCount, allowed: Allowed) -> bool:
-        """Whether the pods that the domain may hold are not worth what one more domain of its level costs.
+        """Returns whether the pods that the domain holds are not worth the cost of one more domain of its
+        level.
 
-        So the nodes of a half-used rack are not looked at where only whole racks are few enough.
+        The nodes of a half-used rack are then not examined if only whole racks are few enough.
         """
         if domain_class.is_chunk:
             return False
@@ -106,7 +107,9 @@ class DomainOptions(ABC):
         return domain_class.own_cost > allowed[reach]
 
     def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
-        """The options of a domain or chunk: the sums of its children's, as the domain may keep them."""
+        """Returns the options of a domain or chunk: the sums of its children's options, reduced to what it
+        may keep.
+        """
         if not domain_class.is_chunk and self._wholes(domain_class.level):
             return self._whole_options(class_id, limit.goal)
         if domain_class.is_chunk:
@@ -133,7 +136,9 @@ class DomainOptions(ABC):
     def _all_sums(
         self, children: Sequence[int], class_id: int, limit: CostLimit, level: int, start: int
     ) -> CostBySum:
-        """The last stage of `_freely`, where nobody asks which domain holds what."""
+        """Returns the last sums of `_freely`, for callers that do not need to know which domain holds
+        what.
+        """
         stage: CostBySum = {self.counts.zero: start}
         hosts = self.classes.domain_classes[children[0]] is None
         if hosts and isinstance(self.counts, SingleClassCounts):
@@ -147,7 +152,7 @@ class DomainOptions(ABC):
         return stage
 
     def _hosts_alike(self, class_id: int, hosts: Sequence[int]) -> list[list[Option]]:
-        """What the hosts in a domain offer, of one class of pods: the same for every limit."""
+        """Returns what the hosts in a domain offer of one pod class; the same for every limit."""
         steps = self._of_hosts.get(class_id)
         if steps is None:
             offers = [self.classes.options[host] for host in hosts]
@@ -155,8 +160,10 @@ class DomainOptions(ABC):
         return steps
 
     def _alike_together(self, offers: Iterable[list[Option]], goal: PodCount) -> list[list[Option]]:
-        """Of domains that each offer one and the same number of pods, as the nodes of a rack mostly do, the
-        cheapest are taken first: 18 sums for 18 nodes instead of one for each node and number of pods."""
+        """Merges domains that each offer the same single number of pods, as most nodes of a rack do.
+
+        The cheapest are used first: 18 sums for 18 nodes instead of one per node and number of pods.
+        """
         steps: list[list[Option]] = []
         costs_by_counts: dict[PodCount, list[int]] = {}
         for options in offers:
@@ -169,7 +176,7 @@ class DomainOptions(ABC):
         return steps + alike
 
     def _cheapest_first(self, counts: PodCount, costs: Iterable[int], goal: PodCount) -> list[Option]:
-        """The least cost of one, two, … domains that hold so many pods each, until they hold the goal."""
+        """Returns the lowest cost of one, two, … domains with so many pods each, up to the goal."""
         options: list[Option] = []
         held = self.counts.zero
         for cost in accumulate(sorted(costs)):
@@ -180,7 +187,9 @@ class DomainOptions(ABC):
         return options
 
     def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
-        """The sums of a chunk's children. They are kept: the placement in the chunk is read off them."""
+        """Returns the sums of a chunk's children. They are kept, because the placement in the chunk is read
+        from them.
+        """
         frontier = self._chunks.pop((class_id, limit), None)
         if frontier is None:
             domain_class = self.classes.domain_classes[class_id]
@@ -192,13 +201,13 @@ class DomainOptions(ABC):
         return frontier
 
     def _wholes(self, level: int) -> bool:
-        """Whether in a domain of the level several pod classes are each wholly or not at all."""
+        """Returns whether a domain of the level must have several pod classes completely or not at all."""
         return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
         )
 
     def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
-        """The options of whole pod classes, each set of them a goal of its own."""
+        """Returns the options of whole pod classes; each set of them is a goal of its own."""
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "hosts have their options"
         costs: CostBySum = {}
@@ -220,7 +229,9 @@ class DomainOptions(ABC):
     def _towards(
         self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
     ) -> FrontierSearch:
-        """The options of these domains of the level, and their sums from which the goal can be reached."""
+        """Returns the options of these domains of the level, and the sums from which the goal can be
+        reached.
+        """
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
         steps = self._steps(children, offers, limit)
@@ -229,7 +240,9 @@ class DomainOptions(ABC):
     def _freely(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
     ) -> FrontierSearch:
-        """The options of these domains and all their sums: other domains may hold the rest of the goal."""
+        """Returns the options of these domains and all their sums: other domains may hold the rest of the
+        goal.
+        """
         offers = self._offers(children, limit, level, start)
         stages: list[CostBySum] = [{self.counts.zero: start}]
         for options in self._steps(children, offers, limit):
@@ -239,20 +252,21 @@ class DomainOptions(ABC):
     def _offers(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int
     ) -> list[list[Option]]:
-        """The options of these domains inside one that costs `start` by itself; superfluous ones are left
-        out."""
+        """Returns the options of these domains inside one that costs `start` itself, without superfluous
+        ones.
+        """
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     def _steps(
         self, children: Sequence[int], offers: Sequence[list[Option]], limit: CostLimit
     ) -> list[list[Option]]:
-        """What each of these domains adds to the sums of those before it.
+        """Returns what each of these domains adds to the sums of those before it.
 
-        Of equal domains that are uniform inside, as untouched racks are, all but one may as well be full or
-        empty: pods of two that are neither can fill the one up and cost no more. So the first has all its
-        options and each further one only the largest. All sums with a way to the goal are the same, and a
-        further block of 144 nodes is one step for each of them instead of 144. Of several pod classes no
-        domain is uniform.
+        If several equal domains are uniform inside, as untouched racks are, all but one of them may be full
+        or empty: two partly used ones can be changed into a full one and a smaller one at no higher cost. So
+        the first has all its options, and each further one only the largest. All sums that can reach the goal
+        stay the same, and a further block of 144 nodes adds one step instead of 144. With several pod classes
+        no domain is uniform.
         """
         if len(self._pod_classes) > 1:
             return list(offers)

@@ -128,25 +128,28 @@ class DomainPacking(DomainOptions):
 
     @property
     def size(self) -> int:
-        """How much it remembers."""
+        """The number of cached results."""
         return len(self.classes) + len(self._covers) + len(self._options)
 
     def reach(self, capacity: DomainCapacity, match: EligibilityMap) -> PodCount:
-        """At least as many of each pod class as the domain can hold; exact for a single pod class."""
+        """Returns an upper bound of the pods of each class that the domain can hold; exact for a single pod
+        class.
+        """
         return self.classes.reach[self.classes.of(capacity, match)]
 
     def bound(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
-        """The most of each pod class that one domain of the level in here holds; () where none holds
-        anything."""
+        """Returns the maximum pods of each class that one domain of the level inside holds; () if none holds
+        anything.
+        """
         return self.classes.peak(self.classes.of(capacity, match), level)
 
     def may_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
-        """Whether a domain of the level in here may hold the whole gang; cheap to tell."""
+        """Returns whether a domain of the level inside may hold the whole gang; a cheap check."""
         peak = self.bound(capacity, match, level)
         return bool(peak) and all(map(int.__ge__, peak, self._need))
 
     def least_cost(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """No placement of the whole gang in the domain costs less; cheap to tell."""
+        """Returns a lower bound of the cost of the whole gang in the domain; a cheap check."""
         class_id = self.classes.of(capacity, match)
         domain_class, need = self.classes.domain_classes[class_id], self._need
         if domain_class is None:
@@ -158,9 +161,9 @@ class DomainPacking(DomainOptions):
         )
 
     def cost(self, capacity: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
-        """The least cost of the whole gang inside the domain; None where it does not fit.
+        """Returns the lowest cost of the whole gang inside the domain; None if it does not fit.
 
-        With a ceiling (which a search that is kept leaves aside) also where it costs more than that.
+        With a ceiling also None if it costs more. A search that is cached ignores the ceiling.
         """
         class_id = self.classes.of(capacity, match)
         if self._work.own_budgets:
@@ -183,7 +186,7 @@ class DomainPacking(DomainOptions):
         return self._max_pods[class_id]
 
     def _max_pods_of(self, class_id: int) -> int:
-        """By a search of its own; where that is too long, by one with a beam, which may find fewer."""
+        """Counts with a separate search; if that takes too long, with a beam search, which may find fewer."""
         for beam in (0, _FITS_BEAM):
             budget = WorkBudget(_FITS_BUDGET << bool(beam))
             search = DomainPacking(self._pod_classes, self._use, self.weights, budget, beam, self.classes)
@@ -203,9 +206,10 @@ class DomainPacking(DomainOptions):
     def _limit(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> CostLimit:
-        """What sums inside a domain of this class may cost, so that the goal is reached within the ceiling.
+        """Returns the allowed costs of sums inside a domain of this class that reach the goal within the
+        ceiling.
 
-        The domain's own cost is not part of the ceiling; None is no ceiling.
+        The ceiling excludes the domain's own cost; None means no ceiling.
         """
         domain_class = self.classes.domain_classes[class_id]
         first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1
@@ -224,7 +228,9 @@ class DomainPacking(DomainOptions):
         return limit
 
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
-        """The most that domains of each level inside hold together; of a host, the most that it holds."""
+        """Returns the maximum that domains of each level inside hold together; for a host, the maximum that
+        it holds.
+        """
         if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
@@ -261,7 +267,7 @@ class DomainPacking(DomainOptions):
         return self._min_cost_within(class_id, goal, ceiling)
 
     def _joint_bounds(self, class_id: int) -> Bounds:
-        """Kept for the domain that was asked for last: a plan asks for one, and twice."""
+        """Returns the joint bounds, cached for the last domain: a plan asks twice for the same one."""
         bounds = self._joint_bounds_of.get(class_id)
         if bounds is None:
             assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
@@ -270,19 +276,23 @@ class DomainPacking(DomainOptions):
         return bounds
 
     def _joint_bounds_tell_more(self, class_id: int, goal: PodCount) -> bool:
-        """Whether the goal needs more domains than the bounds of each level say: no place is within these."""
+        """Returns whether the goal needs more domains than the bounds of each level say, so these allow no
+        placement.
+        """
         need = self.counts.measure(goal)
         separate = [fewest(need, level_peaks) for level_peaks in self._peaks_inside(class_id, need)]
         exact = self._peaks_inside(class_id, need, exact=True)
         return fewest_by_level(goal, exact, self._joint_bounds(class_id)) != separate
 
     def _may_do_with_few_domains(self, class_id: int, need: Measure) -> bool:
-        """Whether `_FEW_DOMAINS` of each level inside may hold what is needed, as far as their peaks tell."""
+        """Returns whether `_FEW_DOMAINS` domains of each level may be enough, by their peaks."""
         peaks = self._peaks_inside(class_id, need, exact=False)
         return all(fewest(need, level_peaks) <= _FEW_DOMAINS for level_peaks in peaks[:-1])
 
     def _joint_bounds_hold(self, domain_class: CapacityClass) -> bool:
-        """Whether `joint_bounds` can serve: one class of pods, and two levels or more, all with a price."""
+        """Returns whether `joint_bounds` apply: one class of pods, and at least two levels, all with a
+        cost.
+        """
         prices = self.weights.domains[domain_class.level + 1 :]
         one_class = len(self._pod_classes) == 1 and isinstance(self.classes, CapacityClasses)
         return one_class and len(prices) > 1 and all(prices)
@@ -290,8 +300,7 @@ class DomainPacking(DomainOptions):
     def _min_cost_within(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> int | None:
-        """The least cost, by one search after another, each with a higher ceiling; the first with a place
-        ends it.
+        """Returns the lowest cost, by repeated searches with higher ceilings until one has a placement.
 
         `pairs`: bounds over two levels at once (`joint_bounds`); without them each level has its own.
         """
@@ -352,18 +361,22 @@ class DomainPacking(DomainOptions):
         frontier = self._reached(
             class_id, domain_class, target, cost - domain_class.own_cost, [child_id for *_, child_id in able]
         )
-        if target not in frontier.stages[-1]:  # only a beam loses what its own options promised
+        if target not in frontier.stages[-1]:  # only a beam can lose what its own options promised
             raise BudgetEnded
         return self._split_among(able, frontier, target, frontier.stages[-1][target])
 
     def _fills_hosts(self, able: Sequence[_Able], target: PodCount) -> bool:
-        """Whether pods of one class take all that these hosts hold, as in most racks of a large gang."""
+        """Returns whether pods of one class take all that these hosts hold, as in most racks of a large
+        gang.
+        """
         if len(self._pod_classes) != 1 or able[0][1].children:
             return False
         return target == sum([self.classes.reach[child_id] for *_, child_id in able])
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
-        """The children or chunks that can hold something: where their nodes start, and their class."""
+        """Returns the children or chunks that can hold something: the index of their first node, and their
+        class.
+        """
         able: list[_Able] = []
         start = 0
         for _, child, child_match in inside(capacity, match):
@@ -375,7 +388,9 @@ class DomainPacking(DomainOptions):
     def _split_among(
         self, able: Sequence[_Able], frontier: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
-        """Where the pods of `target` go among these children, at this cost: the sums read backwards."""
+        """Returns where the pods of `target` go among these children at this cost, by reading the sums
+        backwards.
+        """
         by_child: list[PodsByNode] = []
         for place, share, price in frontier.shares(self.counts, target, cost):
             start, child, child_match, child_id = able[place]
@@ -390,7 +405,7 @@ class DomainPacking(DomainOptions):
     def _reached(
         self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
-        """The sums of these children of a domain, in this order, within the cost that the target has."""
+        """Returns the sums of these children of a domain, in this order, within the cost of the target."""
         if domain_class.ordered and (class_id, target) in self._frontiers:
             return self._frontiers[class_id, target]
         limit = self._within.get((class_id, target))

@@ -99,7 +99,7 @@ class Frontier:
         sizes: dict[PodCount, int] = {}
         passed: dict[PodCount, int] = {}
         for counts, cost in kept.items():
-            poll("search")  # both are worked out class by class
+            poll("search")  # both are computed per class
             sizes[counts], passed[counts] = -self._counts.size(counts), cost - allowed[counts]
         largest = sorted(kept, key=lambda counts: (sizes[counts], kept[counts], counts))[: self._beam // 2]
         roomiest = sorted(kept, key=lambda counts: (passed[counts], sizes[counts], counts))[: self._beam]
@@ -110,11 +110,11 @@ class Frontier:
 def cheapest(
     classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
 ) -> list[list[Option]]:
-    """The options of domains of these classes, without those that so many others offer at less, or as cheap
-    and earlier.
+    """Returns the options of domains of these classes, without options that `copies` others offer at no
+    higher cost.
 
-    Where a placement uses no more than so many domains, one of the others is free to stand in: so the best
-    placement, and the first of equal ones, is among what is left.
+    If a placement uses at most that many domains, one of the others can always replace such an option. So the
+    best placement, and the first of equal ones, is still among the options.
     """
     if copies >= len(classes):
         return [options(class_id) for class_id in classes]
@@ -138,7 +138,9 @@ def cheapest(
 def _smallest_option(
     counts: CountAlgebra, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
 ) -> tuple[int, PodCount]:
-    """The price of the smallest option that is part of this cost, and what the domains before it hold."""
+    """Returns the price of the smallest option that is part of this cost, and what the domains before it
+    hold.
+    """
     held_at: dict[int, list[PodCount]] = {}
     for held, paid in before.items():
         held_at.setdefault(paid, []).append(held)

@@ -43,7 +43,9 @@ class LevelPairBound:
     _best_tolls: dict[int, _BestTolls] = field(default_factory=dict, compare=False)
 
     def fewest_finer(self, domains: int, pods: int) -> int:
-        """Domains of the finer level that so many domains of the level need at the least for the pods."""
+        """Returns the fewest domains of the finer level that `domains` domains of the level need for the
+        pods.
+        """
         best = self._best_tolls.get(domains)
         if best is None:
             held_above = [(toll, held[min(domains, len(held) - 1)]) for toll, held in self.surplus]
@@ -53,9 +55,11 @@ class LevelPairBound:
 
 
 class _BestTolls(NamedTuple):
-    """The toll that bounds best, with what some domains hold above it: `tolls[0]` up to `starts[0]` pods, and
-    so on. By a toll the bound is a line over the pods, the lower the toll the steeper, so each is best for
-    one run of pods at the most: one is looked at instead of 64."""
+    """For each number of pods, the toll with the best bound: `tolls[0]` up to `starts[0]` pods, and so on.
+
+    For one toll the bound is a line over the number of pods, steeper for lower tolls. Each toll is therefore
+    best for one interval, and one is evaluated instead of 64.
+    """
 
     starts: list[int]
     tolls: list[tuple[int, int]]
@@ -63,7 +67,7 @@ class _BestTolls(NamedTuple):
 
 def _best_tolls(held_above: Iterable[tuple[int, int]]) -> _BestTolls:
     starts: list[int] = []
-    tolls = [(sys.maxsize, sys.maxsize - 1)]  # no domain, however many pods
+    tolls = [(sys.maxsize, sys.maxsize - 1)]  # no domain, for any number of pods
     for toll, held in sorted(held_above, reverse=True):
         while True:
             flatter, held_flatter = tolls[-1]
@@ -81,7 +85,7 @@ Bounds = tuple[LevelPairBound, ...]
 
 
 def level_pair_bounds(classes: CapacityClasses, class_id: int) -> Bounds:
-    """For each level inside a domain of the class, and the next finer one."""
+    """Returns the bounds for each level inside a domain of the class and the next finer one."""
     level: Mapping[int, int] = _domains_inside(classes, {class_id: 1})
     bounds: list[LevelPairBound] = []
     while any(classes.domain_classes[domain] for domain in level):
@@ -91,7 +95,9 @@ def level_pair_bounds(classes: CapacityClasses, class_id: int) -> Bounds:
 
 
 def _domains_inside(classes: CapacityClasses, domains: Mapping[int, int]) -> Counter[int]:
-    """The classes of the children of these domains, with how many there are; a chunk's are its domain's."""
+    """Returns the classes of the children of these domains with their numbers; children of a chunk count
+    directly.
+    """
     inside: Counter[int] = Counter()
     for domain, copies in domains.items():
         domain_class = classes.domain_classes[domain]
@@ -115,9 +121,9 @@ def _pair_bound(classes: CapacityClasses, domains: Mapping[int, int]) -> LevelPa
 
 
 def _tolls(holds: Sequence[tuple[int, ...]]) -> list[int]:
-    """What one more finer domain adds anywhere: between two such tolls the bound is nowhere better.
+    """Returns what one more finer domain can add anywhere: the bound is best at one of these tolls.
 
-    A list that is full may go on with equal additions, so that tolls below its last one would be wrong.
+    A list of full length may continue with equal additions, so tolls below its last one are left out.
     """
     added = {sums[0] for sums in holds}
     lowest = 1
@@ -140,8 +146,11 @@ def _best_surpluses(holds: Mapping[tuple[int, ...], int], toll: int) -> tuple[in
 
 
 def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: int = 0) -> list[int]:
-    """The fewest domains of each level for the pods: first of the coarsest (`at_least` so many), then of the
-    next finer one in that many, and so on. More of a coarser level always cost more than any finer ones."""
+    """Returns the fewest domains of each level for the pods, from the coarsest (at least `at_least`) to the
+    finest.
+
+    More domains of a coarser level always cost more than any number of finer ones.
+    """
     needed: list[int] = []
     for place, level_peaks in enumerate(peaks):
         if place:
@@ -151,7 +160,7 @@ def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: 
 
 
 class JointCostLimit(CostLimit):
-    """A `CostLimit` for one class of pods, over levels all of which cost something."""
+    """A `CostLimit` for one class of pods in which all levels have a cost."""
 
     def __init__(
         self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int, pairs: Bounds
@@ -161,15 +170,17 @@ class JointCostLimit(CostLimit):
         needed = fewest_by_level(goal, levels.peaks, pairs)
         paid = map(int.__mul__, levels.prices, needed)
         self._bases = list(accumulate(paid, int.__sub__, initial=ceiling))
-        # Of each level, the domains that can be paid for at the most: what is not placed may be in all these.
+        # The number of domains of each level that can be paid for: the remaining pods may be in all of them.
         self._payable = list(map(int.__floordiv__, self._bases, levels.prices))
 
     def _listed(self, level: int) -> bool:
-        """Of the coarsest level alone: in a finer domain are few pods, and each number takes longer here."""
+        """Returns True only for the coarsest level: finer domains hold few pods, and each number takes longer
+        here.
+        """
         return level == self.first and super()._listed(level)
 
     def _needed(self, place: int) -> Iterator[list[int]]:
-        """As `fewest_by_level` has it, for all numbers of pods at once."""
+        """Yields the same as `fewest_by_level`, for all numbers of pods at once."""
         needed: list[int] = []
         for pair, separate in zip((None, *self._pairs[place:]), super()._needed(place), strict=True):
             jointly = map(pair.fewest_finer, needed, range(self.goal + 1)) if pair else separate

@@ -20,11 +20,12 @@ from planner.search.packing.pod_counts import CountAlgebra, PodCount
 def projections(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """For each level what one of its domains may hold of the counts that its nodes could: None is "all".
+    """Returns for each level what one of its domains may keep of the counts that its nodes hold; None keeps
+    all.
 
-    A pod class required in one domain of the level is there wholly or not at all; slices are there wholly; of
-    pods that must differ over the level there is one. A domain without the level's label (`has_name` False)
-    can keep none of the first two together.
+    A pod class required in one domain of the level is kept completely or not at all; slices are kept
+    completely; of pods that must differ over the level one is kept. A domain without the level's label
+    (`has_name` False) can keep neither a required class nor slices.
     """
     return [_projection(pod_classes, counts, level) for level in range(levels)]
 
@@ -33,8 +34,10 @@ Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
 def splits(pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
-    """For each level what one of its named domains may hold of certain counts, where some pod classes shun
-    others: of each two such pod classes one or the other. None where no pod classes do."""
+    """Returns for each level what a named domain may keep if some pod classes have anti-affinity to others.
+
+    Of each two such classes it keeps one. None if there are none.
+    """
     return [_split(pod_classes, counts, level) for level in range(levels)]
 
 
@@ -63,8 +66,11 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
 def unions(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """For each level what one of its domains may hold where pod classes are all in one domain of it, or of a
-    finer one: of these all, or none. None where no pod classes are."""
+    """Returns for each level what a domain may keep if several pod classes must be together in it or in a
+    finer one.
+
+    It keeps all of these classes or none. The entry is None if there are no such classes.
+    """
     return [_union(pod_classes, counts, level) for level in range(levels)]
 
 
@@ -86,7 +92,7 @@ def _union(
 
     def united(value: PodCount, has_name: bool) -> PodCount:
         each = list(counts.each(value))
-        for _ in members:  # what one union loses another may lose for it
+        for _ in members:  # what one union loses, another may lose because of it
             for at_this_level, indices in members:
                 if (at_this_level and not has_name) or any(
                     each[index] < pod_classes[index].count for index in indices
@@ -106,7 +112,7 @@ def _projection(
 
     def keep(pod_class: PodClass, count: int, has_name: bool) -> int:
         if has_name and level in pod_class.anti_affinity_levels and count > 1:
-            # What must be together further in cannot be cut down to one.
+            # Pods that must be together at a finer level cannot be reduced to one.
             unit = (
                 pod_class.count
                 if pod_class.required > level

@@ -24,12 +24,13 @@ from planner.model.deadline import DeadlinePassed, deadline
 from planner.model.pod_class import PodClass
 
 PodCount = int
-"""The number of pods of one pod class; of several pod classes all their numbers, packed into one
-(`MultiClassCounts`)."""
+"""The number of pods of one pod class; for several classes all their numbers, packed into one integer
+(`MultiClassCounts`).
+"""
 
 
 Option = tuple[PodCount, int]
-"""What a domain could hold, and the least cost of holding it."""
+"""What a domain could hold, and its lowest cost."""
 
 
 CostBySum = dict[PodCount, int]
@@ -40,18 +41,19 @@ Measure = tuple[int, ...]
 
 
 _MAX_COMPARED = 400
-"""Sums of three and more classes that are compared, each with all others: 80,000 comparisons at the
-most. Of more sums all are kept."""
+"""Maximum number of sums of three or more classes that are compared with each other: at most 80,000
+comparisons. Of more sums all are kept.
+"""
 
 
 class Allowed(Protocol):
-    """For each sum the most that it may have cost (a list or a mapping)."""
+    """The maximum allowed cost of each sum (a list or a mapping)."""
 
     def __getitem__(self, counts: PodCount, /) -> int: ...
 
 
 class CountAlgebra(Protocol):
-    """What the search does with counts."""
+    """The operations of the search on counts."""
 
     full: PodCount
     zero: PodCount
@@ -61,7 +63,7 @@ class CountAlgebra(Protocol):
         ...
 
     def minus(self, counts: PodCount, other: PodCount) -> PodCount:
-        """What is left of `counts`, never below zero."""
+        """Returns what remains of `counts`, never below zero."""
         ...
 
     def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
@@ -85,7 +87,7 @@ class CountAlgebra(Protocol):
         ...
 
     def measure(self, counts: PodCount) -> Measure:
-        """The number of each pod class, and what they ask for together."""
+        """Returns the number of each pod class, and their total requests."""
         ...
 
     def sums(
@@ -96,16 +98,16 @@ class CountAlgebra(Protocol):
         allowed: Allowed,
         min_pods: int = 0,
     ) -> CostBySum:
-        """The sums of before, and with one of these options each; capped at the goal, within what they may
-        cost. One that has reached the goal is left as it is.
+        """Returns the sums before and with one of these options, capped at the goal and within their allowed
+        costs.
 
-        Options are in the order of their counts, and of one pod class none costs less than one before it.
-        Sums of fewer pods than `min_pods` may be left out: they are of no use.
+        A sum that has reached the goal is not extended. Options are sorted by count; for one pod class their
+        costs ascend. Sums of fewer than `min_pods` pods may be left out, because they cannot reach the goal.
         """
         ...
 
     def undominated(self, stage: CostBySum) -> CostBySum:
-        """The sums that no larger sum costs as little as."""
+        """Returns the sums for which no larger sum has the same or a lower cost."""
         ...
 
 
@@ -176,17 +178,17 @@ class SingleClassCounts:
 
 
 class MultiClassCounts:
-    """Counts of several pod classes, as one number: a field of bits for each pod class, the first the most
-    significant, each with a spare bit on top that tells which of two counts is larger without taking them
-    apart.
+    """Counts of several pod classes in one integer: a bit field per class, the first class in the most
+    significant bits.
 
-    `asked`: for each resource that several pod classes ask for, how much each does.
+    Each field has a spare bit on top, which tells which of two counts is larger without unpacking them.
+    `asked`: for each resource that several pod classes request, the request of each.
     """
 
     zero: PodCount = 0
 
     def __init__(self, wanted: tuple[int, ...], asked: Sequence[tuple[int, ...]] = ()) -> None:
-        # Two counts added are twice as much at the most; the bit above is spare, no sum sets it.
+        # The sum of two counts is at most twice as large; the bit above stays spare.
         self._bits = (2 * max(wanted)).bit_length() + 1
         self._mask = (1 << self._bits) - 1
         self._class_count = len(wanted)
@@ -198,7 +200,7 @@ class MultiClassCounts:
 
     def add(self, counts: PodCount, other: PodCount) -> PodCount:
         total, spare = counts + other, self._spare
-        # All spare bits are left: no class has more than is wanted, as in nearly all sums.
+        # All spare bits are left, so no class exceeds what is wanted, as for nearly all sums.
         return total if ((self.full | spare) - total) & spare == spare else self.smaller(total, self.full)
 
     def minus(self, counts: PodCount, other: PodCount) -> PodCount:
@@ -206,7 +208,8 @@ class MultiClassCounts:
 
     def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
         spare = self._spare
-        smaller = ((other | spare) - counts) & spare  # the spare bits of the fields in which one <= other
+        # The spare bits of the fields in which `other` has no fewer pods.
+        smaller = ((other | spare) - counts) & spare
         if smaller == spare:
             return counts
         # A spare bit less itself shifted down to the lowest bit: ones in all bits of the field below it.
@@ -242,7 +245,7 @@ class MultiClassCounts:
         after, spare = dict(before), self._spare
         goal_with_spare, smaller, late = goal | spare, self.smaller, deadline()
         for counts, cost in before.items():
-            if late():  # what a sum may cost is worked out when it is first asked for, and may be long
+            if late():  # allowed costs are computed on first use, which may take long
                 raise DeadlinePassed("search")
             if counts == goal:
                 continue

@@ -42,10 +42,10 @@ Direction = Measure
 
 
 def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
-    """The directions that bound most gangs, for so many pods of each pod class.
+    """Returns the directions that bound most gangs, for these numbers of pods of each class.
 
-    Each pod class by itself; and of each resource what the pods ask for of which each asks for at least so
-    much: a node with three free GPUs has none for the pods of four.
+    One direction per pod class, and for each resource and amount one over the pods that request at least that
+    amount: a node with three free GPUs has none for pods of four.
     """
     is_wanted = [bool(count) for count in wanted]
     all_directions = [
@@ -67,13 +67,14 @@ def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[
 
 
 def weight(direction: Direction, each: Sequence[int]) -> int:
-    """What these numbers of each pod class come to."""
+    """Returns the weight of these numbers of each pod class."""
     return sum(map(int.__mul__, direction, each))
 
 
 class PooledClasses:
-    """The classes of `CapacityClasses`, by the same ids, with counts pooled in some directions: one option
-    a host."""
+    """The classes of `CapacityClasses` under the same ids, with counts pooled in some directions: one option
+    per host.
+    """
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction]) -> None:
         self.base, self.along = classes, tuple(along)
@@ -95,7 +96,7 @@ class PooledClasses:
         return self.base.of(capacity, match)
 
     def held(self, class_id: int) -> Measure:
-        """The most that a domain of the class has in each direction, and is of use."""
+        """Returns the useful maximum of a domain of the class in each direction."""
         return self.counts.each(self.reach[class_id])
 
     def peak(self, class_id: int, level: int) -> Measure:
@@ -103,12 +104,12 @@ class PooledClasses:
         return self.held(class_id) if class_id else ()
 
     def goal(self, counts: PodCount) -> PodCount:
-        """What these numbers of pods come to, pooled."""
+        """Returns the pooled weight of these numbers of pods."""
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(direction, each) for direction in self.along])
 
     def uniform(self, class_id: int, /) -> bool:
-        """Not told of pools: what a domain keeps of one may differ from what its children could hold."""
+        """Returns False: what a domain keeps of a pool may differ from what its children hold."""
         return False
 
     def binds(self, domain_class: CapacityClass, /) -> bool:
@@ -118,15 +119,17 @@ class PooledClasses:
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """What a domain may hold of what its children could: less of a pod class that must be together."""
+        """Returns what a domain may keep of what its children hold: less of a pod class that must be
+        together.
+        """
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, has_name=has_name)),)
 
     def _highest_weight(self, direction: Direction, options: Sequence[Measure]) -> int:
-        poll("search")  # some ten thousand options
+        poll("search")  # there are about ten thousand options
         return max(weight(direction, counts) for counts in options)
 
     def sums(self, class_id: int) -> Measure:
-        """The most that a domain of the class adds in each direction."""
+        """Returns the maximum that a domain of the class adds in each direction."""
         max_sums = self._sums.get(class_id)
         if max_sums is None:
             domain_class = self.domain_classes[class_id]
@@ -146,7 +149,9 @@ class PooledClasses:
         return max_sums
 
     def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, has_name: bool) -> Measure:
-        """In a direction of one pod class alone, what the domain may keep of that class; in others all."""
+        """Returns what the domain may keep: limited in directions of a single pod class, everything in
+        others.
+        """
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
         kept_sums = []
@@ -171,12 +176,12 @@ class PooledClasses:
 
 
 class NestedCounts(MultiClassCounts):
-    """Sums in several directions, some of which hold others.
+    """Sums in several directions, some of which include others.
 
-    A pod of four GPUs counts four among all pods' GPUs. So who has enough of the pods of four has that much
-    of the GPUs, and more of these than the other pods need as well is of no use: it is cut off. A direction
-    that holds several is cut to the one that leaves it most: then it always holds what each of them says,
-    which is what makes a cut of one sum good beside a cut of another.
+    A pod of four GPUs counts as four in the direction of all GPUs. A sum with enough pods of four therefore
+    has their GPUs too, and more GPUs than the other pods need are useless and are cut off. A direction that
+    includes several others is cut to the largest of the resulting values, so that sums which were cut
+    differently stay comparable.
     """
 
     def __init__(self, wanted: Measure, along: Sequence[Direction]) -> None:
@@ -226,7 +231,7 @@ class NestedCounts(MultiClassCounts):
 
 
 def _times(outer: Direction, inner: Direction) -> int:
-    """How many times a direction holds another one, whatever the pods."""
+    """Returns how many times the outer direction includes the inner one, for any pods."""
     return min(
         outer_weight // inner_weight
         for outer_weight, inner_weight in zip(outer, inner, strict=True)
@@ -235,7 +240,7 @@ def _times(outer: Direction, inner: Direction) -> int:
 
 
 class _ByClass(dict[int, T], Generic[T]):
-    """A value for each class, worked out when it is first read."""
+    """A value for each class, computed on first use."""
 
     def __init__(self, make: Callable[[int], T]) -> None:
         super().__init__()

@@ -17,7 +17,7 @@ from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 
 
 class WorkPieces:
-    """What a packing may still try; without a budget from outside, each piece of work has its own."""
+    """The work that a packing may still do. Without an external budget each piece of work has its own."""
 
     def __init__(self, budget: WorkBudget | None) -> None:
         self.own_budgets = budget is None
@@ -27,9 +27,11 @@ class WorkPieces:
 
     @contextmanager
     def piece(self, *work: object) -> Iterator[None]:
-        """A piece of work, with a budget of its own where the search has none.
+        """Runs a piece of work, with a budget of its own if the search has none.
 
-        One that has ended in its budget is not tried again: another plan would spend as much for nothing."""
+        A piece that exceeded its budget is not tried again: another plan would spend the same without a
+        result.
+        """
         if not self.own_budgets or self._in_trial:
             yield
             return
@@ -46,8 +48,10 @@ class WorkPieces:
 
     @contextmanager
     def trial(self, work: int) -> Iterator[None]:
-        """Work that may take so much of the budget at the most. Of a shared budget only what it
-        used is gone afterwards; of a piece's own budget nothing."""
+        """Runs work that may use at most `work` of the budget.
+
+        Of a shared budget only the used part is gone afterwards; of a piece's own budget nothing.
+        """
         left, own_budget = self.budget.left, self.own_budgets
         part = self.budget.left = work if own_budget else min(left, work)
         self._in_trial = True
