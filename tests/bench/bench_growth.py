@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Assignment, FabricWish
-from planner.model.reservation import Reservation, reservation_id
+from planner.model.reservation import Book, Reservation, reservation_id
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan
 from tests.bench.bench_planner import Churn, empty, gang, used
@@ -113,6 +113,14 @@ def _and_back(moment: Snapshot, held: Reservation) -> Snapshot:
     return moment.with_reservation(held).without(held.gang)
 
 
+def next_books(moment: Snapshot) -> float:
+    """The median µs in which a snapshot takes up the ledger's book with one more gang, as each call does."""
+    gangs = [reservation(moment, name, 1_000_000) for name in islice(moment.nodes, EVENTS)]
+    books = [Book(number, (*moment.reservations, held)) for number, held in enumerate(gangs, start=1)]
+    moment.with_book(Book(0, moment.reservations))
+    return median(timed(moment.with_book, book)[0] for book in books) * 1e3
+
+
 def curve(title: str, unit: str, points: Mapping[int, float]) -> bool:
     """Prints a curve; whether it is no worse than linear."""
     (first, first_cost), *_, (last, last_cost) = points.items()
@@ -137,6 +145,8 @@ def curves() -> list[bool]:
     by_held = {held: half_used(AMONG, held) for held in HELD}
     kept.append(curve("plan, preferred rack, 144 pods", "ms", {n: plans(c, 144) for n, c in by_held.items()}))
     kept.append(curve("a gang reserves and gives up", "µs", {n: reserving(c) for n, c in by_held.items()}))
+    books = {held: next_books(churn.moment) for held, churn in by_held.items()}
+    kept.append(curve("a book with one change is taken up", "µs", books))
     kept.append(curve("event: added", "µs", {n: events(c, "added") for n, c in by_held.items()}))
     return kept
 

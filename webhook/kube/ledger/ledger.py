@@ -71,14 +71,12 @@ class KubeLedger:
         """
         async with _reachable():
             self._view.check()
-            ids = {reservation.id for reservation in self._view.live(now)}
-            await asyncio.gather(*(self._view.look(name) for name in names if name not in ids))
+            await asyncio.gather(*(self._view.look(name) for name in names if not self._view.has(name, now)))
         return self.watched(now)
 
     def watched(self, now: float) -> Book:
         """The same, whether the watch is open or not: to look at, not to reserve by."""
-        live = sorted(self._view.live(now), key=lambda reservation: reservation.id)
-        return Book(self._view.objects.shown, tuple(live))
+        return Book(self._view.objects.shown, self._view.live(now))
 
     @property
     def reflector(self) -> Reflector:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -41,6 +42,13 @@ class Objects:
     """The names of those that touch a node: a small pod is compared with its neighbours, not with all."""
     whole: set[str] = field(default_factory=set)
     """The names of those that hold domains."""
+    expiring: dict[str, float] = field(default_factory=dict)
+    """When the holds that nobody has claimed expire, seconds since the epoch, by name."""
+    held_names: list[str] = field(default_factory=list)
+    held: list[Reservation] = field(default_factory=list)
+    """The reservations of the gangs in the order of their names, and these names. They are kept in order with
+    each change: every decision reads them all, and to sort and filter thousands for each call costs more
+    than the decision."""
 
     def read(self, item: Json) -> Entry:
         """What is kept of a listed object."""
@@ -98,20 +106,33 @@ class Objects:
     def _put(self, entry: Entry) -> None:
         self._drop(entry.name)
         self.entries[entry.name] = entry
-        if entry.reservation is not None:
-            for node in entry.reservation.touched:
-                self.by_node.setdefault(node, set()).add(entry.name)
-            if entry.reservation.mode == "domain":
-                self.whole.add(entry.name)
+        reservation = entry.reservation
+        if reservation is None:
+            return
+        for node in reservation.touched:
+            self.by_node.setdefault(node, set()).add(entry.name)
+        if reservation.mode == "domain":
+            self.whole.add(entry.name)
+        if reservation.expires is not None:
+            self.expiring[entry.name] = reservation.expires
+        if not documents.is_next(entry.name):
+            place = bisect_left(self.held_names, entry.name)
+            self.held_names.insert(place, entry.name)
+            self.held.insert(place, reservation)
 
     def _drop(self, name: str) -> None:
         former = self.entries.pop(name, None)
-        if former is not None and former.reservation is not None:
-            for node in former.reservation.touched:
-                self.by_node[node].discard(name)
-                if not self.by_node[node]:
-                    del self.by_node[node]
+        if former is None or former.reservation is None:
+            return
+        for node in former.reservation.touched:
+            self.by_node[node].discard(name)
+            if not self.by_node[node]:
+                del self.by_node[node]
         self.whole.discard(name)
+        self.expiring.pop(name, None)
+        if not documents.is_next(name):
+            place = bisect_left(self.held_names, name)
+            del self.held_names[place], self.held[place]
 
     def _entry(self, document: Json) -> Entry:
         entry, problem = documents.entry_from(document)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
 from contextlib import suppress
 
 from planner.ledger.conflicts import RecordedReservation
@@ -49,24 +48,27 @@ class BookView:
         if problem := self.waiting() or self.reflector.problem:
             raise LedgerUnavailable(problem)
 
-    def live(self, now: float) -> Iterator[Reservation]:
-        """The reservations of the gangs, without those that expired."""
-        for entry in self.objects.entries.values():
-            held = entry.reservation
-            if held is not None and lives(held, now) and not documents.is_next(entry.name):
-                yield held
+    def live(self, now: float) -> tuple[Reservation, ...]:
+        """The reservations of the gangs in the order of their ids, without those that expired."""
+        objects = self.objects
+        expired = {name for name, expires in objects.expiring.items() if expires <= now}
+        if not expired:
+            return tuple(objects.held)
+        return tuple(held for held in objects.held if held.id not in expired)
 
-    def expired(self, now: float) -> Iterator[Entry]:
+    def has(self, name: str, now: float) -> bool:
+        """Whether a reservation of this name is known that has not expired."""
+        entry = self.kept(name)
+        return entry is not None and entry.reservation is not None and lives(entry.reservation, now)
+
+    def expired(self, now: float) -> list[Entry]:
         """The holds that nobody claimed in time."""
-        for entry in list(self.objects.entries.values()):
-            if entry.reservation is not None and not lives(entry.reservation, now):
-                yield entry
+        objects = self.objects
+        return [objects.entries[name] for name, expires in objects.expiring.items() if expires <= now]
 
     def next_expiry(self) -> float:
         """When the next hold expires, seconds since the epoch; infinite for none."""
-        entries = self.objects.entries.values()
-        held = (entry.reservation.expires for entry in entries if entry.reservation is not None)
-        return min((expires for expires in held if expires is not None), default=math.inf)
+        return min(self.objects.expiring.values(), default=math.inf)
 
     def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
         """What may be in the way of a reservation: all that is known, or what was written `before` it."""

@@ -1,0 +1,59 @@
+"""What is known of the Reservation objects answers at once what a walk over all of them would find."""
+
+import math
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.model.reservation import Reservation, reservation_id
+from tests.planner.ledger.books import whole
+from webhook.kube.ledger.documents import Entry, as_next
+from webhook.kube.ledger.view import BookView, lives
+
+NOW = 1_000.0
+GANGS = ("a", "b", "c", "d")
+Step = tuple[str, str, float | None]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("stored", "proposed anew", "unread", "gone")),
+        st.sampled_from(GANGS),
+        st.sampled_from((None, NOW - 1, NOW, NOW + 1, NOW + 2)),
+    ),
+    max_size=30,
+)
+
+
+def after(steps: list[Step]) -> BookView:
+    """The view after these changes of the objects, in their order."""
+    view = BookView(api=None)  # type: ignore[arg-type]  # nothing is asked of the API server
+    for version, (kind, gang, expires) in enumerate(steps, start=1):
+        reservation: Reservation | None = replace(whole(gang, "r1"), expires=expires)
+        assert reservation is not None
+        name = reservation_id(gang)
+        if kind == "proposed anew":
+            reservation = as_next(reservation, expires or NOW)
+            name = reservation.id
+        if kind == "gone":
+            view.objects.gone(name, name)
+        else:
+            entry = Entry(name, name, version, 0, None if kind == "unread" else reservation)
+            view.objects.replaced([*view.objects.entries.values(), entry], version)
+    return view
+
+
+@given(STEPS)
+def test_live_and_expired_are_those_of_a_walk_over_all_objects(steps: list[Step]) -> None:
+    """Objects are stored, stored again with another expiry, made unreadable and deleted, in any order."""
+    view = after(steps)
+    entries = view.objects.entries.values()
+    own = [entry.reservation for entry in entries if entry.reservation and not entry.name.endswith("-next")]
+    live = sorted((held for held in own if lives(held, NOW)), key=lambda held: held.id)
+    assert view.live(NOW) == tuple(live)
+    assert {reservation_id(gang) for gang in GANGS if view.has(reservation_id(gang), NOW)} == {
+        held.id for held in live
+    }
+    ended = [entry for entry in entries if entry.reservation and not lives(entry.reservation, NOW)]
+    assert sorted(entry.name for entry in view.expired(NOW)) == sorted(entry.name for entry in ended)
+    expiries = [entry.reservation.expires for entry in entries if entry.reservation]
+    assert view.next_expiry() == min((end for end in expiries if end is not None), default=math.inf)
