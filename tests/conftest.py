@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 
 from webhook.cel import program
 from webhook.files import yaml_documents
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading import files
 from webhook.policy.loading.load import Functions
+from webhook.policy.model.policy import PolicySet
 
 # Bytecode is kept, whatever the environment says: each command that a test starts would compile all modules
 # again, which is half of what it costs.

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from planner.bandwidth.comparison import GangLayout, layout_of
 from planner.bandwidth.model import Estimate, all_reduce
 from planner.bandwidth.nccl_tests import Measurement, NcclRun
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.model.node import divided
 from planner.model.reservation import Reservation
 from planner.model.resources import GPU

@@ -6,7 +6,7 @@
 - `tree`: the domains of one topology; `subtree`: one domain
 - `topology_membership`: which topologies a node belongs to; `switch_graph`: a topology's switches and links
 - `delta`: the difference between two snapshots, as a value that can be sent to another process
-- `occupancy`: bound pods and reservations by node; `node_usage`: what is taken and free on one node
+- `usage`: bound pods and reservations by node, and what is taken and free on one node
 - `persistent_map`: an immutable mapping with cheap changes
 - `capacity`, `capacity_cache`: the free capacity of a domain as a value, so equal domains are computed once
 - `plan_cache`: results that later plans can reuse, and when each entry becomes stale

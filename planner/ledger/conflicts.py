@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.occupancy import used_by
+from planner.cluster.usage.occupancy import used_by
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
 from planner.model.topology import Domain, contains

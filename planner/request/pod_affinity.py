@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.model.host_ports import port_of
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.names import namespace_of

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.docs.markdown import below, code, table
-from webhook.policy.engine.model import MutatingPolicy, Policy
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import MutatingPolicy, Policy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "policies.md"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.docs.markdown import table
 from tests.docs.reason_words import ANSWERS, EVENTS, MOVES, NOTES, REFUSALS
-from webhook.policy.engine.model import REASON_CODES, ValidatingPolicy
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import REASON_CODES, ValidatingPolicy
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "reasons.md"

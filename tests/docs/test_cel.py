@@ -10,8 +10,8 @@ import pytest
 from tests.docs.generate_cel import PAGE
 from webhook.cel import CostBudget, Declarations, to_json
 from webhook.cel import compile as compile_cel
-from webhook.policy.engine.model import BAYPLAN_VARIABLES
 from webhook.policy.loading.expressions import BASE_VARIABLES
+from webhook.policy.model.policy import BAYPLAN_VARIABLES
 from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable
 from webhook.workloads import read
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.docs.generate_parameters import ROOT, SCHEMA, schema
 from webhook.admission.configuration.setting_keys import SETTING_KEYS, SettingKey
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS
-from webhook.policy.engine.parameters import ParameterRules
+from webhook.policy.model.parameters import ParameterRules
 
 
 def test_the_schema_is_what_the_table_gives() -> None:

@@ -14,9 +14,9 @@ from webhook.admission.environment import Environment
 from webhook.cli.decisions.plan import plan_each
 from webhook.files.reader import documents, objects
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.functions.table import FUNCTIONS
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 from webhook.workloads import read, wants_plan
 

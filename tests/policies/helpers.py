@@ -12,8 +12,8 @@ from webhook.admission.decision_record import Decision
 from webhook.cli.common.inputs import shipped
 from webhook.files.reader import documents
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import Environment
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.policy.engine.inputs import Params
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 
 

@@ -47,9 +47,9 @@ from webhook.placement.stamp import (
 )
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.inputs import BareInputs
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutation.mutate import Effect, Mutated, MutatingPass, run_mutating
 from webhook.policy.engine.validate import Findings, run_validating
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 

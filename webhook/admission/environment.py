@@ -23,8 +23,8 @@ from webhook.cel.libraries.authorizer import Access, AccessDecision, Authorizer,
 from webhook.placement.fair_order import WaitingGang
 from webhook.placement.group_members import GroupMember
 from webhook.policy.engine.inputs import FileParams, Params
-from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
-from webhook.policy.engine.parameters import is_parameters
+from webhook.policy.model.parameters import is_parameters
+from webhook.policy.model.policy import CONFIG_MAP, ParamKind, PolicySet
 from webhook.wire.request import AdmissionRequest, UserInfo
 from webhook.workloads import Workload
 

@@ -25,7 +25,7 @@ from webhook.kube.api.reflector import Reflector, served_path
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gangs import finished
 from webhook.kube.state.workload_watch import MAX_OWNERS
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone

@@ -36,7 +36,7 @@ from webhook.kube.state.param_watch import ParamsWatch
 from webhook.kube.state.parameters_watch import ParametersWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import WaitingGang
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import UserInfo
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 

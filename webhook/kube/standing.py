@@ -34,7 +34,7 @@ from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
 from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.placement.fair_order import QueuePlace
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]

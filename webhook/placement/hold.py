@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup

@@ -1,9 +1,9 @@
 """Mutating- and ValidatingAdmissionPolicies from files, run as Kubernetes runs its own.
 
-Four packages: `engine` runs policies over one object and is pure, `functions` has what they may call beside
-Kubernetes' own functions, `loading` reads them from files and tells every problem with its line, `testing`
-runs the cases of `tests.yaml` (`bayplan test`). Begin with
-`engine.model`, what a policy is once it is read, then `engine.mutation` and `engine.validate`.
+Five packages: `model` is what a policy is once it is read, `engine` runs policies over one object (pure),
+`functions` has what they may call beside Kubernetes' own functions, `loading` reads them from files and tells
+every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
+`model.policy`, then `engine.mutation` and `engine.validate`.
 
     from webhook.policy import from_object, load, run_mutating, run_validating
     from webhook.policy.loading.files import PolicyStore, load_paths   # disk and Git
@@ -28,12 +28,12 @@ runs the cases of `tests.yaml` (`bayplan test`). Begin with
 """
 
 from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs
-from webhook.policy.engine.model import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
 from webhook.policy.engine.mutation.mutate import Effect, Mutated, Skipped, run_mutating, skipped_notice
 from webhook.policy.engine.policy_pass import Failure
 from webhook.policy.engine.validate import Finding, Findings, run_validating
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import load
+from webhook.policy.model.policy import MutatingPolicy, Policy, PolicySet, ValidatingPolicy
 from webhook.wire.request import AdmissionRequest, UserInfo, from_object
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from webhook.admission.decision_record import Decision
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.server.decision_log import answers
 from webhook.server.leaf_spine_metrics import TopologyMetrics, topology_metrics
 from webhook.server.standing_metrics import Standing, StandingMetrics, standing_metrics

@@ -8,8 +8,8 @@ from dataclasses import replace
 from planner.model.words import counted
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Json, Parameters, read_parameters
 from webhook.admission.environment import Environment
-from webhook.policy.engine.model import PolicySet
-from webhook.policy.engine.parameters import PARAMETERS, data_of
+from webhook.policy.model.parameters import PARAMETERS, data_of
+from webhook.policy.model.policy import PolicySet
 
 
 class ParametersStore:

@@ -34,8 +34,8 @@ from webhook.admission.ledger_steps import (
     reservations_of,
 )
 from webhook.placement.hold import HOLD_SECONDS, hold_of
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
+from webhook.policy.model.policy import PolicySet
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore

@@ -18,10 +18,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.occupancy import Hold, unaccounted
 from planner.cluster.persistent_map import PersistentMap, may_differ
 from planner.cluster.plan_cache import CacheSection, DerivedSection
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import Hold, unaccounted
 from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape

@@ -14,9 +14,9 @@ from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
-from webhook.policy.engine.model import Expression
 from webhook.policy.engine.mutation.mutate import run_mutating
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import Expression
 from webhook.wire.request import from_object
 from webhook.workloads.read_templates import ReadTemplates
 

@@ -20,7 +20,7 @@ from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
 from webhook.admission.modes import MAX_ANNOTATION, MAX_TEXT, mode_in_force
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 from webhook.wire.review import Response, fit_warnings
 from webhook.workloads.options import MODE, NAMESPACE_MODES

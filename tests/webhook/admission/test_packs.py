@@ -9,7 +9,7 @@ from tests.policies.helpers import policies
 from tests.webhook.admission.configuration.test_parameters import beside, changed_by, config_map, settings
 from webhook.admission.configuration.parameters import read_parameters
 from webhook.kube.state.scheduling_findings import pack_finding
-from webhook.policy.engine.packs import PACKS, fitting
+from webhook.policy.model.packs import PACKS, fitting
 
 FOR_KAI = {"kai-queue", "scheduler-name"}
 """What changes a GPU pod for KAI, where no cluster says that there is none."""

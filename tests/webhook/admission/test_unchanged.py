@@ -19,7 +19,7 @@ from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import Reserve
 from webhook.placement.fair_order import WaitingGang
 from webhook.policy import load
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 from webhook.workloads.keys.annotation_keys import APPLIED, PLACEMENT, QUEUED_GATE, RESERVATION
 

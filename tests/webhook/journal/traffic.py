@@ -20,7 +20,7 @@ from webhook.journal.differences import Differences
 from webhook.journal.entries import HEAD, VERSION, entry_of, line_of
 from webhook.journal.reader import JournalReader
 from webhook.journal.replay import Replay
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]

@@ -19,9 +19,8 @@ from typing import Any
 
 from webhook.admission.configuration.setting_keys import SETTING_KEYS
 from webhook.admission.configuration.settings import Settings, mode_label
-from webhook.policy.engine.model import PolicySet
-from webhook.policy.engine.packs import PACK, PACKS
-from webhook.policy.engine.parameters import (
+from webhook.policy.model.packs import PACK, PACKS
+from webhook.policy.model.parameters import (
     PARAMETERS,
     ParameterRules,
     Texts,
@@ -31,6 +30,7 @@ from webhook.policy.engine.parameters import (
     scope_fault,
     texts,
 )
+from webhook.policy.model.policy import PolicySet
 from webhook.workloads.options import MODE
 
 Json = Mapping[str, Any]

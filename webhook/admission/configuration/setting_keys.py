@@ -15,8 +15,8 @@ import re2
 from planner.manifests.growth import pools_from_text
 from planner.model.errors import Where
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Settings
-from webhook.policy.engine.packs import PACK, PACKS
-from webhook.policy.engine.parameters import quoted
+from webhook.policy.model.packs import PACK, PACKS
+from webhook.policy.model.parameters import quoted
 from webhook.workloads.options import RESERVE_MODES
 
 

@@ -11,7 +11,7 @@ from planner.model.growth import GrowingPool
 from planner.planning.defragmentation.limits import NO_MOVES, MoveLimits
 from webhook.placement.fair_order import FAIR_SECONDS, QueueRules
 from webhook.placement.hold_limits import NO_LIMITS, HoldLimits
-from webhook.policy.engine.packs import AUTO
+from webhook.policy.model.packs import AUTO
 from webhook.workloads.options import MODE, NOBODY_CHOSE, ReserveDefaults
 
 Mode = Literal["enforce", "warn", "audit", "off"]

@@ -25,7 +25,7 @@ from webhook.cli.common.standing_words import add_installation, quiet
 from webhook.cli.decisions.mutate import MutationResult, decide_all
 from webhook.kube.api.client import ACCOUNT
 from webhook.kube.standing import standing_of
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Result
 from webhook.ui.decision_log import counted

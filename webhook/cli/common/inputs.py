@@ -21,8 +21,8 @@ from webhook.admission.environment import Environment
 from webhook.cli.cluster_files.reading import read_cluster_files
 from webhook.files.reader import Document, objects
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore, load_paths
+from webhook.policy.model.policy import PolicySet
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:

@@ -25,8 +25,8 @@ from webhook.cli.common import inputs
 from webhook.cli.common.standing_words import quiet
 from webhook.files.reader import objects
 from webhook.kube.running import WEBHOOKS, RunningCluster, RunningObject, running_cluster
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.webhooks import asks_about, webhooks_from
+from webhook.policy.model.policy import PolicySet
 from webhook.report import terminal
 from webhook.report.collect import Subject, results
 from webhook.report.model import MUTATION, Fate, Report, Result

@@ -19,8 +19,8 @@ from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.files.reader import Document
 from webhook.placement.group_members import GroupMember, members
 from webhook.placement.workload_plan import plan_workload
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.mutation.mutate import skipped_notice
+from webhook.policy.model.policy import PolicySet
 from webhook.report.documents import as_list, as_yaml, indented
 from webhook.report.printable import printable_name
 from webhook.wire.request import from_object

@@ -21,17 +21,17 @@ from webhook.cli.cluster_files.reading import read_environment
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
 from webhook.cli.decisions.new_policy import KINDS, SCHEMAS, new_policy, schema_text
-from webhook.policy.engine.match import MatchResources, ResourceRule
-from webhook.policy.engine.model import (
+from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.model.match import MatchResources, ResourceRule
+from webhook.policy.model.parameters import PARAMETERS, is_parameters
+from webhook.policy.model.policy import (
     MutatingPolicy,
     Policy,
     PolicyBinding,
     PolicyException,
     PolicySet,
 )
-from webhook.policy.engine.parameters import PARAMETERS, is_parameters
-from webhook.policy.engine.selectors import EVERYTHING
-from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.model.selectors import EVERYTHING
 from webhook.policy.testing.coverage import expressions_of
 from webhook.report.documents import as_yaml
 

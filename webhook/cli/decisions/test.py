@@ -18,8 +18,8 @@ from webhook.admission.environment import Environment
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand
 from webhook.policy.engine.device_selectors import read_cluster
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.errors import PolicyError, Problem
+from webhook.policy.model.policy import PolicySet
 from webhook.policy.testing.cases import Case, ExpectedOutcome
 from webhook.policy.testing.junit import to_junit
 from webhook.policy.testing.runner import CaseResult, Suite, Summary

@@ -33,8 +33,8 @@ from webhook.kube.ledger.proposals import COMMIT_SECONDS
 from webhook.kube.moving.defragmenter import Defragmenter
 from webhook.kube.runtime import ClusterRuntime
 from webhook.placement.hold import HOLD_SECONDS
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.files import PolicyStore
+from webhook.policy.model.policy import PolicySet
 from webhook.server.cluster_source import ClusterSource, NoCluster
 from webhook.server.disks import full_disks
 from webhook.server.garbage_collection import look_at_the_young_alone

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
 
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation

@@ -38,8 +38,8 @@ from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments
 from webhook.kube.state.scheduling_findings import pack_finding
 from webhook.kube.versions import examine_versions
 from webhook.placement.taints import holder, reserved_taint_value
-from webhook.policy.engine.model import PolicySet
-from webhook.policy.engine.parameters import PARAMETERS
+from webhook.policy.model.parameters import PARAMETERS
+from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 from webhook.workloads.stored import seconds
 

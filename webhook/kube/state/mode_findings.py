@@ -16,8 +16,8 @@ from planner.model.words import listed
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
 from webhook.admission.modes import mode_in_force
 from webhook.kube.state.findings import CheckFinding
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.webhooks import asks_about, webhooks_from
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest, from_object
 from webhook.workloads.left_alone import NAMESPACES
 from webhook.workloads.options import MODE

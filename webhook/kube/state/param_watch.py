@@ -13,8 +13,8 @@ from planner.model.errors import Where
 from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
-from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicyBinding, PolicySet
-from webhook.policy.engine.parameters import PARAMETERS
+from webhook.policy.model.parameters import PARAMETERS
+from webhook.policy.model.policy import CONFIG_MAP, ParamKind, PolicyBinding, PolicySet
 from webhook.wire.request import plural
 
 

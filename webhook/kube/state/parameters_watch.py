@@ -10,7 +10,7 @@ from webhook.kube.api.client import Api, Json
 from webhook.kube.api.reflector import Reflector
 from webhook.kube.api.store import Store
 from webhook.kube.api.watches import Watches
-from webhook.policy.engine.parameters import PARAMETERS
+from webhook.policy.model.parameters import PARAMETERS
 
 
 class ParametersWatch(Watches):

@@ -19,7 +19,7 @@ from planner.model.schedulers import KAI, KUEUE, RUNAI, SchedulersSeen
 from planner.model.words import counted
 from webhook.kube.state.findings import CheckFinding
 from webhook.placement.taints import reserved_taint_value
-from webhook.policy.engine.packs import AUTO, SYSTEM_OF, fitting
+from webhook.policy.model.packs import AUTO, SYSTEM_OF, fitting
 from webhook.workloads.reader import KUEUE_QUEUE
 
 Json = Mapping[str, Any]

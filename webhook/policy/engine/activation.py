@@ -8,8 +8,8 @@ from typing import Any
 
 from webhook.cel import CelError, CostBudget
 from webhook.policy.engine.defaults import defaulted
-from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
 from webhook.policy.engine.targets import Target
+from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpression, Policy
 
 
 @dataclass(slots=True, eq=False)

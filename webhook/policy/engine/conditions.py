@@ -12,7 +12,7 @@ from typing import Any
 
 from webhook.cel import CostBudget
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.model import Expression
+from webhook.policy.model.policy import Expression
 
 
 @dataclass(slots=True)

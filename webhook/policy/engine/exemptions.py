@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cel import CelError, CostBudget
-from webhook.policy.engine.match import labels_of
-from webhook.policy.engine.model import PolicyException, like
+from webhook.policy.model.match import labels_of
+from webhook.policy.model.policy import PolicyException, like
 from webhook.wire.request import AdmissionRequest
 
 Json = Mapping[str, Any]

@@ -15,7 +15,7 @@ from planner.model.deadline import poll
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path
-from webhook.policy.engine.model import ParamKind
+from webhook.policy.model.policy import ParamKind
 from webhook.workloads import Template
 
 Object = Mapping[str, Any]

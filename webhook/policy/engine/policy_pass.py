@@ -20,9 +20,9 @@ from webhook.policy.engine.conditions import KnownConditions
 from webhook.policy.engine.defaults import defaulted
 from webhook.policy.engine.exemptions import Exemptions
 from webhook.policy.engine.inputs import FileParams, PolicyInputs, poll_policies
-from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
-from webhook.policy.engine.model import Expression, Policy, PolicyBinding, PolicySet
 from webhook.policy.engine.targets import Target, own_target, template_targets
+from webhook.policy.model.match import EVERY_REQUEST, MatchResources
+from webhook.policy.model.policy import Expression, Policy, PolicyBinding, PolicySet
 from webhook.wire.request import AdmissionRequest
 
 CONDITIONS_SHARE = 4

@@ -13,7 +13,10 @@ from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
-from webhook.policy.engine.model import (
+from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
+from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
+from webhook.policy.engine.targets import Target
+from webhook.policy.model.policy import (
     REASON_CODES,
     Action,
     PolicyBinding,
@@ -21,9 +24,6 @@ from webhook.policy.engine.model import (
     ValidatingPolicy,
     Validation,
 )
-from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
-from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
-from webhook.policy.engine.targets import Target
 from webhook.wire.request import AdmissionRequest
 
 MESSAGE_LIMIT = 5 * 1024

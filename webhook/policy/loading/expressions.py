@@ -11,9 +11,9 @@ from webhook.cel import CelError, Declarations, Function, Origin, Program
 from webhook.cel import compile as compile_cel
 from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
-from webhook.policy.engine.model import BAYPLAN_VARIABLES, Expression, NamedExpression, Reads
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
+from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpression, Reads
 
 WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
 """`variables[name]` and the like: any of them may be read."""

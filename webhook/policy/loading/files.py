@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.document import MAX_BYTES
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.load import TEST_FILES, Functions, load
+from webhook.policy.model.policy import PolicySet
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

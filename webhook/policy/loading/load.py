@@ -14,16 +14,6 @@ from typing import Any
 
 from webhook.cel import Function
 from webhook.files.yaml_documents import Mark
-from webhook.policy.engine.model import (
-    MutatingPolicy,
-    Policy,
-    PolicyBinding,
-    PolicyException,
-    PolicySet,
-    ValidatingPolicy,
-    like,
-)
-from webhook.policy.engine.parameters import is_parameters
 from webhook.policy.functions.table import FUNCTIONS
 from webhook.policy.loading.document import PolicyDocument, parse
 from webhook.policy.loading.errors import PolicyError, Problem
@@ -38,6 +28,16 @@ from webhook.policy.loading.read import (
     read_policy,
 )
 from webhook.policy.loading.read_exemption import EXCEPTION_KIND, read_exemption
+from webhook.policy.model.parameters import is_parameters
+from webhook.policy.model.policy import (
+    MutatingPolicy,
+    Policy,
+    PolicyBinding,
+    PolicyException,
+    PolicySet,
+    ValidatingPolicy,
+    like,
+)
 
 Functions = Mapping[str, Function]
 

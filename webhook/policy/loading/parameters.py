@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.policy.engine.parameters import (
+from webhook.policy.loading.document import PolicyDocument
+from webhook.policy.loading.errors import Problem
+from webhook.policy.model.parameters import (
     NO_RULES,
     PARAMETERS,
     ParameterRules,
@@ -14,8 +16,6 @@ from webhook.policy.engine.parameters import (
     rules_of,
     text_of,
 )
-from webhook.policy.loading.document import PolicyDocument
-from webhook.policy.loading.errors import Problem
 
 
 def own_rules(schemas: Mapping[str, Any]) -> ParameterRules:

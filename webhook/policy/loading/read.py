@@ -9,8 +9,14 @@ from functools import lru_cache
 from typing import Any, cast
 
 from webhook.cel import Function
-from webhook.policy.engine.match import MatchResources
-from webhook.policy.engine.model import (
+from webhook.policy.engine.mutation.schema_check import schema_of
+from webhook.policy.loading.document import PolicyDocument
+from webhook.policy.loading.errors import Problem
+from webhook.policy.loading.expressions import ExpressionCompiler
+from webhook.policy.loading.fields import Fields
+from webhook.policy.loading.read_match import read_match, read_selector
+from webhook.policy.model.match import MatchResources
+from webhook.policy.model.policy import (
     REASON_CODES,
     Action,
     Expression,
@@ -24,13 +30,7 @@ from webhook.policy.engine.model import (
     ValidatingPolicy,
     Validation,
 )
-from webhook.policy.engine.mutation.schema_check import schema_of
-from webhook.policy.engine.selectors import EVERYTHING
-from webhook.policy.loading.document import PolicyDocument
-from webhook.policy.loading.errors import Problem
-from webhook.policy.loading.expressions import ExpressionCompiler
-from webhook.policy.loading.fields import Fields
-from webhook.policy.loading.read_match import read_match, read_selector
+from webhook.policy.model.selectors import EVERYTHING
 
 MUTATING, VALIDATING = "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"
 

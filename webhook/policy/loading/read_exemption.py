@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from webhook.policy.engine.model import PolicyException
 from webhook.policy.loading.expressions import ExpressionCompiler
 from webhook.policy.loading.fields import Fields
 from webhook.policy.loading.read import open_object, read_conditions
 from webhook.policy.loading.read_match import read_selector
+from webhook.policy.model.policy import PolicyException
 
 EXCEPTION_KIND = "PolicyException"
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from planner.manifests.requirements import SELECTOR_OPERATORS
 from planner.model.labels import Requirement
-from webhook.policy.engine.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
-from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
 from webhook.policy.loading.fields import Fields, Required
+from webhook.policy.model.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchResources, ResourceRule
+from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 
 _match = lru_cache(maxsize=512)(MatchResources)
 """Equal ones are one object, so that a request is held against it once, however many policies have it. More

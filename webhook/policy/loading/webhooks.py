@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.policy.engine.inputs import BareInputs
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.engine.validate import run_validating
 from webhook.policy.loading.load import load
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 
 _CONSTRAINTS = ("matchPolicy", "namespaceSelector", "objectSelector")

@@ -15,10 +15,10 @@ from typing import Any, cast
 import yaml
 
 from webhook.jsontools.diff import equal
-from webhook.policy.engine.model import PolicySet
 from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.fields import Fields
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest, Operation, UserInfo, from_object, namespace_named
 
 Objects = Sequence[Mapping[str, Any]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.cel import CostBudget
-from webhook.policy.engine.model import (
+from webhook.policy.model.policy import (
     Expression,
     MutatingPolicy,
     NamedExpression,

@@ -9,11 +9,11 @@ from typing import Any
 
 from planner.model.errors import InputError
 from webhook.files.reader import objects
-from webhook.policy.engine.model import Policy, PolicySet
 from webhook.policy.loading.document import parse
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.files import find, load_paths, read
 from webhook.policy.loading.load import TEST_FILES, Functions
+from webhook.policy.model.policy import Policy, PolicySet
 from webhook.policy.testing.cases import Case, CaseFile, ExpectedOutcome, differences, read_cases
 from webhook.policy.testing.coverage import Key, expressions_of, watch
 

@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.placement.workload_plan import WorkloadPlan
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.server.workers.link import LinkLost, WorkerLink
 from webhook.server.workers.messages import DecisionJob, Done, EnvironmentReply, Failed, Question
 from webhook.server.workers.worker_environment import Memory, worker_environment

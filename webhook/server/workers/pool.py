@@ -26,7 +26,7 @@ from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision import decide, in_mode
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.server.workers.conversation import with_snapshot
 from webhook.server.workers.link import LinkLost
 from webhook.server.workers.messages import Done, Failed

@@ -26,7 +26,7 @@ from planner.cluster.delta import SnapshotDelta, delta
 from planner.cluster.snapshot import Snapshot
 from webhook.admission.decision_record import Phase
 from webhook.admission.environment import Environment
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.server.workers.child import Child
 from webhook.server.workers.conversation import Knowledge, reply_to, surroundings
 from webhook.server.workers.link import WorkerLink

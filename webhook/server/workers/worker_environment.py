@@ -11,7 +11,7 @@ from typing import Any
 from webhook.admission.configuration.parameters import NO_PARAMETERS, Parameters
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.environment import AccessDecision, Environment, Query
-from webhook.policy.engine.model import ParamKind
+from webhook.policy.model.policy import ParamKind
 from webhook.server.workers.messages import Question, Surroundings
 from webhook.server.workers.sequences import sequence_after
 from webhook.wire.request import UserInfo

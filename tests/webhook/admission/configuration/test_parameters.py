@@ -15,7 +15,7 @@ from webhook.admission.configuration.settings import Settings, default_settings
 from webhook.admission.decision import decide
 from webhook.admission.environment import Environment
 from webhook.policy import load
-from webhook.policy.engine.model import PolicySet
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]

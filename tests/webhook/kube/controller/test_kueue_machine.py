@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from planner.cluster.occupancy import used_by
+from planner.cluster.usage.occupancy import used_by
 from planner.ledger.conflicts import NO_HEADROOM, RecordedReservation, in_the_way, judge
 from planner.model.names import kind_of
 from planner.model.podgroup import PodGroup

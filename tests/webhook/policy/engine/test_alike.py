@@ -29,8 +29,8 @@ from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.cli.common.inputs import shipped
 from webhook.policy.engine.alike import Forms
-from webhook.policy.engine.model import Expression
 from webhook.policy.loading.files import load_paths
+from webhook.policy.model.policy import Expression
 from webhook.wire.request import from_object
 
 Json = dict[str, Any]

@@ -18,7 +18,7 @@ from tests.webhook.policy.helpers import (
     patch,
     pod,
 )
-from webhook.policy.engine.model import Expression
+from webhook.policy.model.policy import Expression
 
 SET = patch('[JSONPatch{op: "add", path: "/spec/schedulerName", value: "kai-scheduler"}]')
 LABEL = apply('Object{metadata: Object.metadata{labels: {"seen": object.metadata.namespace}}}')

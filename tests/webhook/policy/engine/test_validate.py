@@ -21,7 +21,7 @@ from tests.webhook.policy.helpers import (
     validating,
 )
 from webhook.policy import UserInfo, from_object, run_validating
-from webhook.policy.engine.model import ParamKind
+from webhook.policy.model.policy import ParamKind
 
 REPLICA_LIMIT = {"apiVersion": "rules.example.com/v1", "kind": "ReplicaLimit"}
 

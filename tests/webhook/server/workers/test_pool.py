@@ -21,8 +21,8 @@ from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
 from webhook.cel.libraries.authorizer import AccessDecision, Query
 from webhook.cli.common.inputs import policy_store
-from webhook.policy.engine.model import CONFIG_MAP, ParamKind, PolicySet
 from webhook.policy.loading.load import load
+from webhook.policy.model.policy import CONFIG_MAP, ParamKind, PolicySet
 from webhook.server.workers import pool as pools
 from webhook.server.workers import process as processes
 from webhook.server.workers.pool import Pool, WorkerFault

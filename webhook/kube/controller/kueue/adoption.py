@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from planner.cluster.occupancy import add, carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import add, carried
 from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.names import namespace_of
 from planner.model.natural_order import natural

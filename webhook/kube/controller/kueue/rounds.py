@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.model.names import kind_of
 from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom

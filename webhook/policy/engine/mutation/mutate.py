@@ -19,11 +19,11 @@ from webhook.policy.engine.alike import Form, of_no_pod_set
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
-from webhook.policy.engine.model import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.policy.engine.mutation.apply_merge import MergeError, merge
 from webhook.policy.engine.mutation.schema_check import check_shape
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure, failure_of
 from webhook.policy.engine.targets import Target
+from webhook.policy.model.policy import BAYPLAN_VARIABLES, MutatingPolicy, Mutation, Policy, PolicySet
 from webhook.wire.request import AdmissionRequest
 
 Object = Mapping[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 from webhook.cel.values import schema as schemas
 from webhook.cel.values.schema import SchemaNode
 from webhook.jsontools.path import Path, dotted
-from webhook.policy.engine.match import MatchResources
+from webhook.policy.model.match import MatchResources
 from webhook.wire.request import plural
 
 _KINDS: dict[str, tuple[type, ...]] = {

@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any, Literal
 
 from webhook.cel import CostBudget, Program
-from webhook.policy.engine.match import EVERY_REQUEST, MatchResources
-from webhook.policy.engine.parameters import NO_RULES, ParameterRules
-from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
+from webhook.policy.model.match import EVERY_REQUEST, MatchResources
+from webhook.policy.model.parameters import NO_RULES, ParameterRules
+from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 
 Action = Literal["Deny", "Warn", "Audit"]
 

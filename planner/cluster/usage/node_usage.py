@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.cluster.occupancy import Holds, Pods, add, unaccounted
+from planner.cluster.usage.occupancy import Holds, Pods, add, unaccounted
 from planner.devices.availability import AvailableDevices
 from planner.devices.catalog import Devices
 from planner.devices.claims import Claims

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.policy.engine.selectors import EVERYTHING, LabelSelector
+from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT", "*")
