@@ -53,9 +53,9 @@ bench-cluster: .venv/.ready ## pods by 1, 8 and 32 clients on a real control pla
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
 	@$(BIN)/python -m tests.bench.cluster.run
 
-attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (hours; REVIEWS=n CHAOS=seconds)
+attack: .venv/.ready ## attacks on a real control plane with three replicas, each with its bound (hours; REVIEWS=n CHAOS=seconds PARTS="noisy fuzz …")
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null
-	@$(BIN)/python -m tests.attack.run $(REVIEWS) $(CHAOS)
+	@$(BIN)/python -m tests.attack.run --reviews $(REVIEWS) --chaos $(CHAOS) $(PARTS)
 
 schedulers: .venv/.ready ## the real KAI and Kueue beside Bayplan, how each scenario ends (KAI=DIR KUEUE=DIR, their checkouts; hours)
 	@[ -n "$$KUBEBUILDER_ASSETS" ] || .ci/build-controlplane >/dev/null

@@ -49,10 +49,12 @@ def trusting_nobody() -> ssl.SSLContext:
 
 
 async def send(
-    ports: Sequence[int], reviews: Iterable[Json], clients: int, answered: Callable[[Json, Json], None]
+    ports: Sequence[int], reviews: Iterable[Json], clients: int, answered: Callable[[Json, int, Json], None]
 ) -> Counter[int]:
-    """Each review in both phases, by so many clients at once; statuses (0: no answer). `answered` gets the
-    reviews that were mutated, with their responses."""
+    """Each review in both phases, by so many clients at once; statuses (0: no answer).
+
+    `answered` gets each review with the status and the response; a response is empty without a 200.
+    """
     statuses: Counter[int] = Counter()
     left = enumerate(reviews)
     async with aiohttp.ClientSession(
@@ -71,9 +73,10 @@ async def send(
                             content = await answer.read()
                     except (aiohttp.ClientError, TimeoutError):
                         statuses[0] += 1
+                        answered(review, 0, {})
                         continue
-                    if phase == "mutate" and answer.status == 200:
-                        answered(review, orjson.loads(content)["response"])
+                    response = orjson.loads(content)["response"] if answer.status == 200 else {}
+                    answered(review, answer.status, response)
 
         await asyncio.gather(*(client() for _ in range(clients)))
     return statuses

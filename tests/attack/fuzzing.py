@@ -30,16 +30,22 @@ PLACES = {
 """The kinds that an API server without operators validates."""
 
 
-def fuzz(ports: Sequence[int], count: int) -> Line:
-    """Reviews of every kind with anything wrong in them, in both phases."""
+def fuzz(ports: Sequence[int], count: int, first: int = 0) -> Line:
+    """Reviews of every kind with anything wrong in them, in both phases, from the number `first` on."""
     began = time.monotonic()
-    bodies = (review(number) for number in range(count))
-    statuses = asyncio.run(calls.send(ports, bodies, CLIENTS, lambda _, __: None))
-    wrong = sum(number for status, number in statuses.items() if status >= 500 or status == 0)
-    measured = f"{dict(sorted(statuses.items()))} in {time.monotonic() - began:.0f} s"
-    return Line(
-        f"{count} fuzzed reviews, both phases", "no 5xx, no call without an answer", measured, not wrong
-    )
+    bodies = (review(number) for number in range(first, first + count))
+    wrong: list[str] = []
+
+    def answered(body: Json, status: int, _: Json) -> None:
+        if status >= 500 or not status:
+            request = body.get("request")
+            uid = request.get("uid") if isinstance(request, dict) else "damaged"
+            wrong.append(f"{uid}: {status}")
+
+    statuses = asyncio.run(calls.send(ports, bodies, CLIENTS, answered))
+    measured = f"{dict(sorted(statuses.items()))} in {time.monotonic() - began:.0f} s {wrong[:20] or ''}"
+    which = f"{count} fuzzed reviews from {first}" if first else f"{count} fuzzed reviews"
+    return Line(f"{which}, both phases", "no 5xx, no call without an answer", measured, not wrong)
 
 
 def storable(number: int) -> Json | None:
@@ -81,9 +87,9 @@ def patched(api: Api, ports: Sequence[int], count: int) -> Line:
             if body is not None and not _refusal(api, body["request"]["object"]):
                 yield body
 
-    def answered(body: Json, response: Json) -> None:
+    def answered(body: Json, status: int, response: Json) -> None:
         nonlocal seen
-        if not response["allowed"] or "patch" not in response:
+        if status != 200 or not response["allowed"] or "patch" not in response:
             return
         seen += 1
         obj = jsonpatch.apply_patch(body["request"]["object"], base64.b64decode(response["patch"]).decode())

@@ -1,19 +1,23 @@
 """Attacks on a real control plane with three replicas: a table with a bound for each line.
 
-`make attack`, or `python -m tests.attack.run [REVIEWS [CHAOS SECONDS]]`. All of it is on loopback and ends by
-itself. The exit status is 1 where a line does not hold. Times compare phases of one run that follow each
-other and do the same work, so they say something on a busy machine too. The last lines have control planes of
-their own: those of tests, and the one that chaos befalls.
+`make attack`, or `python -m tests.attack.run [PART…]`. All of it is on loopback and ends by itself. The exit
+status is 1 where a line does not hold. Times compare phases of one run that follow each other and do the same
+work, so they say something on a busy machine too. The last lines have control planes of their own: those of
+tests, and the one that chaos befalls.
+
+A part is one or several lines: `python -m tests.attack.run fuzz --reviews 20000 --first 40000` sends the
+third fifth of the fuzzed reviews alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.attack import chaos
@@ -36,11 +40,11 @@ MEMORY = 400.0
 SLOWER = 2.0
 """How many times its quiet p99 an honest caller's may be."""
 FILES = {
-    "forged callers": ("test_cluster_callers.py", "test_cluster_attacks_forged.py"),
+    "callers": ("test_cluster_callers.py", "test_cluster_attacks_forged.py"),
     "hoarding": ("test_cluster_attacks_hoarding.py",),
-    "queue jumping": ("test_cluster_attacks_priority.py",),
+    "priority": ("test_cluster_attacks_priority.py",),
     "escapes": ("test_cluster_attacks_escapes.py", "test_cluster_skip.py"),
-    "stolen token": ("test_cluster_attacks_token.py",),
+    "token": ("test_cluster_attacks_token.py",),
 }
 
 
@@ -59,7 +63,11 @@ class LimitedReplicas(Replicas):
 
 def noisy_neighbour(api: Api, replicas: Replicas) -> Line:
     """One namespace asks for the worst objects without a pause; another one creates its small pods."""
-    seen = beside(api, replicas)
+    replicas.configure()
+    try:
+        seen = beside(api, replicas)
+    finally:
+        replicas.unconfigure()
     quiet, loud = p99(seen.quiet), p99(seen.loud)
     measured = (
         f"{1000 * quiet:.0f} ms quiet, {1000 * loud:.0f} ms beside it: {loud / quiet:.2f} ×; "
@@ -88,6 +96,14 @@ def memory(limit: MemoryLimit | None, why: str, replicas: Replicas) -> Line:
     return Line(attack, bound, measured, alive and not limit.kills())
 
 
+def logs(replicas: Replicas) -> Line:
+    """Whether a replica met an error that it had no words for."""
+    _, *after = replicas.output().split("Traceback (most recent call last):\n")
+    ends = [next((line for line in text.splitlines() if not line.startswith(" ")), "") for text in after]
+    measured = f"{len(ends)} tracebacks {sorted(set(ends))[:5] or ''}"
+    return Line("what replicas log of all these", "no traceback", measured, not ends)
+
+
 def of_files(attack: str, names: Sequence[str]) -> Line:
     """The tests of some files, which attack a control plane of their own."""
     paths = [ROOT / "tests" / "e2e" / name for name in names]
@@ -101,20 +117,35 @@ def of_files(attack: str, names: Sequence[str]) -> Line:
     return Line(attack, "its tests pass", last, done.returncode == 0)
 
 
-def rounds(seconds: float) -> Line:
+def rounds(seconds: float, seed: int) -> Line:
     """Rounds of chaos; each is told on standard error."""
     attack, bound = f"chaos, {seconds:g} s in rounds", "no double, no lost, no unused hold"
     try:
-        played = chaos.run(seconds, chaos.SEED, lambda text: print(text, file=sys.stderr, flush=True))
+        played = chaos.run(seconds, seed, lambda text: print(text, file=sys.stderr, flush=True))
     except Missing as error:
         return Line(attack, bound, str(error), False)
     broken = [str(entry.number) for entry in played if entry.broken]
-    measured = f"{len(played)} rounds, {sum(len(entry.faults) for entry in played)} faults, seed {chaos.SEED}"
+    measured = f"{len(played)} rounds, {sum(len(entry.faults) for entry in played)} faults, seed {seed}"
     return Line(attack, bound, f"{measured}, broken: {', '.join(broken) or 'none'}", not broken)
 
 
-def on_one_plane(count: int) -> Iterator[Line]:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`parts`: what is attacked; `reviews`: how many are fuzzed, from the number `first` on; `seconds`: how
+    long chaos lasts, in the rounds of `seed`."""
+
+    parts: Collection[str]
+    reviews: int = REVIEWS
+    first: int = 0
+    seconds: float = chaos.SECONDS
+    seed: int = chaos.SEED
+
+
+def on_one_plane(options: Options) -> Iterator[Line]:
     """Those that share a control plane, as soon as they are measured."""
+    parts = [part for part in ON_ONE_PLANE if part in options.parts]
+    if not parts:
+        return
     limit, why = None, ""
     try:
         limit = MemoryLimit(MEMORY)
@@ -128,40 +159,60 @@ def on_one_plane(count: int) -> Iterator[Line]:
         replicas = LimitedReplicas(plane.api, kubectl.kubeconfig, Path(name), 3, limit=limit)
         try:
             replicas.start()
-            yield bombs(replicas)
-            yield from siege(replicas, MEMORY, SLOWER)
-            replicas.configure()
-            yield noisy_neighbour(plane.api, replicas)
-            replicas.unconfigure()
-            yield patched(plane.api, replicas.ports, count)
-            yield fuzz(replicas.ports, count)
+            for part in parts:
+                yield from ON_ONE_PLANE[part](plane.api, replicas, options)
             yield memory(limit, why, replicas)
+            yield logs(replicas)
         finally:
             replicas.stop()
             if limit is not None:
                 limit.close()
 
 
-def lines(count: int, seconds: float) -> Iterator[Line]:
-    """Every line."""
-    yield from on_one_plane(count)
+ON_ONE_PLANE: dict[str, Callable[[Api, LimitedReplicas, Options], Iterable[Line]]] = {
+    "bombs": lambda _, replicas, __: [bombs(replicas)],
+    "siege": lambda _, replicas, __: siege(replicas, MEMORY, SLOWER),
+    "noisy": lambda api, replicas, _: [noisy_neighbour(api, replicas)],
+    "patched": lambda api, replicas, options: [patched(api, replicas.ports, options.reviews)],
+    "fuzz": lambda _, replicas, options: [fuzz(replicas.ports, options.reviews, options.first)],
+}
+PARTS = (*ON_ONE_PLANE, *FILES, "chaos")
+
+
+def lines(options: Options) -> Iterator[Line]:
+    """Every line of the parts."""
+    yield from on_one_plane(options)
     for attack, names in FILES.items():
-        yield of_files(attack, names)
-    if seconds:
-        yield rounds(seconds)
+        if attack in options.parts:
+            yield of_files(attack, names)
+    if "chaos" in options.parts and options.seconds:
+        yield rounds(options.seconds, options.seed)
 
 
-def main(count: int, seconds: float, report: Callable[[str], None] = print) -> int:
+def main(options: Options, report: Callable[[str], None] = print) -> int:
     """The table; 1 where a line does not hold."""
     held = True
     report(HEAD)
-    for line in lines(count, seconds):
+    for line in lines(options):
         report(str(line))
         held = held and line.holds
     return 0 if held else 1
 
 
+def options_of(arguments: Sequence[str]) -> Options:
+    """What a command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.attack.run")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without any")
+    parser.add_argument("--reviews", type=int, default=REVIEWS, help="how many are fuzzed")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first fuzzed review")
+    parser.add_argument("--chaos", dest="seconds", type=float, default=chaos.SECONDS, help="seconds of chaos")
+    parser.add_argument("--seed", type=int, default=chaos.SEED, help="of the rounds of chaos")
+    options = Options(**vars(parser.parse_args(arguments)))
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    return options if options.parts else replace(options, parts=PARTS)
+
+
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    numbers = [float(word) for word in sys.argv[1:]]
-    sys.exit(main(int(numbers[0]) if numbers else REVIEWS, numbers[1] if numbers[1:] else chaos.SECONDS))
+    sys.exit(main(options_of(sys.argv[1:])))
