@@ -140,10 +140,6 @@ class _CachedValue:
     count: Callable[[Any], int]
     results: int = 0
 
-    def measure(self) -> int:
-        self.results = self.count(self.value)
-        return self.results
-
 
 class PlanCache:
     """Cached values by section and key.
@@ -177,12 +173,14 @@ class PlanCache:
         """
         lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
         with lane.lock:
-            lane.measure_latest()
+            if lane.latest is not None:  # no other entry can have grown since it was measured
+                lane.measure(lane.latest)
             place = (section, key)
             entry = lane.entries.get(place)
-            if entry is None or entry.measure() > share or (fresh and not fresh(entry.value)):  # type: ignore[arg-type]
-                entry = lane.entries[place] = _CachedValue(make(), section.results)
+            if entry is None or lane.measure(entry) > share or (fresh and not fresh(entry.value)):  # type: ignore[arg-type]
+                entry = lane.replace(place, _CachedValue(make(), section.results))
             lane.entries.move_to_end(place)
+            lane.latest = entry
             lane.evict(share)
             return cast(V, entry.value)
 
@@ -199,26 +197,37 @@ class PlanCache:
 
 
 class _Lane:
-    """Entries that are used by one thread at a time."""
+    """Entries that are used by one thread at a time.
+
+    `results` is the sum over the entries as measured. It is kept up to date, because a sum over all entries
+    at each access hashes every key: that took more than half of the time of a workload of many small gangs.
+    `latest` is the entry that was returned last.
+    """
 
     def __init__(self) -> None:
         self.lock = RLock()  # reentrant: a search asks for further entries
         self.entries: OrderedDict[tuple[CacheSection[Any, Any], Hashable], _CachedValue] = OrderedDict()
+        self.results = 0
+        self.latest: _CachedValue | None = None
 
-    def measure_latest(self) -> None:
-        """Measures the entry that was returned last: no other entry can have grown since it was measured."""
-        if self.entries:
-            next(reversed(self.entries.values())).measure()
+    def measure(self, entry: _CachedValue) -> int:
+        """The number of results in an entry now."""
+        before, entry.results = entry.results, entry.count(entry.value)
+        self.results += entry.results - before
+        return entry.results
+
+    def replace(self, place: tuple[CacheSection[Any, Any], Hashable], entry: _CachedValue) -> _CachedValue:
+        """Stores the entry in place of another one, or as a new one."""
+        former = self.entries.get(place)
+        self.results -= former.results if former is not None else 0
+        self.entries[place] = entry
+        return entry
 
     def evict(self, share: int) -> None:
         """Evicts the least recently used entries; never the entry that is being returned."""
         while len(self.entries) > MAX_ENTRIES or (self.results > share and len(self.entries) > 1):
-            self.entries.popitem(last=False)
-
-    @property
-    def results(self) -> int:
-        """The number of results in its entries."""
-        return sum([entry.results for entry in list(self.entries.values())])
+            _, evicted = self.entries.popitem(last=False)
+            self.results -= evicted.results
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -172,6 +172,11 @@ class LeafSpine:
         return nx.maximum_spanning_tree(self.graph, weight="gbps")
 
 
+def load() -> None:
+    """Imports networkx now: a server does it before its first request, which would have to wait for it."""
+    import networkx  # noqa: F401
+
+
 def leaf_level(topology: Topology) -> int:
     """The index of the level whose domains are leaves: the level named leaf, else the one above the host."""
     above = topology.levels[: topology.host_index]

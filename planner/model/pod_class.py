@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 
+from planner.model.deadline import poll
 from planner.model.resolved import ResolvedShape
 from planner.model.topology import ROOT
 
@@ -68,6 +69,7 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
     """
     classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
+        poll("search")  # each is compared with all that differ from it
         index = next((i for i, k in enumerate(classes) if _joins(kind, k)), None)
         if index is None:
             classes.append(kind)

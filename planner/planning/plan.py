@@ -15,6 +15,7 @@ from planner.explain.growth import or_waits_for_nodes
 from planner.extensions.elastic import extra_pods, most_pods
 from planner.extensions.place import place_gang
 from planner.model.answer import Answer
+from planner.model.deadline import poll
 from planner.model.podgroup import PodGroup
 from planner.model.work_budget import WorkBudget
 from planner.planning.admitted import admitted
@@ -28,6 +29,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
     Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
     """
+    poll("search")  # an object may consist of thousands of small gangs, none of which is searched for long
     held = snapshot.holding(group.name)
     if held is not None:
         again = replay(snapshot, group, held)

@@ -58,7 +58,11 @@ class DomainRanking:
             for level in pod_class.anti_affinity_levels
         }
         pairs = [
-            (pod_class, other) for pod_class in pod_classes for other in pod_classes if pod_class is not other
+            (pod_class, other)
+            for pod_class in pod_classes
+            if pod_class.anti_affinity_with  # hardly any: without them it is not quadratic
+            for other in pod_classes
+            if pod_class is not other
         ]
         self._apart = frozenset(alone.union(*(separated(pod_class, other) for pod_class, other in pairs)))
         self._bests: dict[tuple[DomainCapacity, EligibilityMap, int, bool], Candidate | None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.webhook.workloads import objects as o
@@ -54,6 +55,48 @@ def unlike_job_set(pod_sets: int = 40) -> Json:
             {"name": f"j{number}", "replicas": 1, "template": {"spec": {**pods, "template": template}}}
         )
     return o.obj("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})
+
+
+def leader_worker_set(replicas: int = 10_000) -> Json:
+    """A LeaderWorkerSet of so many replicas, each a gang of two pods: 400 bytes."""
+    spec = {key: value for key, value in GPU_POD.items() if key != "restartPolicy"}
+    template = {"size": 2, "workerTemplate": {"spec": spec}}
+    return o.obj(
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        {"replicas": replicas, "leaderWorkerTemplate": template},
+    )
+
+
+def deployment(replicas: int = 2**31 - 1) -> Json:
+    """A Deployment of so many pods, each planned for itself."""
+    spec = {key: value for key, value in GPU_POD.items() if key != "restartPolicy"}
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": spec}
+    body = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    return o.obj("apps/v1", "Deployment", body)
+
+
+def job_set_with_variables(pod_sets: int = 200, variables: int = 100) -> Json:
+    """A JobSet of so many replicated jobs, each with as many environment variables of its own: 1 MB."""
+    body = copy.deepcopy(job_set(pod_sets))
+    for number, job in enumerate(body["spec"]["replicatedJobs"]):
+        (container,) = job["template"]["spec"]["template"]["spec"]["containers"]
+        env = [{"name": f"V{name}", "value": f"{number}-{name}"} for name in range(variables)]
+        own = {**container, "env": env}
+        job["template"] = {
+            "spec": {**job["template"]["spec"], "template": {"spec": {**GPU_POD, "containers": [own]}}}
+        }
+    return body
+
+
+def job_of_containers(count: int = 100) -> Json:
+    """A Job of one pod with so many containers, and as many init containers."""
+    body = copy.deepcopy(affine_job(1))
+    spec = body["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    spec["containers"] = [{**container, "name": f"c{number}"} for number in range(count)]
+    spec["initContainers"] = [{**container, "name": f"i{number}"} for number in range(count)]
+    return body
 
 
 WORST = (

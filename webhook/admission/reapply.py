@@ -15,7 +15,6 @@ to take the edit back would count as what is stored.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -54,9 +53,9 @@ def with_former_templates(
         return obj
     if workload.owner_has_templates or not _asks_for_the_same(obj, old or {}, fields, as_created):
         return obj
-    restored = copy.deepcopy(dict(obj))
+    restored = dict(obj)
     for (top, name), value in former.items():
-        restored[top][name] = value
+        restored[top] = {**restored[top], name: value}
     kept = {key: value for key, value in _annotations(old or {}).items() if key in _OWN}
     if kept:
         restored["metadata"] = {**restored["metadata"], "annotations": {**kept, **_annotations(obj)}}

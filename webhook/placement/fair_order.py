@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from planner.cluster.census.namespaces import Kinds, contested_gpus, gpus_of_namespaces
 from planner.cluster.snapshot import Snapshot
+from planner.model.deadline import poll
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
@@ -103,6 +104,7 @@ def in_order(
     held: dict[Kinds, Mapping[str, int]] = {}
     places = []
     for priority, gang in ranked:
+        poll("search")
         namespace, contested = namespace_of(gang.group.name), contested_gpus(snapshot, gang.group)
         if contested.kinds not in held:
             held[contested.kinds] = gpus_of_namespaces(snapshot, contested)

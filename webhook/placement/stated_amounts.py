@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from planner.model.deadline import poll
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.resources import Resources
 from webhook.workloads import Workload
@@ -19,15 +20,24 @@ StatedAmounts = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
 def with_stated(workload: Workload, original: Workload) -> Workload:
     """The workload, with the amounts that `original` states where they differ; both of the same object."""
-    stated = {
-        (group.name, pod_set.name): {**pod_set.shape.requests, **pod_set.shape.raised}
-        for group in original.gangs
-        for pod_set in group.pod_sets
-    }
+    stated: dict[str, tuple[PodSet, ...]] = {}
+    for group in original.gangs:
+        others = stated.get(group.name)
+        stated[group.name] = group.pod_sets if others is None else (*others, *group.pod_sets)
+    by_sets: dict[tuple[int, int], tuple[PodSet, ...]] = {}
+    """The result for PodSets and what was stated for them, by identity: replicas share both, and an object
+    may have thousands of replicas."""
 
     def with_amounts(group: PodGroup) -> PodGroup:
-        amounts = (stated.get((group.name, pod_set.name)) for pod_set in group.pod_sets)
-        return _with_sets(group, map(_with_amounts, group.pod_sets, amounts))
+        poll("reading")
+        stated_sets = stated.get(group.name, ())
+        key = id(group.pod_sets), id(stated_sets)
+        if key not in by_sets:
+            amounts = {own.name: {**own.shape.requests, **own.shape.raised} for own in stated_sets}
+            new = (_with_amounts(pod_set, amounts.get(pod_set.name)) for pod_set in group.pod_sets)
+            by_sets[key] = _with_sets(group, new).pod_sets
+        sets = by_sets[key]
+        return group if sets is group.pod_sets else replace(group, pod_sets=sets)
 
     gangs = tuple(map(with_amounts, workload.gangs))
     changed = any(group is not old for group, old in zip(gangs, workload.gangs, strict=True))

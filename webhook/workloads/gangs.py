@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from planner.manifests.pods.pod import shape_of
 from planner.manifests.volumes import claim_templates
+from planner.model.deadline import poll
 from planner.model.labels import Requirement
 from planner.model.pod import NOTHING, PodShape
 from planner.model.podgroup import Constraint, FabricWish, PodGroup, PodSet
@@ -67,6 +68,7 @@ def gangs(
     by_members: dict[tuple[tuple[str, int], ...], PodGroup] = {}
     groups = []
     for index, members in enumerate(layout.gangs):
+        poll("reading")
         key = tuple((member.pod_set, member.count) for member in members)
         if key not in by_members:
             joint = name if layout.joint else ""

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.plan_cache import CacheSection
+from planner.model.deadline import poll
 from planner.model.pod_class import PodClass, joined
 from planner.model.resolved import ResolvedShape
 from planner.node.gpu_sharing import share_in
@@ -61,6 +62,7 @@ def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodCl
     groups: list[PodClass] = []
     smallest_shapes: list[ResolvedShape] = []
     for pod_class in pod_classes:
+        poll("search")
         for place, group in enumerate(groups):
             shapes = _extreme_shapes(
                 (group.shape, pod_class.shape), (smallest_shapes[place], pod_class.shape)

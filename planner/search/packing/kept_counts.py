@@ -45,6 +45,7 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
     pairs = [
         (first, second)
         for first in range(len(pod_classes))
+        if pod_classes[first].anti_affinity_with  # hardly any: without them it is not quadratic
         for second in range(first + 1, len(pod_classes))
         if level in separated(pod_classes[first], pod_classes[second])
     ]

@@ -213,6 +213,7 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
         assert {type(reference()) for reference in remembered} >= {DomainRanking, CapacityClasses}
         for lane in cache._lanes.values():
             lane.entries.clear()
+            lane.latest = None
         del lane
         assert not any(reference() for reference in remembered)
         whole = ref(moment.base)

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from planner.cluster import switch_graph
 from planner.model.reservation import Book
 from tests.attack import storm
 from tests.builders import racks
@@ -48,6 +49,7 @@ def decided(obj: dict[str, Any], looks: Looks) -> Decision:
     """The decision, while calls are counted."""
     request = decode(orjson.dumps(storm.review_of(obj, "dear")))
     snapshot = racks(8, 8).with_book(Book(0, ()))
+    switch_graph.load()  # as the server does before its first request
     sys.setprofile(looks.event)
     try:
         return decide(request, POLICIES, snapshot, "mutate", Environment(late=looks.late))
@@ -56,14 +58,21 @@ def decided(obj: dict[str, Any], looks: Looks) -> Decision:
         looks.late()
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [storm.unlike_job_set(10), storm.job_set(100)],
-    ids=["unlike PodSets", "PodSets"],
-)
+DEAR = {
+    "unlike PodSets": storm.unlike_job_set(10),
+    "many unlike PodSets": storm.unlike_job_set(300),
+    "PodSets": storm.job_set(100),
+    "replicas that are gangs": storm.leader_worker_set(),
+    "replicas": storm.deployment(),
+    "environment": storm.job_set_with_variables(),
+    "containers": storm.job_of_containers(),
+}
+
+
+@pytest.mark.parametrize("obj", DEAR.values(), ids=DEAR)
 def test_no_long_stretch_of_work_without_a_look_at_the_time(obj: dict[str, Any]) -> None:
     """Of what takes long: reading, policies, search and explanation all ask."""
-    looks = Looks(40_000)
+    looks = Looks(20_000)
     decided(obj, looks)
     assert looks.count > 100
     assert looks.longest < LONGEST

@@ -16,6 +16,7 @@ from typing import TypedDict
 
 import orjson
 
+from planner.cluster import switch_graph
 from planner.ledger.sqlite import SqliteLedger
 from planner.model.errors import InputError, Where
 from webhook.admission.configuration.settings import Settings
@@ -308,6 +309,7 @@ async def _until_stopped(
     journal = keep_journal(args.journal, args.journal_size, webhook)
     if tls is not None:
         webhook.certificate_end = tls.ends
+    switch_graph.load()
     look_at_the_young_alone()
     try:
         running = await start(webhook, args.host, args.port, tls.context if tls else None, args.probe_port)

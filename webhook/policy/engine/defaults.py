@@ -101,19 +101,43 @@ def _carry_list(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any
     """Elements that stayed keep their raw form; they are found by equality, then by name, then by place."""
     if len(raw) != len(before):
         return after
-    left = list(range(len(before)))
+    left = dict.fromkeys(range(len(before)))
+    places_by_name: dict[str, list[int]] = {}
+    for index, item in enumerate(before):
+        if (name := _name(item)) is not None:
+            places_by_name.setdefault(name, []).append(index)
     result: list[Any] = []
     for index, item in enumerate(after):
-        match = _counterpart(item, index, before, after, left)
+        name = _name(item)
+        if name is not None:
+            match = _namesake(
+                item, before, [place for place in places_by_name.get(name, ()) if place in left]
+            )
+        else:
+            match = _counterpart(item, index, before, after, left)
         if match is None:
             result.append(item)
         else:
-            left.remove(match)
+            del left[match]
             result.append(carry(raw[match], before[match], item))
     return result
 
 
-def _counterpart(item: Any, index: int, before: list[Any], after: list[Any], left: list[int]) -> int | None:
+def _name(item: Any) -> str | None:
+    """What names an element of a list, as of containers; None where nothing does."""
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
+    """The element of the same name: the equal one, or else the first. None but them can be equal."""
+    equals = (place for place in namesakes if equal(before[place], item))
+    return next(equals, namesakes[0] if namesakes else None)
+
+
+def _counterpart(
+    item: Any, index: int, before: list[Any], after: list[Any], left: Mapping[int, None]
+) -> int | None:
     for candidate in left:
         if equal(before[candidate], item):
             return candidate

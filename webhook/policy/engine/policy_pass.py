@@ -190,6 +190,7 @@ class PolicyPass:
             content = self._content(target)
             alike = self.cache.alike.get((content, template)) if content is not None else None
             if alike is None:
+                poll_policies()
                 alike = defaulted(shown, template=template)
                 if content is not None:
                     self.cache.alike[content, template] = alike

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal
 
+from planner.model.deadline import poll
 from planner.model.errors import Where
 from planner.model.quantity import amount, show
 from webhook.policy.functions.pods import whole
@@ -60,13 +62,25 @@ class AmountRules:
 
 def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[Json]:
     """What each container gets of the resource, as it is written, in the containers' order."""
+    poll("policies")
     taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
     sharers = sum(box.lasts and box.shares for box in containers)
     lasting = [_lasting(box, _part(taken, sharers, rules), rules) if box.lasts else "" for box in containers]
     return [
-        lasting[index] if box.lasts else _ordinary_init(index, containers, lasting, rules)
-        for index, box in enumerate(containers)
+        text if box.lasts else _ordinary_init(box, beside, rules)
+        for box, text, beside in zip(containers, lasting, _beside(containers, lasting, rules), strict=True)
     ]
+
+
+def _beside(
+    containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
+) -> Sequence[int]:
+    """For each container what the lasting ones take that run beside or after it: sidecars that are listed
+    later, and all that are no init containers."""
+    counts = [counted(text, rules) if box.lasts else 0 for box, text in zip(containers, lasting, strict=True)]
+    mains = [count if box.part == "containers" else 0 for box, count in zip(containers, counts, strict=True)]
+    total = sum(counts)
+    return [total - upto + main for upto, main in zip(accumulate(counts), accumulate(mains), strict=True)]
 
 
 def _part(taken: int, sharers: int, rules: AmountRules) -> int:
@@ -81,22 +95,14 @@ def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
     return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
 
 
-def _ordinary_init(
-    index: int, containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
-) -> Json:
-    """An ordinary init container's amount: it may use what the pod has anyway once it is gone.
+def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Json:
+    """An ordinary init container's amount: it may use what the pod has anyway once it is gone (`beside`).
 
     By Kubernetes' rule the pod counts for the larger of its lasting containers together and each init
     container with the sidecars that started before it; so what the others take, those sidecars left out,
     costs nothing.
     """
-    box = containers[index]
-    later = [
-        text
-        for place, (other, text) in enumerate(zip(containers, lasting, strict=True))
-        if other.lasts and (place > index or other.part == "containers")
-    ]
-    free = min(sum(counted(text, rules) for text in later), _bytes_or_cores(rules.allowed, rules))
+    free = min(beside, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
     share = _share(box, 0, rules) if box.shares else spare
     return _at_least(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)

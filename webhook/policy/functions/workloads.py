@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from planner.model.deadline import poll
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
@@ -37,6 +38,7 @@ def _places(obj: Json, workload: Workload) -> list[Json]:
     first = workload.gangs[0] if workload.gangs else PodGroup("", ())
     places = []
     for template in workload.templates:
+        poll("policies")
         group = next(  # replicas of one object differ in the templates that they are made of
             (g for g in workload.gangs if any(own.name == template.pod_set for own in g.pod_sets)), first
         )

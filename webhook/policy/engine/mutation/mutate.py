@@ -281,6 +281,7 @@ class MutatingPass:
             if isinstance(mutated, Failure):
                 self.failures.append(mutated)
                 continue
+            poll_policies()  # of a hundred containers each was merged, and is compared now
             raw = target.obj or {}
             carried = carry(raw, shown_object, mutated)
             if carried is not raw:
