@@ -8,7 +8,6 @@ beginning, so the lost work is an upper bound.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from planner.model.pod import BoundPod
 from planner.model.podgroup import ReserveMode
@@ -19,29 +18,11 @@ from planner.planning.defragmentation.movable import Movable, Relocation
 from planner.planning.defragmentation.result import NoMoves
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job
-from planner.simulation.rack_use import Taken
 from planner.simulation.strategies import PlannedStrategy, gang_of, name_of, number
+from planner.simulation.strategy import MovedJob, RunningJob
 
 ATTEMPTS = 60
 """Maximum number of sets of movables that are planned for one gang: a month has thousands of searches."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunningJob:
-    """A job with its GPUs, and for how many seconds it has run there."""
-
-    job: Job
-    taken: Taken
-    age: float
-
-
-@dataclass(frozen=True, slots=True)
-class MovedJob:
-    """A job that is restarted elsewhere, with the GPU seconds that it loses."""
-
-    job: Job
-    taken: Taken
-    lost: float
 
 
 class DefragmentingStrategy(PlannedStrategy):

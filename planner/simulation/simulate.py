@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from planner.simulation.course import Course, CourseRecorder, GangWait, Moves, slowdown, state_of
-from planner.simulation.defragmenting import DefragmentingStrategy, MovedJob, RunningJob
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job
 from planner.simulation.rack_use import Taken
+from planner.simulation.strategy import MovedJob, MovingStrategy, RunningJob, Strategy
 
 PATIENCE = 12 * 3600.0
 
@@ -106,7 +105,7 @@ class _Simulation:
     def _arrive(self, job: Job) -> None:
         if (job.pods > 1 and self._impatient()) or _shape(job) in self.stuck or not self._try(job):
             self.waiting.append(job)
-            if isinstance(self.strategy, DefragmentingStrategy):
+            if isinstance(self.strategy, MovingStrategy):
                 self._schedule(self.now + self.strategy.limits.after, "overdue", job)
 
     def _finish(self, job: Job) -> None:
@@ -134,7 +133,7 @@ class _Simulation:
 
     def _overdue(self, job: Job) -> None:
         """Handles a gang that has waited long enough for others to be moved for it or an older one."""
-        if isinstance(self.strategy, DefragmentingStrategy) and not self._ran(job):
+        if isinstance(self.strategy, MovingStrategy) and not self._ran(job):
             self._make_room(self.strategy)
             if not self._ran(job):
                 self._schedule(max(self.now + LOOK, self.next_look), "overdue", job)
@@ -183,7 +182,7 @@ class _Simulation:
                 self._schedule(self.now + GIVE_UP, "give_up", job)
         return False
 
-    def _make_room(self, strategy: DefragmentingStrategy) -> None:
+    def _make_room(self, strategy: MovingStrategy) -> None:
         """Makes room for the first long-waiting gang that moves can help, one gang at a time."""
         if self.now < self.next_look:
             return
@@ -235,22 +234,3 @@ class _Simulation:
 
 def _shape(job: Job) -> tuple[int, int]:
     return job.pods, job.gpus
-
-
-class Strategy(Protocol):
-    """A way to place gangs. `partial`: it may place a part of a gang, which then holds it and waits."""
-
-    name: str
-    partial: bool
-
-    def place(self, job: Job, floor: Hall) -> Taken:
-        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
-        ...
-
-    def release(self, job: Job) -> None:
-        """The job has ended, or gives up what it holds."""
-        ...
-
-    def held(self, floor: Hall) -> int:
-        """GPUs that are free and that no other gang may use."""
-        ...

@@ -21,8 +21,9 @@ from planner.simulation.defragmenting import DefragmentingStrategy
 from planner.simulation.figures import figures
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job, jobs
-from planner.simulation.simulate import Strategy, simulate
+from planner.simulation.simulate import simulate
 from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
+from planner.simulation.strategy import Strategy
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import (
     Subparsers,
