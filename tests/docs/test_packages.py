@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -94,6 +95,55 @@ def test_contributing_shows_the_staircase_of_the_import_contract(tree: str) -> N
     assert [name for name, _ in rows] == staircase(tree)
     for name, first in rows:
         assert (ROOT / tree / name / first).is_file(), f"{name}: {first}"
+
+
+def imports(tree: str) -> set[tuple[str, str]]:
+    """Which module of a tree imports which, wherever in its text."""
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (ROOT / tree).rglob("*.py")
+    }
+    pairs = set()
+    for module, path in modules.items():
+        for statement in ast.walk(ast.parse(path.read_text())):
+            if isinstance(statement, ast.ImportFrom) and statement.module:
+                names = [f"{statement.module}.{alias.name}" for alias in statement.names]
+            elif isinstance(statement, ast.Import):
+                names = [alias.name for alias in statement.names]
+            else:
+                continue
+            imported = (name if name in modules else name.rpartition(".")[0] for name in names)
+            pairs |= {(module, name) for name in imported if name in modules and name != module}
+    return pairs
+
+
+@pytest.mark.parametrize(("tree", "arrows"), [("planner", 60), ("webhook", 50)])
+def test_a_picture_of_the_imports_between_packages_can_be_read(tree: str, arrows: int) -> None:
+    """No more arrows than architecture asks for: an import from far away needs a reason, or another home."""
+    rooms = {(module.split(".")[1], name.split(".")[1]) for module, name in imports(tree) if "." in module}
+    assert len({pair for pair in rooms if len(set(pair)) == 2}) <= arrows
+
+
+@pytest.mark.parametrize(
+    ("module", "longest"), [("planner.planning.plan", 18), ("planner.simulation.defragmenting", 21)]
+)
+def test_the_longest_chain_of_imports_below_a_module(module: str, longest: int) -> None:
+    """A plan is within 18 modules; moves are plans of plans (decision 142)."""
+    below: dict[str, set[str]] = {}
+    for importing, imported in imports("planner"):
+        below.setdefault(importing, set()).add(imported)
+
+    @cache
+    def length(name: str) -> int:
+        return 1 + max((length(other) for other in below.get(name, ())), default=0)
+
+    assert length(module) <= longest
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
+def test_a_package_has_about_2500_lines_of_its_own_at_most(package: Path) -> None:
+    """What is in packages below it is counted there."""
+    assert sum(len(path.read_text().splitlines()) for path in package.glob("*.py")) < 2_600
 
 
 PROGRAMS = sorted(

@@ -16,11 +16,10 @@ from planner.model.deadline import poll
 from planner.model.errors import InputError, Where
 from planner.model.natural_order import natural
 from planner.model.topology import HOSTNAME, Domain
-from webhook.jsontools.path import Path
 from webhook.placement.stated_amounts import StatedAmounts, raised_in
 from webhook.placement.taints import toleration, with_tolerations
 from webhook.placement.workload_plan import WorkloadPlan
-from webhook.workloads import KINDS, Template, Workload, asks_for_gpus
+from webhook.workloads import KINDS, Path, Template, Workload, asks_for_gpus
 from webhook.workloads.keys.annotation_keys import (
     GANG_OF,
     PLACEMENT,

@@ -21,6 +21,7 @@
 Begin with `kinds`, then `reader.read`.
 """
 
+from webhook.jsontools.path import Path
 from webhook.workloads.gangs import asks_for_gpus
 from webhook.workloads.keys.topology_keys import KEYS, Key
 from webhook.workloads.kinds import KINDS, WorkloadKind
@@ -33,6 +34,7 @@ __all__ = [
     "KEYS",
     "KINDS",
     "Key",
+    "Path",
     "Template",
     "Workload",
     "WorkloadKind",
