@@ -3,8 +3,8 @@
 - `snapshot`: the cluster at one moment, and the next snapshot after a change
 - `infrastructure`: the part that consecutive snapshots share
 - `hardware_update`: a snapshot with changed NUMA zones, claims or settings
-- `tree`: the domains of one topology; `subtree`: one domain
-- `topology_membership`: which topologies a node belongs to; `switch_graph`: a topology's switches and links
+- `trees`: the domains of topologies, and which topologies a node belongs to
+- `switch_graph`: a topology's switches and links
 - `delta`: the difference between two snapshots, as a value that can be sent to another process
 - `usage`: bound pods and reservations by node, and what is taken and free on one node
 - `persistent_map`: an immutable mapping with cheap changes
@@ -15,5 +15,5 @@
 Used by other packages: `Snapshot`, `snapshot`, `Infrastructure`, `with_hardware`, `TopologyTree`, `Subtree`,
 `DomainCapacity`, `PlanCache`, `CacheSection`, `DerivedSection`, `census`, `leaf_spine`.
 
-Begin with `snapshot`, then `tree` and `capacity`.
+Begin with `snapshot`, then `trees` and `capacity`.
 """

@@ -14,8 +14,8 @@ from threading import RLock
 from weakref import WeakValueDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked, worth_of
-from planner.cluster.subtree import Place, Subtree, key_at
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Place, Subtree, key_at
+from planner.cluster.trees.tree import TopologyTree
 from planner.devices.availability import AvailableDevices
 from planner.model.node import Node
 from planner.model.resources import Resources

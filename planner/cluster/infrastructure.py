@@ -14,9 +14,9 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex, CapacityPool
 from planner.cluster.persistent_map import PersistentMap
 from planner.cluster.plan_cache import DerivedSection, DerivedValues, PlanCache
-from planner.cluster.subtree import Subtree
-from planner.cluster.topology_membership import topologies_of
-from planner.cluster.tree import TopologyTree, grow
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.topology_membership import topologies_of
+from planner.cluster.trees.tree import TopologyTree, grow
 from planner.cluster.usage.occupancy import add
 from planner.devices.availability import AvailableDevices, unallocated_devices
 from planner.devices.catalog import Devices

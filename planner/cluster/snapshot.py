@@ -15,8 +15,8 @@ from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
 from planner.cluster.infrastructure import AS_TOLD, NO_TOPOLOGY, Infrastructure, ordered
 from planner.cluster.plan_cache import DerivedValues
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.cluster.usage.node_usage import NodeUsage
 from planner.cluster.usage.occupancy import Holds, Pods, carried
 from planner.devices.claims import NO_CLAIMS, Claims

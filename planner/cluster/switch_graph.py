@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from planner.cluster.census.domains import gpus_of
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.cached_property import cached_property
 from planner.model.topology import HOSTNAME, Domain, Topology
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from planner.cluster.capacity import DomainCapacity, hosts
 from planner.cluster.plan_cache import CacheSection
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.devices.availability import AvailableDevices
 from planner.devices.pools import has, on_node
 from planner.explain import numa_messages

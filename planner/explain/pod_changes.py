@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.plan_cache import DerivedSection
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.tree import TopologyTree
 from planner.explain.label_values import alike, nearest, similar_key, values_of
 from planner.explain.obstacles import largest
 from planner.model.deadline import poll

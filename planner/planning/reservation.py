@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.tree import TopologyTree
 from planner.ledger.conflicts import Counted, NodeRoom
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.pod_class import PodClass
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 

@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary
 
 from planner.cluster.capacity import DomainCapacity, chunked
 from planner.cluster.plan_cache import CacheSection, PlanCache
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.labels import NODE_NAME_FIELD
 from planner.model.node import Node
 from planner.model.pod import PodShape

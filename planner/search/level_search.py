@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.plan_cache import CacheSection
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import ReserveMode

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.pod_class import PodClasses
 from planner.model.work_budget import WorkBudget
 from planner.request.relaxation import relaxations

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.answer import LevelAttempt
 from planner.model.pod_class import PodClass
 from planner.request.topology_request import TopologyRequest

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.infrastructure import Infrastructure
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.pod_class import PodClass
 from planner.node.gpu_sharing import share_in
 from planner.search.domain_caps import DomainCap

@@ -8,7 +8,7 @@ from typing import Literal
 
 from planner.cluster.census.domains import Count, census
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.topology import Topology
 from webhook.report.printable import printable
 

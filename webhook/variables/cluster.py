@@ -25,7 +25,7 @@ from itertools import accumulate, chain
 
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.tree import TopologyTree
 from planner.manifests.topologies.label_presets import NODE_POOL
 from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.resources import GPU_RESOURCES, MIG_PREFIX, PRODUCT_LABEL, Resources

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.natural_order import natural
 from planner.model.resources import GPU_RESOURCES, Resources
 from planner.model.topology import Domain

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.topology import Domain, Topology, short
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import CheapestFirst

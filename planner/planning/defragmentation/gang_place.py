@@ -16,8 +16,8 @@ from math import inf
 
 from planner.cluster.census.domains import gpus_of
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.answer import Answer
 from planner.model.podgroup import PodGroup
 from planner.model.topology import Topology

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import Assignment, ReserveMode
 from planner.model.reservation import Reservation, traits_of

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityPool
 from planner.cluster.plan_cache import CacheSection
-from planner.cluster.subtree import Subtree
-from planner.cluster.tree import TopologyTree
+from planner.cluster.trees.subtree import Subtree
+from planner.cluster.trees.tree import TopologyTree
 from planner.model.cached_property import cached_property
 from planner.model.natural_order import natural
 from planner.model.topology import ROOT, Topology

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.cluster.subtree import Subtree
+from planner.cluster.trees.subtree import Subtree
 from planner.model.pod_class import PodClass, PodClasses
 from planner.model.topology import ROOT
 from planner.search.domain_caps import DomainCap, value_of

@@ -24,7 +24,7 @@ from itertools import groupby
 from typing import overload
 
 from planner.cluster.persistent_map import PersistentMap
-from planner.cluster.subtree import (
+from planner.cluster.trees.subtree import (
     Place,
     Subtree,
     grafted,
