@@ -44,8 +44,8 @@ _MAX_SPEEDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, or
-    "".
+    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, which
+    nobody can ask for, or "".
     """
 
     words: str
@@ -327,7 +327,7 @@ def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
     for reservation in by_size[:_MAX_RELEASED]:
         if trial.placed(problem.in_snapshot(snapshot.ended(reservation.gang))):
-            yield Alternative(f"the end of {reservation.gang}", asked, reservation.gang)
+            yield Alternative(f"as asked, once {reservation.gang} ends", asked, reservation.gang)
             break
     if asked.reserve == "domain":
         nodes = problem.changed(replace(asked, reserve="nodes"))

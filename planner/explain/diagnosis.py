@@ -88,7 +88,9 @@ def _no_room(
     part, shortfall = culprit_of(searched, closest)
     ways = alternatives(problem, tight_of(part, shortfall), place_gang)
     nodes = NodeWords(closest.request.kinds, occupied=True).why_few(counts)
-    return messages.no_room(part, shortfall, best_attempt(shortfall), nodes, [way.words for way in ways])
+    choices = [way.words for way in ways if not way.ended]
+    awaited = next((way.ended for way in ways if way.ended), "")
+    return messages.no_room(part, shortfall, best_attempt(shortfall), nodes, choices, awaited)
 
 
 def _not_by_leaf_spine_rules(problem: PlacementProblem, outcome: FabricOutcome, place_gang: Place) -> Answer:

@@ -30,5 +30,5 @@ def over_limits(
         f"{pods(gang.size)} within the limits of {limits} in one leaf "
         f"(topologyConstraints of topology-scheduler-config) {when}: the leaves have room for at most "
         f"{pods(room)} now. Would work{' now' if could else ''}: "
-        f"{', or '.join([*ways, 'higher limits', *(['the end of other gangs'] if could else [])])}."
+        f"{', or '.join([*ways, 'higher limits'])}.{' As asked, it waits for other gangs to end.' if could else ''}"
     )

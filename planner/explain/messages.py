@@ -70,12 +70,12 @@ def too_large(
 
 
 def no_room(
-    group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str]
+    group: PodGroup, result: SearchResult, best: LevelAttempt, nodes: str, ways: Sequence[str], awaited: str
 ) -> str:
     """Returns the message for a gang that fits the empty cluster, but not the cluster as it is.
 
     `best`: the best attempt now. `nodes`: all nodes by cause, "" if each has room for a pod. `ways`: what
-    would work now.
+    would work now. `awaited`: the gang whose end makes room, or "".
     """
     level = result.request.required
     subject = f"{_set_prefix(group, result)}{pods(group.size)}{_gpus(group)}"
@@ -87,7 +87,9 @@ def no_room(
         place = f"the best {key}, {name_of(best.domain)}," if best.domain else f"the best {key}"
         have = _has_room(place, group, best)
     fit = f"fit{'s' if group.size == 1 else ''} the empty cluster but not now"
-    return _with_ways(f"{subject} {fit}: {have} now.", nodes, ways, moment=" now")
+    message = _with_addition(f"{subject} {fit}: {have} now.", nodes)
+    wait = f"As asked, it fits once {awaited} ends" if awaited else ""
+    return _with_ways(message, wait, ways, moment=" now")
 
 
 def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> str:
@@ -103,13 +105,16 @@ def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> s
 
 def _with_ways(message: str, addition: str, ways: Sequence[str], *, moment: str = "") -> str:
     """Returns the message followed by an additional sentence, if any, and by what would work."""
-    sentences = [message, *([f"{addition[0].upper()}{addition[1:]}."] if addition else [])]
-    sentences.append(
+    nearest = (
         f"{WORKS.replace(':', f'{moment}:')}{', or '.join(ways)}."
         if ways
         else f"No similar request fits{moment or ' either'}."
     )
-    return " ".join(sentences)
+    return f"{_with_addition(message, addition)} {nearest}"
+
+
+def _with_addition(message: str, addition: str) -> str:
+    return f"{message} {addition[0].upper()}{addition[1:]}." if addition else message
 
 
 def devices_there(names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.sessions import ROOT, on_path, run, shell
 from tests.e2e.api import Json
@@ -33,6 +34,8 @@ PAGES = (
     "how-to/exempt.md",
     "how-to/certificates.md",
 )
+
+RUNNING = f"kubectl -n {TEAM} get pods --field-selector status.phase=Running"
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,38 @@ def test_a_gang_in_a_rack_that_is_drained_goes_to_another_whole(desk: Desk) -> N
     assert desk.follow("how-to/drain-a-rack.md") == 4
     wait_until(lambda: nodes_of(desk) == set(WORKERS[:2]), "the gang to run in rack-1", 90)
     desk.shell("kubectl delete -f train.yaml")
+
+
+def test_what_waits_is_in_no_queue_once_its_namespace_is_not_enforced(desk: Desk) -> None:
+    """Without the label the mode is that of the Deployment, `audit`: the gang is released without a place,
+    `queue` and `why` say so, and nobody tells it its position any more."""
+    manifest = yaml.safe_load_all((ROOT / "manifests" / "40-deployment.yaml").read_text())
+    (deployment,) = (body for body in manifest if body["kind"] == "Deployment")
+    folder = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments"
+    desk.cluster.api.create(folder, {**deployment, "spec": {**deployment["spec"], "replicas": 0}})
+    for name in ("first", "second", "third"):
+        desk.shell(f"sed 's/name: train/name: {name}/' train.yaml | kubectl apply -f -")
+    try:
+        wait_until(lambda: f"{TEAM}/Job/third" in desk.shell("bayplan queue"), "the third to wait", 60)
+        desk.shell(f"kubectl label namespace {TEAM} bayplan.dev/mode-")
+        wait_until(lambda: desk.shell("bayplan queue") == "no gang waits\n", "nobody to wait", 60)
+        gates = "{.items[*].spec.schedulingGates[*].name}"
+        pods = f"kubectl -n {TEAM} get pods -o jsonpath='{gates}'"
+        wait_until(lambda: desk.shell(pods) == "", "the gates to open", 60)
+        assert "released without a place" in desk.shell(f"bayplan why {TEAM}/Job/third || true")
+        before = queued_events(desk)
+        desk.shell(f"kubectl -n {TEAM} delete job second --cascade=foreground")
+        wait_until(lambda: "third" in desk.shell(RUNNING), "the third to run", 90)
+        assert queued_events(desk) == before
+    finally:
+        desk.shell(f"kubectl label namespace {TEAM} bayplan.dev/mode=enforce")
+        desk.cluster.api.delete(f"{folder}/bayplan")
+        desk.clear()
+
+
+def queued_events(desk: Desk) -> str:
+    """How often each gang was told that it waits."""
+    return desk.shell(f"kubectl -n {TEAM} get events --field-selector reason=Queued -o name")
 
 
 def nodes_of(desk: Desk) -> set[str]:

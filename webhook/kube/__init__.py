@@ -5,6 +5,7 @@
 - `controller`: what keeps reservations, gates and taints true to the cluster
 - `reports`: what was decided, written as Reports
 - `certificates`: CA and serving certificate, shared by all replicas
+- `installed`: what the Deployment tells of the installation
 - `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`,
   those of other schedulers in `scheduling`, of versions in `versions`
 - `running`, `standing`: a cluster looked at from outside: its workloads; who holds a place, and who waits

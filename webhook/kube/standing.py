@@ -23,12 +23,13 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 from planner.model.reservation import Reservation
 from webhook.admission.environment import NAMESPACE
-from webhook.kube.api.client import ACCOUNT, ApiError, Json
+from webhook.kube.api.client import ACCOUNT, Api, ApiError, Json
 from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
+from webhook.kube.installed import deployment_path, installed_settings
 from webhook.kube.reports import report_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
@@ -178,6 +179,8 @@ class Lookout:
     async def standing(self, now: float) -> ClusterStanding:
         """As of now."""
         runtime = self.runtime
+        with suppress(ApiError):  # `unread` tells who may not read it
+            runtime.settings = await installed_settings(runtime.api, self.namespace)
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
         in_force = runtime.environment().beside(PolicySet())
@@ -208,7 +211,8 @@ class Lookout:
             return f"it, or what made it, carries {SKIP}: it is not planned"
         if around.observed([namespace]):
             return (
-                f"namespace {namespace} is not in mode enforce: nothing is reserved, and no gang waits there"
+                f"namespace {namespace} is not in mode enforce: nothing is reserved there, and a gang that waited "
+                "was released without a place"
             )
         if not runtime.has(name):
             return "there is no such object, or it has ended"
@@ -246,11 +250,25 @@ async def standing_of(
     try:
         await runtime.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with the credentials
         unread = [reflector.path for reflector in await done_without(runtime)]
+        unread += await _unread_installation(runtime.api, namespace)
         yield Lookout(runtime, namespace, tuple(dict.fromkeys(unread)))
     except ApiError as error:
         raise InputError(f"cannot be read: {error}", Where(kubeconfig or runtime.api.host)) from None
     finally:
         await runtime.close()
+
+
+async def _unread_installation(api: Api, namespace: str) -> list[str]:
+    """The Deployment, where the user may not read it: without it, namespaces without a label count as
+    enforced."""
+    path = deployment_path(namespace)
+    try:
+        await api.find(path)
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return [path]
+    return []
 
 
 def standings(world: World) -> tuple[GangStanding, ...]:

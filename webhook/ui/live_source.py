@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.api.reflector import Reflector, served_path
+from webhook.kube.installed import deployment_path
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.standing import ClusterStanding, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
@@ -97,7 +98,7 @@ class LiveSource:
 async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:
     """How many of the webhook's replicas are ready; nothing where that may not be read."""
     try:
-        deployment = await api.find(f"/apis/apps/v1/namespaces/{namespace}/deployments/bayplan")
+        deployment = await api.find(deployment_path(namespace))
     except ApiError:
         return ()
     if deployment is None:

@@ -245,7 +245,7 @@ def test_a_rack_of_which_a_gang_holds_a_host_is_called_partly_held():
     assert "3 are in rack r1, which is partly held by default/Job/one" in answer.message
 
 
-def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_would_help():
+def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_makes_room():
     """The gang's own pods go with it; and two nodes are free for a gang that holds no more than it uses."""
     held = gang(1, name="default/Job/one")
     moment = holding(racks(1, 4), held)
@@ -253,7 +253,7 @@ def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_would_help():
     moment = moment.with_pod(BoundPod("default/one-0", "r1-n1", held.pod_sets[0].shape.requests, uses.id))
     answer = plan(moment, gang(2, required="rack"))
     assert answer.message.endswith(
-        "Would work now: 1 pod, or the end of default/Job/one, "
+        "As asked, it fits once default/Job/one ends. Would work now: 1 pod, "
         "or bayplan.dev/reserve: nodes, which holds no more than the gang uses."
     )
     assert plan(moment.ended("default/Job/one"), gang(2, required="rack")).decision == "admitted"

@@ -29,12 +29,13 @@ from webhook.kube.api.client import Api, ApiError, Json, Unreachable
 from webhook.kube.api.reflector import served_path
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.doctor.rights import account_of, moves_findings, rights_finding
+from webhook.kube.installed import deployment_path, installed_settings
 from webhook.kube.ledger.documents import RESERVATIONS
 from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.scheduling import examine_scheduling
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.findings import CheckFinding, findings_of
-from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments
+from webhook.kube.state.mode_findings import mode_findings
 from webhook.kube.state.scheduling_findings import pack_finding
 from webhook.kube.versions import examine_versions
 from webhook.placement.taints import holder, reserved_taint_value
@@ -164,8 +165,7 @@ async def _modes(patient: Patient) -> list[CheckFinding]:
 
 async def _settings(patient: Patient) -> Callable[[str], Settings]:
     """The settings of each namespace, by the Deployment's `--mode` and the ConfigMap."""
-    path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
-    chosen = everywhere(Settings(mode=mode_of_arguments(await patient.api.find(path) or {})))
+    chosen = everywhere(await installed_settings(patient.api, patient.namespace, patient.name))
     configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
     return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
 
@@ -230,7 +230,7 @@ def _issued_by(leaf: x509.Certificate, bundle: str) -> bool:
 
 
 async def _replicas(patient: Patient) -> list[CheckFinding]:
-    path = f"/apis/apps/v1/namespaces/{patient.namespace}/deployments/{patient.name}"
+    path = deployment_path(patient.namespace, patient.name)
     deployment = await patient.api.find(path)
     if deployment is None:
         text = f"there is no Deployment {patient.namespace}/{patient.name}"

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from planner.model.resources import GPU
 from planner.model.words import listed
-from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
+from webhook.admission.configuration.settings import Settings
 from webhook.admission.modes import mode_in_force
 from webhook.kube.state.findings import CheckFinding
 from webhook.policy.loading.webhooks import asks_about, webhooks_from
@@ -54,20 +53,6 @@ def mode_findings(
     return [*_findings(names_by_way, wrong)] or [
         CheckFinding("modes", "ok", f"{_counted(modes)}; each as the webhooks have it")
     ]
-
-
-def mode_of_arguments(deployment: Json) -> Mode:
-    """The last `--mode` of a Deployment's containers, or the default of `bayplan serve`."""
-    template = (deployment.get("spec") or {}).get("template") or {}
-    containers = (template.get("spec") or {}).get("containers") or []
-    words = [word for container in containers for word in _command_line(container)]
-    modes = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
-    modes += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
-    return next((mode for mode in MODES if mode in modes[-1:]), DEFAULT_SETTINGS.mode)
-
-
-def _command_line(container: Json) -> list[str]:
-    return [*(container.get("command") or ()), *(container.get("args") or ())]
 
 
 def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: PolicySet) -> str:

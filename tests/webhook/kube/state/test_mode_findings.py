@@ -10,7 +10,7 @@ from webhook.admission.configuration.settings import Settings
 from webhook.cli.common.inputs import shipped
 from webhook.files.reader import objects
 from webhook.kube.state.findings import CheckFinding
-from webhook.kube.state.mode_findings import mode_findings, mode_of_arguments
+from webhook.kube.state.mode_findings import mode_findings
 
 Json = dict[str, Any]
 FILES = {"manifests": "70-webhooks.yaml", "overlays/enforce": "components/enforce/webhooks.yaml"}
@@ -83,26 +83,3 @@ def test_a_label_that_is_no_mode_is_told_with_the_valid_ones() -> None:
     (line,) = findings("manifests", "audit", *wrong)
     assert 'namespace w0: label bayplan.dev/mode is "enforced"; valid are enforce, warn' in line.message
     assert line.message.endswith("; and 2 more")
-
-
-@pytest.mark.parametrize(
-    ("words", "mode"),
-    [
-        ([], "enforce"),
-        (["--mode=audit"], "audit"),
-        (["--mode", "warn"], "warn"),
-        (["--mode=audit", "--mode=enforce"], "enforce"),
-        (["--mode=loud"], "enforce"),
-    ],
-)
-def test_the_mode_of_a_deployment_is_that_of_its_last_argument(words: list[str], mode: str) -> None:
-    """As `bayplan serve` reads them; the overlay adds one behind that of the manifests."""
-    container = {"name": "bayplan", "command": ["bayplan", "serve"], "args": words}
-    deployment = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    assert mode_of_arguments(deployment) == mode
-
-
-def test_the_deployment_that_ships_audits() -> None:
-    """Nothing is changed before somebody says so."""
-    (shipped_one,) = objects([str(shipped("manifests") / "40-deployment.yaml")])[-1:]
-    assert mode_of_arguments(shipped_one.value) == "audit"

@@ -1,0 +1,39 @@
+"""What an installation was told when it was installed, read from its Deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from webhook.admission.configuration.settings import DEFAULT_SETTINGS, MODES, Mode, Settings
+from webhook.kube.api.client import Api
+
+Json = Mapping[str, Any]
+
+NAME = "bayplan"
+"""Of the Deployment that the manifests and the chart make."""
+
+
+def deployment_path(namespace: str, name: str = NAME) -> str:
+    """Where the replicas' Deployment is."""
+    return f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
+
+
+async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Settings:
+    """The settings by the Deployment's arguments; the default ones without a Deployment. Raises `ApiError`."""
+    return Settings(mode=mode_of_arguments(await api.find(deployment_path(namespace, name)) or {}))
+
+
+def mode_of_arguments(deployment: Json) -> Mode:
+    """The last `--mode` of a Deployment's containers, or the default of `bayplan serve`."""
+    template = (deployment.get("spec") or {}).get("template") or {}
+    containers = (template.get("spec") or {}).get("containers") or []
+    words = [word for container in containers for word in _command_line(container)]
+    modes = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
+    modes += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
+    return next((mode for mode in MODES if mode in modes[-1:]), DEFAULT_SETTINGS.mode)
+
+
+def _command_line(container: Json) -> list[str]:
+    return [*(container.get("command") or ()), *(container.get("args") or ())]
