@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import orjson
@@ -54,7 +54,10 @@ def completed(
     audit = {"revision": revision, **(findings.audit_annotations or {})}
     if exemptions := joined(map(str, (*used, *findings.exempted))):
         audit[EXEMPT] = exemptions[:ANNOTATION_LIMIT]
-    return replace(response, warnings=_warnings((*ignored, *used), findings, plan), audit_annotations=audit)
+    warnings = [*map(str, (*ignored, *used)), *findings.warnings]
+    if plan is not None:
+        warnings += _plan_warnings(plan, allowed=response.allowed)
+    return replace(response, warnings=list(dict.fromkeys(warnings)), audit_annotations=audit)
 
 
 def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
@@ -73,19 +76,18 @@ def _plan_refusal(plan: WorkloadPlan) -> Response | None:
     return None
 
 
-def _warnings(
-    ignored: Iterable[Failure | Exempted], findings: Findings, plan: WorkloadPlan | None
-) -> list[str]:
-    warnings = [*map(str, ignored), *findings.warnings]
-    if plan is not None and plan.preview:
-        return [*dict.fromkeys([*warnings, _preview(plan)])]
-    for gang_plan in plan.placed if plan is not None else ():
-        warnings += gang_plan.answer.warnings
-        if plan is not None and (cost := bandwidth_warning(plan.snapshot, gang_plan.asked, gang_plan.answer)):
-            warnings.append(cost)
-        if plan is not None and (notice := notice_of_waiting(gang_plan, gated=plan.gated)):
-            warnings.append(notice)
-    return list(dict.fromkeys(warnings))
+def _plan_warnings(plan: WorkloadPlan, *, allowed: bool) -> Iterator[str]:
+    """What is wrong with the request, and, for an object that is stored, where it goes and what it waits for:
+    one that is refused goes nowhere."""
+    if plan.preview:
+        yield from [_preview(plan)] if allowed else []
+        return
+    for gang_plan in plan.placed:
+        yield from gang_plan.answer.warnings
+        if allowed and (cost := bandwidth_warning(plan.snapshot, gang_plan.asked, gang_plan.answer)):
+            yield cost
+        if allowed and (notice := notice_of_waiting(gang_plan, gated=plan.gated)):
+            yield notice
 
 
 def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:

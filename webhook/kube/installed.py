@@ -21,7 +21,7 @@ def deployment_path(namespace: str, name: str = NAME) -> str:
 
 
 async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Settings:
-    """The settings by the Deployment's arguments; the default ones without a Deployment. Raises `ApiError`."""
+    """The settings by the Deployment's arguments; the defaults without one. Raises `ApiError`."""
     return Settings(mode=mode_of_arguments(await api.find(deployment_path(namespace, name)) or {}))
 
 

@@ -211,7 +211,7 @@ class Lookout:
             return f"it, or what made it, carries {SKIP}: it is not planned"
         if around.observed([namespace]):
             return (
-                f"namespace {namespace} is not in mode enforce: nothing is reserved there, and a gang that waited "
+                f"namespace {namespace} is not in mode enforce: nothing is reserved there, and what waited "
                 "was released without a place"
             )
         if not runtime.has(name):

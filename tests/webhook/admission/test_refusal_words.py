@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.builders import cluster as drawn
 from tests.policies.helpers import mutate
+from webhook.policy.loading.files import load_paths
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -87,3 +90,31 @@ def test_a_gang_that_fits_once_nodes_are_uncordoned_is_queued() -> None:
     response = mutate(job(pod_of(8), 2), on=drawn("r1: a\nr1: b cordoned")).response
     assert response.allowed
     assert any("is queued: " in warning and "1 is cordoned" in warning for warning in response.warnings)
+
+
+def test_what_a_policy_refuses_is_not_told_as_queued(tmp_path: Path) -> None:
+    """It would wait for a node that is cordoned, and it has no team: only the latter is told."""
+    validation = {"expression": "'team' in object.metadata.?labels.orValue({})", "message": "no team"}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "team"},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["batch"],
+                        "apiVersions": ["v1"],
+                        "resources": ["jobs"],
+                        "operations": ["CREATE"],
+                    }
+                ]
+            },
+            "validations": [validation],
+        },
+    }
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(policy))
+    response = mutate(job(pod_of(8), 2), load_paths([tmp_path]), drawn("r1: a\nr1: b cordoned")).response
+    assert not response.allowed
+    assert response.message.endswith("no team")
+    assert "queued" not in " ".join(response.warnings)
