@@ -31,6 +31,8 @@ NO_CLUSTER: Mapping[str, Any] = {
     "largestFree": {},
     "domains": [],
     "gpuNodes": [],
+    "nodes": 0,
+    "gpus": 0,
     "numa": [],
     "claims": {"claims": {}, "templates": {}, "domains": {}},
     "cliques": {},

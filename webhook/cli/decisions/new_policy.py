@@ -43,7 +43,7 @@ spec:
 
 
 _VALIDATING = """\
-  variables:            # read as variables.NAME by what follows
+  variables:            # read as variables.team by what follows
     - name: team
       expression: object.metadata.?labels[?"team"].orValue("")
   validations:

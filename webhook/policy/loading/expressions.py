@@ -13,7 +13,8 @@ from webhook.cel.values.schema import ANY, SchemaNode
 from webhook.jsontools.path import dotted
 from webhook.policy.loading.errors import Problem
 from webhook.policy.loading.fields import Fields
-from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpression, Reads
+from webhook.policy.loading.variable_fields import VARIABLE_FIELDS
+from webhook.policy.model.policy import Expression, NamedExpression, Reads
 
 WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
 """`variables[name]` and the like: any of them may be read."""
@@ -104,9 +105,9 @@ class ExpressionCompiler:
         names = [name for name in BASE_VARIABLES if name != "authorizer" or self.authorizer]
         if self.has_params:
             names.append("params")
-        if self.ours:
-            names.extend(sorted(BAYPLAN_VARIABLES))
         hints: dict[str, SchemaNode | str | None] = dict.fromkeys(names)
+        if self.ours:
+            hints |= VARIABLE_FIELDS
         hints["object"] = hints["oldObject"] = schema
         if variables:
             hints["variables"] = SchemaNode("object", fields=dict.fromkeys(self.variables, ANY))

@@ -276,6 +276,23 @@ def test_what_the_api_server_refuses_is_an_error_of_every_policy(expression: str
     assert message in problem
 
 
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("gang.qeue == 'a'", "no field 'qeue'; did you mean 'queue'?"),
+        ("gang.podSets.all(p, p.cuont > 0)", "no field 'cuont'; did you mean 'count'?"),
+        ("has(gang.constraint.requird)", "no field 'requird'; did you mean 'required'?"),
+        ("plan.gangs.all(g, g.desicion != '')", "no field 'desicion'; did you mean 'decision'?"),
+        ("cluster.domans.size() > 0", "no field 'domans'; did you mean 'domains'?"),
+    ],
+)
+def test_a_misspelt_field_of_our_variables_is_told_with_the_nearest(expression: str, message: str) -> None:
+    """Where a policy names it, and not in each request; the user's own labels are any."""
+    (problem,) = problems_of(validating(check(expression), api=OURS))
+    assert message in problem
+    assert problems_of(validating(check("gang.labels.anything == ''"), api=OURS)) == []
+
+
 def test_a_variable_that_is_not_declared_before_is_an_error_at_load() -> None:
     """Order counts."""
     policy = validating(
