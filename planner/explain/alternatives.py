@@ -44,8 +44,8 @@ _MAX_SPEEDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, which
-    nobody can ask for, or "".
+    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, or
+    "". No user can choose that.
     """
 
     words: str

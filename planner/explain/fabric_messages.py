@@ -25,10 +25,11 @@ def over_limits(
     change.
     """
     when = "fit the empty cluster but not now" if could else "do not fit the empty cluster"
+    wait = " As asked, it waits for other gangs to end." if could else ""
     limits = f"{settings.nodes_per_leaf} nodes and {settings.gpus_per_leaf} GPUs of a gang"
     return (
         f"{pods(gang.size)} within the limits of {limits} in one leaf "
         f"(topologyConstraints of topology-scheduler-config) {when}: the leaves have room for at most "
         f"{pods(room)} now. Would work{' now' if could else ''}: "
-        f"{', or '.join([*ways, 'higher limits'])}.{' As asked, it waits for other gangs to end.' if could else ''}"
+        f"{', or '.join([*ways, 'higher limits'])}.{wait}"
     )

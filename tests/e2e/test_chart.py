@@ -180,6 +180,7 @@ VALUES: dict[str, tuple[list[str], str, Any]] = {
         "ConfigMap/bayplan-parameters.data",
         {"reserve.default": "nodes"},
     ),
+    "DNS policy": (['dnsPolicy="Default"'], "Deployment.spec.template.spec.dnsPolicy", "Default"),
     "budget": (["podDisruptionBudget.minAvailable=1"], "PodDisruptionBudget.spec.minAvailable", 1),
     "budget of a single replica": (["replicas=1"], "PodDisruptionBudget.spec.minAvailable", 0),
     "no budget": (["podDisruptionBudget.enabled=false"], "PodDisruptionBudget", None),
@@ -278,6 +279,47 @@ def test_policies_come_from_a_config_map(helm: Helm) -> None:
     assert "-p=/policies" in spec["containers"][0]["args"]
 
 
+def test_policies_of_a_users_own_come_on_top_and_stay_when_it_is_removed(helm: Helm) -> None:
+    """Beside those of the image, not over them; Helm keeps the namespace in which the ConfigMap lies."""
+    objects = helm.template(['policies.additionalConfigMap="team-policies"'])
+    spec = pod(objects)
+    (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "additional-policies")
+    assert volume["configMap"] == {"name": "team-policies"}
+    (container,) = spec["containers"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts == {"tmp": "/tmp", "additional-policies": "/additional-policies"}
+    folders = parser("serve").parse_args(["serve", *container["args"]]).policies
+    assert folders == ["/policies", "/additional-policies"]
+    namespace = by_identity(objects)["Namespace", "", "bayplan-system"]
+    assert namespace["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_replicas_on_the_network_of_their_nodes_have_ports_of_their_own(helm: Helm) -> None:
+    """Every port is a value, a name of a Service resolves, Pod Security lets them in, and a rollout takes a
+    port from an old replica before a new one needs it, unless there is one replica alone."""
+    ports = 'ports={"webhook":9443,"probes":9081,"gitSync":9234}'
+    objects = helm.template(["hostNetwork=true", ports, *COMPONENTS["git-sync"]])
+    spec, every = pod(objects), by_identity(objects)
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    containers = (*spec["containers"], *spec["initContainers"])
+    assert {row["name"]: row["containerPort"] for part in containers for row in part["ports"]} == {
+        "https": 9443,
+        "probes": 9081,
+        "git-sync": 9234,
+    }
+    arguments = parser("serve").parse_args(["serve", *spec["containers"][0]["args"]])
+    assert (arguments.port, arguments.probe_port) == (9443, 9081)
+    assert "--http-bind=:9234" in spec["initContainers"][0]["args"]
+    let_in = every["NetworkPolicy", "bayplan-system", "bayplan"]["spec"]["ingress"][0]["ports"]
+    assert [row["port"] for row in let_in] == [9443, 9081]
+    levels = every["Namespace", "", "bayplan-system"]["metadata"]["labels"]
+    assert {value for key, value in levels.items() if "pod-security" in key} == {"privileged"}
+    rollout = "Deployment.spec.strategy.rollingUpdate"
+    assert at_path(objects, rollout) == {"maxUnavailable": 1, "maxSurge": 0}
+    alone = helm.template(["hostNetwork=true", "replicas=1"])
+    assert at_path(alone, rollout) == {"maxUnavailable": 0, "maxSurge": 1}
+
+
 def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None:
     """git-sync reads the token from the Secret, and the webhook the folder of what is checked out."""
     git = (
@@ -313,6 +355,8 @@ def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None
         ('podLabels={"app.kubernetes.io/name":"other"}', "podLabels"),
         ('certManager.issuerRef={"kind":"ClusterIssuer"}', "issuerRef"),
         ('affinity={"nodeAffinities":{}}', "affinity"),
+        ("ports.webhook=443", "webhook"),
+        ('dnsPolicy="None"', "dnsPolicy"),
     ],
 )
 def test_a_value_that_is_none_is_refused_by_name(helm: Helm, setting: str, message: str) -> None:

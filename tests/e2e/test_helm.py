@@ -18,6 +18,7 @@ import yaml
 
 from certs.authority import bundle_pem, new_authority
 from tests.e2e.api import ApiError, Json
+from tests.e2e.binaries import ROOT
 from tests.e2e.configured import CONFIGURATIONS
 from tests.e2e.controlplane import exists
 from tests.e2e.fleet import Fleet, namespace
@@ -217,6 +218,22 @@ def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster,
     assert not exists(cluster.api, f"/api/v1/namespaces/{SYSTEM}")
     records = [secret["metadata"]["name"] for secret in cluster.api.items(RELEASES)]
     assert [name for name in records if name.startswith("sh.helm.release")] == []
+
+
+def test_policies_of_a_users_own_outlive_the_release(cluster: Cluster, helm: Helm) -> None:
+    """The namespace stays with the ConfigMap; the next release of this name takes it over."""
+    own = ("--set", "policies.additionalConfigMap=our-policies")
+    file = f"--from-file=team-label.yaml={ROOT}/policies/guaranteed-qos/policy.yaml"
+    helm.must("install", RELEASE, str(CHART), *own)
+    output = cluster.kubectl("-n", SYSTEM, "create", "configmap", "our-policies", file)
+    assert output.status == 0, output.err
+    output = helm("uninstall", RELEASE, *WAIT)
+    assert output.status == 0, output.err
+    left = cluster.kubectl("-n", SYSTEM, "get", "configmap", "our-policies", "-o", "json")
+    assert list(left.object["data"]) == ["team-label.yaml"]
+    helm.must("install", RELEASE, str(CHART), *own)
+    assert helm("uninstall", RELEASE, *WAIT).status == 0
+    assert cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s").status == 0
 
 
 def manifest(helm: Helm) -> str:

@@ -11,182 +11,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.manifests import monitoring
-
-Edits = tuple[tuple[str, str], ...]
-"""Text that stands once in a manifest, and what stands for it in the template."""
-
-MANIFESTS = Path(__file__).parents[2] / "manifests"
-COMPONENTS = MANIFESTS / "components"
-TEMPLATES = MANIFESTS / "chart" / "templates"
-
-HEADER = "{{- /* Written by `python -m tests.manifests.generate` from the plain manifests. */}}\n"
-CERT_MANAGER = 'eq .Values.certificates "cert-manager"'
-OWN_CERTIFICATES = 'eq .Values.certificates "own"'
-TAINT = 'eq .Values.fence "taint"'
-GIT = 'eq .Values.policies.source "git"'
-CONFIG_MAP = 'eq .Values.policies.source "configMap"'
-
-
-def when(condition: str, text: str) -> str:
-    """The text where the condition holds; both begin and end with whole lines."""
-    return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n"
-
-
-def optional_field(value: str, key: str, indent: int) -> str:
-    """A field with the value as YAML, left out where the value is empty."""
-    space = " " * indent
-    return (
-        f"{space}{{{{- with .Values.{value} }}}}\n{space}{key}:\n"
-        f"{space}  {{{{- toYaml . | nindent {indent + 2} }}}}\n{space}{{{{- end }}}}\n"
-    )
-
-
-def edited(text: str, edits: Iterable[tuple[str, str]]) -> str:
-    """The text after all edits. Raises `ValueError` where one does not find its text just once."""
-    for old, new in edits:
-        if text.count(old) != 1:
-            raise ValueError(f"stands {text.count(old)} times, not once: {old!r}")
-        text = text.replace(old, new)
-    return text
-
-
-def _part(component: str, first: str, last: str = "") -> str:
-    """The lines of a component's deployment.yaml between two others, or from the first to the end."""
-    text = (COMPONENTS / component / "deployment.yaml").read_text()
-    _, _, rest = text.partition(first)
-    return rest.partition(last)[0] if last else rest
-
-
-def _extra_rows(value: str) -> str:
-    """Further rows of a list in a container."""
-    space = " " * 12
-    lines = f"{{{{- with .Values.{value} }}}}", "{{- toYaml . | nindent 12 }}", "{{- end }}"
-    return "".join(f"{space}{line}\n" for line in lines)
-
-
-_SECRET_MOUNT = "            - {name: git-secret, mountPath: /etc/git-secret, readOnly: true}\n"
-_SECRET_VOLUME = """\
-        - name: git-secret
-          secret: {secretName: {{ .Values.policies.git.secret }}, defaultMode: 0440}
-"""
-_CONFIG_MAP_VOLUME = """\
-        - name: policies
-          configMap: {name: {{ .Values.policies.configMap }}}
-"""
-
-_GIT_SYNC: Edits = (
-    (
-        "git-sync/git-sync:v4.7.1  # upstream's path; name the registry that your cluster pulls from\n",
-        "{{ .Values.policies.git.image | quote }}\n",
-    ),
-    ('"https://git.example.com/platform/bayplan-policies"', "{{ .Values.policies.git.repository | quote }}"),
-    ("value: main}\n", "value: {{ .Values.policies.git.ref | quote }}}\n" + _extra_rows("policies.git.env")),
-    ("--period=30s", "--period={{ .Values.policies.git.period }}"),
-    (
-        "            - {name: git-sync-tmp, mountPath: /tmp}\n",
-        "            - {name: git-sync-tmp, mountPath: /tmp}\n"
-        + when(".Values.policies.git.secret", _SECRET_MOUNT),
-    ),
-)
-
-
-def _sidecar() -> str:
-    """git-sync beside the webhook."""
-    return "      initContainers:\n" + edited(
-        _part("git-sync", "      initContainers:\n", "      containers:\n"), _GIT_SYNC
-    )
-
-
-_PRIORITY = """\
-      {{- with .Values.priorityClassName }}
-      priorityClassName: {{ . }}
-      {{- end }}
-"""
-_SCHEDULING = (
-    optional_field("image.pullSecrets", "imagePullSecrets", 6)
-    + _PRIORITY
-    + optional_field("nodeSelector", "nodeSelector", 6)
-    + optional_field("tolerations", "tolerations", 6)
-    + optional_field("affinity", "affinity", 6)
-)
-
-
-def _extra_metadata(name: str) -> Edits:
-    """Further annotations and labels of the pods with a name."""
-    labels = f"    metadata:\n      labels:\n        app.kubernetes.io/name: {name}\n"
-    annotations = optional_field("podAnnotations", "annotations", 6)
-    further = (
-        "        {{- with .Values.podLabels }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"
-    )
-    return ((labels, labels.replace("      labels:\n", annotations + "      labels:\n") + further),)
-
-
-_IMAGE = """\
-          image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
-          {{- with .Values.image.digest }}@{{ . }}{{ end }}"
-          {{- with .Values.image.pullPolicy }}
-          imagePullPolicy: {{ . }}
-          {{- end }}
-"""
-_FOLDER = "{{ with .Values.policies.git.folder }}/current/{{ . }}{{ end }}"
-_FILES = """\
-            - --tls-cert=/certs/tls.crt
-            - --tls-key=/certs/tls.key
-"""
-_RESOURCES = """\
-          resources:
-            requests: {cpu: 500m, memory: 512Mi}
-            limits: {memory: 2Gi}
-"""
-_HTTPS = "          ports:\n            - {name: https, "
-_SPREAD = (MANIFESTS / "40-deployment.yaml").read_text()
-_SPREAD = _SPREAD[
-    _SPREAD.index("      topologySpreadConstraints:\n") : _SPREAD.index("      securityContext:\n")
-]
-
-_DEPLOYMENT: Edits = (
-    *_extra_metadata("bayplan"),
-    ("  replicas: 3\n", "  replicas: {{ .Values.replicas }}\n"),
-    (_SPREAD, optional_field("topologySpreadConstraints", "topologySpreadConstraints", 6)),
-    (
-        "      containers:\n",
-        _SCHEDULING + when(GIT, _sidecar()) + "      containers:\n",
-    ),
-    ("          image: bayplan:0.1.0\n", _IMAGE),
-    (
-        "            - --certificate-secret=bayplan-tls\n",
-        when(OWN_CERTIFICATES, "            - --certificate-secret=bayplan-tls\n")
-        + when(CERT_MANAGER, _FILES),
-    ),
-    ("--mode=audit", "--mode={{ .Values.mode }}"),
-    ("--workers=1", "--workers={{ .Values.workers }}"),
-    (
-        "            - -p=/policies\n",
-        f"            - -p=/policies{{{{ if {GIT} }}}}{_FOLDER}{{{{ end }}}}\n"
-        + when(TAINT, "            - --fence=taint\n")
-        + _extra_rows("extraArgs"),
-    ),
-    (_HTTPS, optional_field("env", "env", 10) + _HTTPS),
-    (_RESOURCES, optional_field("resources", "resources", 10)),
-    (
-        "            - {name: tmp, mountPath: /tmp}\n",
-        "            - {name: tmp, mountPath: /tmp}\n"
-        + when(CERT_MANAGER, "            - {name: certs, mountPath: /certs, readOnly: true}\n")
-        + when(
-            f"or ({GIT}) ({CONFIG_MAP})",
-            "            - {name: policies, mountPath: /policies, readOnly: true}\n",
-        ),
-    ),
-    (
-        "          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n",
-        "          emptyDir: {medium: Memory, sizeLimit: 16Mi}\n"
-        + when(CERT_MANAGER, _part("cert-manager", "      volumes:\n"))
-        + when(
-            GIT,
-            _part("git-sync", "      volumes:\n") + when(".Values.policies.git.secret", _SECRET_VOLUME),
-        )
-        + when(CONFIG_MAP, _CONFIG_MAP_VOLUME),
-    ),
+from tests.manifests.chart_deployment import (
+    CERT_MANAGER,
+    COMPONENTS,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    HEADER,
+    IMAGE,
+    MANIFESTS,
+    OWN_CERTIFICATES,
+    OWN_POLICIES,
+    RESOURCES,
+    SCHEDULING,
+    TAINT,
+    Edits,
+    edited,
+    extra_metadata,
+    optional_field,
+    when,
 )
 
 _PARAMETERS = """\
@@ -201,6 +43,26 @@ _EGRESS = """\
         - {port: {{ . }}, protocol: TCP}
         {{- end }}
 """
+_EGRESS_EDIT = ("        - {port: 443, protocol: TCP}\n        - {port: 6443, protocol: TCP}\n", _EGRESS)
+
+# Without `keep`, what a user put there goes with the namespace. Pods on a host's network need `privileged`.
+_NAMESPACE: Edits = (
+    (
+        "  name: bayplan-system\n",
+        "  name: bayplan-system\n"
+        + when(
+            f"or ({CONFIG_MAP}) {OWN_POLICIES}",
+            "  annotations:\n    helm.sh/resource-policy: keep\n",
+        ),
+    ),
+    *(
+        (
+            f"{level}: restricted",
+            f'{level}: {{{{ ternary "privileged" "restricted" .Values.hostNetwork }}}}',
+        )
+        for level in ("enforce", "audit", "warn")
+    ),
+)
 
 KEPT = """\
   {{- if .Values.crds.keep }}
@@ -218,17 +80,20 @@ metadata:
 _ACCOUNT_ANNOTATIONS = optional_field("serviceAccount.annotations", "annotations", 2)
 
 EDITS: dict[str, Edits] = {
+    "10-namespace.yaml": _NAMESPACE,
     "30-rbac.yaml": ((_SERVICE_ACCOUNT, _SERVICE_ACCOUNT + _ACCOUNT_ANNOTATIONS),),
     "20-crds.yaml": tuple(
         (f"  name: {name}.bayplan.dev\n", f"  name: {name}.bayplan.dev\n{KEPT}")
         for name in ("reservations", "topologies")
     ),
     "38-parameters.yaml": ((_LAST_PARAMETER, _LAST_PARAMETER + _PARAMETERS),),
-    "40-deployment.yaml": _DEPLOYMENT,
+    "40-deployment.yaml": DEPLOYMENT,
     # A budget of as many as there are replicas would let no node be drained.
     "55-pdb.yaml": (("minAvailable: 2", f"minAvailable: {_BUDGET}"),),
     "60-networkpolicy.yaml": (
-        ("        - {port: 443, protocol: TCP}\n        - {port: 6443, protocol: TCP}\n", _EGRESS),
+        ("{port: 8443,", "{port: {{ .Values.ports.webhook }},"),
+        ("{port: 8081,", "{port: {{ .Values.ports.probes }},"),
+        _EGRESS_EDIT,
     ),
 }
 """The values of each manifest that has any."""
@@ -267,19 +132,19 @@ def _cert_manager() -> str:
 _UI = (COMPONENTS / "ui" / "page.yaml").read_text()
 _UI_POLICY = _UI[_UI.index("apiVersion: networking.k8s.io/v1\n") :]
 UI: Edits = (
-    *_extra_metadata("bayplan-ui"),
+    *extra_metadata("bayplan-ui"),
     (
         "      containers:\n",
-        _SCHEDULING + "      containers:\n",
+        SCHEDULING + "      containers:\n",
     ),
-    ("          image: bayplan:0.1.0\n", _IMAGE),
+    ("          image: bayplan:0.1.0\n", IMAGE),
     (
-        _RESOURCES.replace("500m", "100m"),
+        RESOURCES.replace("500m", "100m"),
         optional_field("ui.resources", "resources", 10),
     ),
     (
         f"---\n{_UI_POLICY}",
-        when(".Values.networkPolicy.enabled", "---\n" + edited(_UI_POLICY, EDITS["60-networkpolicy.yaml"])),
+        when(".Values.networkPolicy.enabled", "---\n" + edited(_UI_POLICY, (_EGRESS_EDIT,))),
     ),
 )
 """The live page of the component, with the values that it has, and those that it shares with the replicas."""

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from tests.docs.markdown import table
-from tests.manifests.chart import MANIFESTS
+from tests.manifests.chart_deployment import MANIFESTS
 
 CHART = MANIFESTS / "chart"
 FILE = CHART / "README.md"

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.manifests import chart, chart_readme, monitoring
+from tests.manifests import chart, chart_deployment, chart_readme, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.configuration.settings import MODES
 from webhook.admission.used_topology import GROUPS as GROUPS_OF_TOPOLOGIES
@@ -347,5 +347,5 @@ if __name__ == "__main__":
     ENFORCED.write_text(enforced_text())
     monitoring.DASHBOARD.write_text(monitoring.text())
     for name, template in charted().items():
-        (chart.TEMPLATES / name).write_text(template)
+        (chart_deployment.TEMPLATES / name).write_text(template)
     chart_readme.FILE.write_text(chart_readme.text())

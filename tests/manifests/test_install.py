@@ -558,9 +558,9 @@ def test_the_charts_templates_are_what_the_manifests_give() -> None:
     """A change of a manifest is one of the chart, or this fails until the generator was run."""
     templates = generate.charted()
     by_hand = {"NOTES.txt", "podmonitor.yaml"}
-    assert {path.name for path in generate.chart.TEMPLATES.iterdir()} == templates.keys() | by_hand
+    assert {path.name for path in generate.chart_deployment.TEMPLATES.iterdir()} == templates.keys() | by_hand
     for name, text in templates.items():
-        assert (generate.chart.TEMPLATES / name).read_text() == text, name
+        assert (generate.chart_deployment.TEMPLATES / name).read_text() == text, name
 
 
 def test_the_charts_readme_lists_every_value() -> None:
@@ -581,9 +581,9 @@ def test_a_value_is_described_by_the_comment_above_it() -> None:
 
 def test_the_chart_declares_the_kinds_that_it_installs() -> None:
     """Catalogs of charts read them from its annotations."""
-    metadata = yaml.safe_load((generate.chart.MANIFESTS / "chart" / "Chart.yaml").read_text())
+    metadata = yaml.safe_load((generate.chart_deployment.MANIFESTS / "chart" / "Chart.yaml").read_text())
     declared = yaml.safe_load(metadata["annotations"]["artifacthub.io/crds"])
-    installed = yaml.safe_load_all((generate.chart.MANIFESTS / "20-crds.yaml").read_text())
+    installed = yaml.safe_load_all((generate.chart_deployment.MANIFESTS / "20-crds.yaml").read_text())
     assert [(row["name"], row["kind"], row["version"]) for row in declared] == [
         (crd["metadata"]["name"], crd["spec"]["names"]["kind"], version["name"])
         for crd in installed
