@@ -202,4 +202,4 @@ class Mover:
 
 def _admitted(seen: ClusterObjects, gang: str) -> Reservation | NotYet:
     held = seen.snapshot.holding(gang)
-    return held or NotYet(f"for {gang} to be let in; `bayplan why {gang}` tells what it waits for")
+    return held or NotYet(f"for {gang} to be admitted; `bayplan why {gang}` tells what it waits for")

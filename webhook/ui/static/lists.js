@@ -5,7 +5,7 @@ import { age, count, gangLink, keyed, make, moment, plainName, printable, senten
 const PAGE = 100; // rows that are shown at first, and added by the button
 
 const STATES = {
-  running: "runs", starting: "starts", admitted: "is let in", waiting: "waits", stuck: "lost its place",
+  running: "runs", starting: "starts", admitted: "admitted", waiting: "waits", stuck: "lost its place",
 };
 
 /** A table of at most `shown` rows, and a button for more. */
