@@ -1,10 +1,13 @@
-"""The commands of `bayplan`, a file each with `add_parser` and `run`, in rooms by what they are asked of.
+"""The commands of `bayplan`. Each command is a module with `add_parser` and `run`.
 
-- `decisions`: on files of manifests and policies; `clusters`: on a cluster; `installation`: on Bayplan itself
-- `demo`: a folder; `simulate`, `completion` and `kubectl_completion` (how shells and kubectl complete all of
-  these): a file each
-- `common`: options and readings that commands share; `cluster_files`: a cluster that stands in files
+- `decisions`: commands that evaluate manifests and policies in files
+- `clusters`: commands that inspect or change a cluster
+- `installation`: commands that run or check Bayplan itself
+- `demo`, `simulate`: commands of their own
+- `completion`, `kubectl_completion`: shell completion of all commands, alone and as a kubectl plugin
+- `common`: options and inputs that several commands share
+- `cluster_files`: reads a cluster from files
 
-`main` has the table of commands, parses the command line and gives the exit status. Begin with `main`, then
-`decisions.mutate`: the shortest way from a file to a decision.
+`main` has the table of commands, parses the command line and returns the exit status. Begin with `main`, then
+`decisions.mutate`, which shows how a command gets from a file to a decision.
 """

@@ -1,4 +1,4 @@
-"""`bayplan completion`: the script with which a shell completes commands, options and their values."""
+"""`bayplan completion`: prints a shell script that completes commands, options and their values."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 FILES = ("CLUSTER", "MANIFEST", "POLICIES", "PATH", "FILE", "FILE.svg", "JOURNAL")
-"""What options and arguments call a file or a folder of files."""
+"""Metavars of options and arguments that take a file, or a folder of files."""
 
 
 FOLDER = "DIR"
-"""What they call a folder."""
+"""Metavar of options and arguments that take a folder."""
 
 
 SCRIPTS = Path(__file__).parent / "completions"
-"""Written by `python -m tests.webhook.cli.generate_completions`, so that nothing that makes them is installed
-with Bayplan, and no key that is pressed starts Python."""
+"""Folder of the scripts. `python -m tests.webhook.cli.generate_completions` writes them ahead of time: the
+generator is not installed with Bayplan, and completing a word does not start Python.
+"""
 
 
 def add_parser(subparsers: Subparsers) -> None:

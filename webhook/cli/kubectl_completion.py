@@ -1,7 +1,7 @@
-"""`kubectl_complete-bayplan`: what kubectl asks for at each Tab behind `kubectl bayplan`.
+"""`kubectl_complete-bayplan`: kubectl runs it to complete the words after `kubectl bayplan`.
 
-It is called with the words behind `bayplan`, the last of which is being written, and prints a line for each
-way to go on, with its help behind a tab, and at the end what kubectl adds (cobra's directives).
+The arguments are the words after `bayplan`; the last one is incomplete. It prints a line for each completion,
+with a tab and a help text where there is one, and a last line with cobra's directive.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from webhook.cli.completion import FILES, FOLDER
 from webhook.cli.main import parser
 
 FILE_NAMES, NOTHING_MORE = ":0", ":4"
-"""Cobra's directives: the shell adds names of files, or adds nothing."""
+"""Cobra's directives ShellCompDirectiveDefault (the shell also offers file names) and NoFileComp."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the completions. What cannot be gone on from has none, and says nothing."""
+    """Print the completions of the last word; only the directive if there are none."""
     words = list(sys.argv[1:] if argv is None else argv) or [""]
     lines, files = completions(words)
     sys.stdout.write("".join(f"{line}\n" for line in (*lines, FILE_NAMES if files else NOTHING_MORE)))
@@ -26,9 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def completions(words: Sequence[str]) -> tuple[list[str], bool]:
-    """The lines for the last word, and whether a file may stand there too."""
+    """Returns the lines for the last word, and whether the shell should offer file names too."""
     *before, word = words
-    command, option = _reached(before)
+    command, option = _parsed(before)
     if word.startswith("-"):
         return sorted(name for name in command._option_string_actions if name.startswith(word)), False
     wanted = option or _argument(command)
@@ -38,8 +38,10 @@ def completions(words: Sequence[str]) -> tuple[list[str], bool]:
     return lines, wanted.metavar in (*FILES, FOLDER)
 
 
-def _reached(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.Action | None]:
-    """The parser of the command that is being written, and the option that wants a value, if one does."""
+def _parsed(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.Action | None]:
+    """Returns the parser of the command or verb in `words`, and the option that expects a value
+    next, if any.
+    """
     command, option = parser(*words[:1]), None
     for word in words:
         if word.startswith("-"):
@@ -55,12 +57,12 @@ def _reached(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.Ac
 
 
 def _argument(command: argparse.ArgumentParser) -> argparse.Action | None:
-    """The first argument that is no option: a verb, or what the command is about."""
+    """Returns the first positional argument: a verb, or the object of the command."""
     return next((action for action in command._actions if not action.option_strings), None)
 
 
 def _values(action: argparse.Action) -> Iterator[str]:
-    """The values that are known ahead; of verbs with their help."""
+    """Yields the choices of an argument; those of a verb with their help."""
     if isinstance(action, argparse._SubParsersAction):
         for verb in action._choices_actions:
             yield f"{verb.dest}\t{verb.help}"

@@ -1,4 +1,4 @@
-"""`bayplan`: the command line. Exit status: 0 all well, 1 something was refused, 2 bad input or usage."""
+"""`bayplan`: the command line. Exit status: 0 success, 1 something was refused, 2 bad input or usage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "unpack": ("installation.unpack", "write the manifests, chart and policies of this version to a folder"),
     "completion": ("completion", "print a shell completion script"),
 }
-"""Each command with its module below `webhook.cli` and its line of help: help needs none of the modules."""
+"""Each command with its module below `webhook.cli` and its line of help. `bayplan --help` imports
+no module.
+"""
 
 
 EPILOG = """examples:
@@ -57,7 +59,7 @@ EPILOG = """examples:
 
 
 def parser(*called: str) -> argparse.ArgumentParser:
-    """The parser that knows every command by name, and the options of those that are called."""
+    """Returns a parser with all commands, and with the options of the `called` ones."""
     top = argparse.ArgumentParser(
         prog="bayplan",
         description="Plan placements for gangs of GPU pods, reserve them, and write them into manifests.",
@@ -67,7 +69,7 @@ def parser(*called: str) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bayplan {metadata.version('bayplan')}")
     subparsers = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (module, line) in COMMANDS.items():
-        if name in called:  # the libraries of the others would cost start-up time
+        if name in called:  # importing the libraries of the other commands would slow down the start
             importlib.import_module(f"webhook.cli.{module}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=line)
@@ -75,9 +77,9 @@ def parser(*called: str) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; what a user did wrong is one line on standard error, never a traceback."""
+    """Run one command and return its exit status. Prints user errors as one line on standard error."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _at_home()
+    _ensure_home()
     try:
         args = parser(*words[:1]).parse_args(words)
         status: int = args.run(args)
@@ -86,10 +88,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"bayplan: {error}\n")
         return error.exit_status
     except BrokenPipeError:
-        _write_no_more()
+        _discard_output()
         return 1
     except OSError as error:
-        _write_no_more()
+        _discard_output()
         place = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"bayplan: {place}{error.strerror or error}\n")
         return 2
@@ -98,14 +100,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def _write_no_more() -> None:
-    """What is left in the buffer goes nowhere: its reader is gone or the disk is full, and that was said."""
+def _discard_output() -> None:
+    """Redirects standard output to /dev/null: its reader is gone or the disk is full, and flushing the buffer
+    at exit would raise a second error.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _at_home() -> None:
-    """A uid without a home, as in a container, gets / as runtimes do: libraries ask for one on import."""
+def _ensure_home() -> None:
+    """Sets $HOME to / for a uid without a home directory, as container runtimes do: some libraries look it up
+    on import.
+    """
     try:
         Path.home()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""`bayplan simulate`: a month of a GPU cluster under several ways to place gangs, side by side."""
+"""`bayplan simulate`: simulates a GPU cluster under several placement strategies and compares them."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ LOADS = (0.6, 0.8)
 
 
 LIMITS = MoveLimits(after=1800.0)
-"""Half an hour, and the default limits of the parameters."""
+"""Defaults of the options for moves: a gang waits half an hour before others move for it."""
 
 
 LINE_SECONDS = 10.0
-"""How often the progress is told where standard error is no terminal."""
+"""Seconds between lines of progress if standard error is not a terminal."""
 
 
 _StrategyOfHall = Callable[[Hall, argparse.Namespace], Strategy]
@@ -112,7 +112,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def _add_course(parser: argparse.ArgumentParser) -> None:
-    """The cluster, its load, and for how long."""
+    """Adds the options for the cluster, its load and the simulated time."""
     parser.add_argument("--days", type=amount, default=30.0, help="days to simulate (default: 30)")
     parser.add_argument("--nodes", type=count, default=144, help="number of nodes (default: 144)")
     parser.add_argument(
@@ -145,7 +145,7 @@ def _add_course(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_moves(parser: argparse.ArgumentParser) -> None:
-    """When others are restarted elsewhere, in the strategies with moves."""
+    """Adds the options of strategies with moves: when running gangs are restarted on other nodes."""
     moves = parser.add_argument_group(
         "with moves", "gangs that wait for long get room by restarting others elsewhere, in NAME-moves"
     )
@@ -168,7 +168,7 @@ def _add_moves(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Simulate and print. Raises `InputError` for numbers that make no cluster."""
+    """Simulate and print. Raises `InputError` if the nodes do not fill the racks."""
     months = [(load, [_jobs(args, load, seed) for seed in dict.fromkeys(args.seed)]) for load in args.load]
     scenes: list[PlotScene] = []
     documents: list[dict[str, object]] = []
@@ -211,7 +211,7 @@ def _with_moves(floor: Hall, mode: ReserveMode, args: argparse.Namespace) -> Def
 
 
 def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list[list[Course]]:
-    """The runs of each strategy, one for each seed's jobs."""
+    """Returns the runs of each strategy, one for each seed."""
     err = Console(stderr=True)
     runs: list[list[Course]] = []
     notes = _ProgressNotes()
@@ -236,12 +236,12 @@ def _simulate(args: argparse.Namespace, wanted: Sequence[Sequence[Job]]) -> list
 
 @dataclass(slots=True)
 class _ProgressNotes:
-    """Progress where standard error is no terminal: a line now and then, none of a short run."""
+    """Progress if standard error is not a terminal: a line every `LINE_SECONDS`, none for a short run."""
 
     last: float = field(default_factory=time.monotonic)
 
     def tell(self, name: str, share: float) -> None:
-        """So much of a strategy is done."""
+        """Prints the simulated `share` (0 to 1) of a strategy, if the last line is old enough."""
         if time.monotonic() - self.last > LINE_SECONDS:
             self.last = time.monotonic()
             inputs.note(f"{name}: {share:.0%} simulated")

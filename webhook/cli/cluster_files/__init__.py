@@ -1,9 +1,9 @@
-"""A cluster that stands in files, as `kubectl get -o yaml` prints it.
+"""Reads a cluster from files, as `kubectl get -o yaml` prints it.
 
-- `reading`: its snapshot and its environment, read once for a command
+- `reading`: the snapshot and the environment of a cluster, read once for a command
 - `watched`: the same, read again when a file changes, for `bayplan serve`
-- `world`: its gangs, as the controller would see them
-- `file_source`: pictures of it for the live page, with manifests applied beside
+- `world`: the gangs of the cluster, as the controller would see them
+- `file_source`: the pictures of the cluster for the live page, with manifests applied to it
 
 Begin with `reading`.
 """

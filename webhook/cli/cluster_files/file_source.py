@@ -1,4 +1,6 @@
-"""Pictures of a cluster that stands in files, made again when they change; manifests applied beside."""
+"""Makes pictures of a cluster in files for the live page, with manifests applied to it. A changed file makes
+a new picture.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ from webhook.ui.news import news_of
 from webhook.ui.picture import DecisionEntry, HealthLine, Picture, PolicyCounts
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether a file has changed."""
+"""Seconds between checks for changed files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of applying manifests: the plans of their gangs, and what policies said of them."""
+    """The result of applying manifests: the plans of their gangs and the results of policies. `revision`:
+    that of the policies.
+    """
 
     plans: tuple[GangPlan, ...] = ()
     policies: tuple[PolicyCounts, ...] = ()
@@ -39,12 +43,12 @@ class Applied:
 
 
 Apply = Callable[[Snapshot, Environment, float], Applied]
-"""Applies the manifests to a cluster at a time (seconds since the epoch). Raises `InputError`."""
+"""Applies the manifests to a cluster at the given time (seconds since the epoch). Raises `InputError`."""
 
 
 @dataclass(slots=True)
 class FileSource:
-    """The cluster files at `clusters`, with what `apply` makes of the files at `manifests`."""
+    """The cluster in the files at `clusters`, after `apply` has applied the files at `manifests` to it."""
 
     clusters: Sequence[str]
     manifests: Sequence[str]
@@ -54,20 +58,21 @@ class FileSource:
     _decisions: dict[str, DecisionEntry] = field(default_factory=dict)
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """One now, and one after each change of a file; a bad change keeps the last good one, and says so.
+        """Yields a picture now, and one after each change of a file. After an invalid change, the last valid
+        picture is shown with the error as its health.
 
-        Raises `InputError` for what cannot be read at the start.
+        Raises `InputError` if the files cannot be read at the start.
         """
         while True:
             before = self._stamps()
-            yield await asyncio.to_thread(self._look, time.time())
-            while self._stamps() == before:  # noqa: ASYNC110 - files tell nobody
+            yield await asyncio.to_thread(self._current, time.time())
+            while self._stamps() == before:  # noqa: ASYNC110 - files send no event
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _stamps(self) -> tuple[tuple[str, int, int], ...]:
         return stamps((*self.clusters, *self.manifests))
 
-    def _look(self, now: float) -> Picture:
+    def _current(self, now: float) -> Picture:
         try:
             self._last = self._read(now)
         except InputError as error:
@@ -87,7 +92,7 @@ class FileSource:
         standing = with_plans(ClusterStanding(snapshot, gangs, "", (), now), applied.plans, rules)
         before = self._last.standing.gangs if self._last is not None else ()
         for entry in (*news_of(before, standing.gangs, now), *applied.decisions):
-            self._decisions.setdefault(entry.id, entry)  # what is decided again as before is no news
+            self._decisions.setdefault(entry.id, entry)  # an unchanged decision keeps its first time
         while len(self._decisions) > MAX_DECISIONS:
             del self._decisions[next(iter(self._decisions))]
         files = len(self._stamps())
@@ -103,7 +108,7 @@ class FileSource:
 
 
 def with_plans(standing: ClusterStanding, plans: Iterable[GangPlan], rules: QueueRules) -> ClusterStanding:
-    """With gangs that were just applied: those that got a place hold it, the others stand in the queue."""
+    """Returns the standing with newly applied gangs: placed gangs hold their place, queued ones wait."""
     snapshot, classes = standing.snapshot, standing.snapshot.base.priorities
     newcomers = {plan.group.name: plan for plan in plans}
     held = [gang for gang in standing.gangs if not gang.position and gang.name not in newcomers]

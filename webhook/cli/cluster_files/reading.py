@@ -1,4 +1,4 @@
-"""Cluster files read into a snapshot and an environment."""
+"""Reads cluster files into a snapshot and an environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from webhook.policy.engine.device_selectors import read_cluster
 def read_cluster_files(
     paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[Snapshot, Environment]:
-    """The snapshot and environment that cluster files hold; `settings` serve where they say nothing. Raises
-    `InputError` for what cannot be read.
+    """Returns the snapshot and environment in cluster files. `settings` are the defaults for what the files
+    do not set. Raises `InputError` for files that cannot be read.
 
-    A cluster without nodes is an error too: a file that is just being written looks like that, and every
-    workload would be rejected.
+    It also raises `InputError` for a cluster without nodes: a file that is being written looks like that, and
+    every workload would be rejected.
     """
     return read_cluster_documents(documents(paths), settings)
 
@@ -28,7 +28,7 @@ def read_cluster_files(
 def read_cluster_documents(
     read_documents: Sequence[Document], settings: Settings = DEFAULT_SETTINGS
 ) -> tuple[Snapshot, Environment]:
-    """The same of documents that were read already."""
+    """Does the same for documents that are already read."""
     snapshot = read_cluster((document.file, document.value) for document in read_documents)
     if not snapshot.nodes:
         files = dict.fromkeys(document.file for document in read_documents)
@@ -37,7 +37,9 @@ def read_cluster_documents(
 
 
 def read_environment(paths: Sequence[str]) -> Environment:
-    """The environment alone, also of files without nodes. Raises `InputError` for what cannot be read."""
+    """Returns only the environment; the files need no nodes. Raises `InputError` for files that cannot be
+    read.
+    """
     return _environment(documents(paths)) if paths else Environment()
 
 
@@ -47,7 +49,7 @@ def _environment(read_documents: Iterable[Document], settings: Settings = DEFAUL
 
 
 def objects_in(values: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    """The Kubernetes objects in documents: themselves, and the items of lists."""
+    """Yields the Kubernetes objects in documents; Lists are expanded."""
     for value in values:
         if isinstance(value, dict) and isinstance(value.get("items"), list):
             yield from objects_in(value["items"])

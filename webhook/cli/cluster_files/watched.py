@@ -1,4 +1,4 @@
-"""Cluster files that are read again when they change."""
+"""Reads cluster files, and reads them again when they change."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ from webhook.files.reader import SUFFIXES
 
 
 class ClusterFiles:
-    """Cluster files as `kubectl get -o yaml` prints them; a bad change keeps the last good snapshot."""
+    """A cluster in files, as `kubectl get -o yaml` prints it. After an invalid change, the last valid
+    snapshot stays in use. Thread-safe.
+    """
 
     def __init__(self, paths: Sequence[str], settings: Settings = DEFAULT_SETTINGS) -> None:
-        """Reads the files; `settings` serve where they say nothing. Raises `InputError` for what cannot be
-        read at the start."""
+        """Reads the files. `settings` are the defaults for what they do not set. Raises `InputError` if they
+        cannot be read.
+        """
         self._paths = tuple(paths)
         self._settings = settings
         self._lock = threading.Lock()
-        self._seen = stamps(self._paths)
+        self._stamps = stamps(self._paths)
         self._snapshot, self._environment = self._read()
         self._problem = ""
 
     def snapshot(self) -> Snapshot:
-        """The snapshot, read again if a file has changed."""
+        """Returns the snapshot. Reads the files again if one has changed."""
         with self._lock:
-            seen = stamps(self._paths)
-            if seen != self._seen:
-                self._seen = seen
+            current = stamps(self._paths)
+            if current != self._stamps:
+                self._stamps = current
                 try:
                     self._snapshot, self._environment = self._read()
                     self._problem = ""
@@ -41,23 +44,23 @@ class ClusterFiles:
             return self._snapshot
 
     def environment(self) -> Environment:
-        """Namespaces and parameters in the files that the snapshot was read from."""
+        """Returns the namespaces and parameters in the files of the last snapshot."""
         return self._environment
 
     def knows_owner(self, owner: str) -> bool:
-        """Files tell of no owner later."""
+        """Returns True: no watch event can add an owner later."""
         return True
 
     def knows_namespace(self, name: str) -> bool:
-        """Nor of a namespace."""
+        """Returns True: no watch event can add a namespace later."""
         return True
 
     def problem(self) -> str:
-        """The last bad change, "" when the newest files were good."""
+        """Returns the error of the last change, "" if it was valid."""
         return self._problem
 
     def waiting(self) -> str:
-        """Nothing: the files were read at the start."""
+        """Returns "": the files are read at the start, so there is nothing to wait for."""
         return ""
 
     def _read(self) -> tuple[Snapshot, Environment]:
@@ -65,7 +68,7 @@ class ClusterFiles:
 
 
 def stamps(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of each file, which differ once one of them has changed."""
+    """Returns name, modification time (ns) and size of each file; they differ after a change."""
     files = [file for path in paths for file in _cluster_files(Path(path))]
     stats = []
     for file in files:

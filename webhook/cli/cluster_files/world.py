@@ -1,6 +1,6 @@
-"""The controller's world out of cluster files.
+"""Makes the controller's `World` from cluster files.
 
-The gangs are read from the objects as the controller reads them from watches, and judged by its rules. Pure.
+Gangs are read from objects as the controller reads them from watches, with the same rules. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from webhook.workloads.stored import controller_of
 
 
 def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Document], now: float) -> World:
-    """What the controller would see of a cluster with these objects. Raises `InputError` for a bad one."""
+    """Returns what the controller would see in a cluster with these objects. Raises `InputError` for a
+    malformed object.
+    """
     works: list[Work] = []
     pods: list[Unbound] = []
     kinds: set[str] = set()
@@ -59,7 +61,7 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
 
 
 def _as_stored(obj: dict[str, Any]) -> dict[str, Any]:
-    """With the UID and the namespace that a file written by hand leaves out."""
+    """Returns the object with namespace and UID, which a hand-written manifest may omit."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace") or "default"
     uid = metadata.get("uid") or f"{namespace}/{obj['kind']}/{metadata.get('name')}"
@@ -75,5 +77,7 @@ def _unbound(item: dict[str, Any], where: Where, groups: PodGroups) -> Unbound |
 
 
 def _chosen(around: Environment) -> Callable[[PodGroup], PodGroup]:
-    """A gang with what it holds by the settings of its namespace, where it does not say."""
+    """Returns a function that sets what a gang reserves from the settings of its namespace, if the gang does
+    not state it.
+    """
     return lambda group: around.settings(namespace_of(group.name)).reserve.of(group)

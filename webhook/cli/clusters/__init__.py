@@ -1,6 +1,9 @@
-"""Commands that look at a cluster: who holds, who waits, why, what could be mended. A file each.
+"""Commands that inspect a cluster, or propose changes to it. A file each.
 
-`queue`, `why`, `top`, `verify`, `reservations` and the live page `ui` show what is; `topology`, `nodes` and
-`defrag` propose what an administrator may change (`carry_out` does what a defragmentation proposes), and
-`generate` prints the objects of other systems that the cluster wants. Begin with `top`.
+- `queue`, `why`, `top`, `verify`, `reservations` and the live page `ui` show the current state
+- `topology`, `nodes` and `defrag` propose changes to an administrator; `carry_out` performs the moves of
+  `defrag`
+- `generate` prints objects of other systems (KAI, Kueue, NVLink domains) for the cluster
+
+Begin with `top`.
 """

@@ -1,4 +1,4 @@
-"""`bayplan defrag --apply`, `--resume` and `--undo`: moves carried out, with a line for each thing done."""
+"""`bayplan defrag --apply`, `--resume` and `--undo`: performs moves in a cluster, and prints each step."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from webhook.kube.moving.mover import WAIT_SECONDS, Mover, Stopped
 from webhook.report.printable import printable
 
 LOOK_SECONDS = 2.0
-"""Between two looks where nothing seems to change."""
+"""Seconds after which the cluster is read again, even without a watch event."""
 
 GOES_ON = "`bayplan defrag --resume` goes on, `bayplan defrag --undo` uncordons them"
 
 Work = Callable[[Mover, ObjectsLookout], Awaitable[int]]
-"""What is done with the cluster; gives the exit status."""
+"""Acts on the cluster, and returns the exit status."""
 
 
 def carry_out(
@@ -34,8 +34,12 @@ def carry_out(
     seconds: float = WAIT_SECONDS,
     out: TextIO | None = None,
 ) -> int:
-    """Do it, and print each line of progress to `out`, standard output by default. Ctrl-C stops between two
-    steps, a second one at once. Raises `InputError` for a cluster that cannot be read."""
+    """Run `work`, and print its progress to `out` (default: standard output). `seconds`: timeout of each
+    step.
+
+    Ctrl-C stops after the current step, a second Ctrl-C immediately. Raises `InputError` for a cluster that
+    cannot be read.
+    """
     quiet()
 
     def tell(text: str) -> None:
@@ -44,13 +48,13 @@ def carry_out(
     async def connected() -> int:
         async with objects_lookout(kubeconfig, MAKES_PODS, installation) as lookout:
             inputs.note_unread(lookout.lookout.unread)
-            with _asked_to_stop() as asked:
+            with _stop_signal() as stop:
                 mover = Mover(
                     lookout.api,
                     lookout.look,
                     lambda: _news(lookout),
                     tell,
-                    asked.is_set,
+                    stop.is_set,
                     restart_all,
                     seconds,
                 )
@@ -84,13 +88,13 @@ async def _news(lookout: ObjectsLookout) -> None:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[asyncio.Event]:
-    """Set by the first Ctrl-C, or SIGTERM; the next one is as ever."""
-    loop, asked = asyncio.get_running_loop(), asyncio.Event()
+def _stop_signal() -> Iterator[asyncio.Event]:
+    """Yields an event that the first SIGINT or SIGTERM sets; the second one has its default effect."""
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
 
     def ask() -> None:
-        asked.set()
+        stop.set()
         inputs.note("stops after this step; Ctrl-C once more stops at once")
         for number in signals:
             loop.remove_signal_handler(number)
@@ -98,7 +102,7 @@ def _asked_to_stop() -> Iterator[asyncio.Event]:
     for number in signals:
         loop.add_signal_handler(number, ask)
     try:
-        yield asked
+        yield stop
     finally:
         for number in signals:
             loop.remove_signal_handler(number)

@@ -1,4 +1,4 @@
-"""`bayplan defrag`: the fewest and cheapest moves that free whole domains, or a waiting gang's place."""
+"""`bayplan defrag`: finds the fewest and cheapest moves that free whole domains, or a place for a gang."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the moves, and carry them out where that is asked.
+    """Print the moves, and carry them out with `--apply`.
 
-    Raises `InputError` for a cluster that cannot be read, an unknown name, or options that exclude others.
+    Raises `InputError` for a cluster that cannot be read, an unknown name, or options that exclude each
+    other.
     """
     _check(args)
     if args.resume:
@@ -99,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raises `InputError`."""
+    """Raises `InputError` for options that exclude each other."""
     acts = "--apply" if args.apply else "--resume" if args.resume else "--undo" if args.undo else ""
     if acts and args.cluster:
         raise InputError(f"files can only be looked at: leave it away with {acts}", Where("-c"))
@@ -163,7 +164,7 @@ def _show(args: argparse.Namespace, result: _Result) -> int:
 
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
-    """Raises `InputError` for a cluster that cannot be read."""
+    """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
     if args.cluster:
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
@@ -173,7 +174,9 @@ def _seen(args: argparse.Namespace) -> ClusterObjects:
 
 
 def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
-    """The gang of `--for` or `-f`. Raises `InputError` for an unknown name, or for no gang or several."""
+    """Returns the gang of `--for` or `-f`. Raises `InputError` for an unknown name, or if the file does not
+    hold exactly one gang.
+    """
     if args.gang:
         if args.gang in seen.waiting:
             return seen.waiting[args.gang]
@@ -193,7 +196,9 @@ def _gang(args: argparse.Namespace, seen: ClusterObjects) -> PodGroup:
 
 
 def _level(snapshot: Snapshot, name: str | None, level: str | None) -> tuple[Topology, str]:
-    """The topology and the label of a level. Raises `InputError` where there are none, or several serve."""
+    """Returns the topology and the label of a level. Raises `InputError` if no topology or several
+    have it.
+    """
     serving = []
     for topology in inputs.topologies(snapshot, name):
         key = resolve(topology, level) if level else topology.levels[topology.reservable_index]

@@ -1,4 +1,4 @@
-"""`bayplan generate`: the objects that KAI, Kueue and NVLink domains need, from the nodes that there are."""
+"""`bayplan generate`: prints objects for KAI, Kueue and NVLink domains, made from the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ exit status: 0 done, 1 no topology level above hosts was found, 2 bad input or u
 
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-"""Of a Kubernetes object."""
+"""The name of a Kubernetes object (RFC 1123 subdomain)."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -84,8 +84,8 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run_kai(args: argparse.Namespace) -> int:
-    """Print them. Raises `InputError` for bad input."""
-    nodes, proposals = _looked_at(args)
+    """Print Topologies and Queues of KAI. Raises `InputError` for bad input."""
+    nodes, proposals = _proposals(args)
     queues = dict(args.queue or [("default-queue", None)])
     if len(queues) < len(args.queue or queues):
         raise InputError("a name stands twice", Where("--queue"))
@@ -93,21 +93,21 @@ def run_kai(args: argparse.Namespace) -> int:
 
 
 def run_kueue(args: argparse.Namespace) -> int:
-    """Print them. Raises `InputError` for bad input."""
-    nodes, proposals = _looked_at(args)
+    """Print Topologies, ResourceFlavors and queues of Kueue. Raises `InputError` for bad input."""
+    nodes, proposals = _proposals(args)
     namespaces = list(dict.fromkeys(args.namespace or ["default"]))
     objects = kueue_objects(proposals, args.queue, namespaces, nodes, args.api_version) if proposals else ()
     return _print(proposals, objects)
 
 
 def run_domain(args: argparse.Namespace) -> int:
-    """Print it. Raises `InputError` for bad input."""
+    """Print a ComputeDomain. Raises `InputError` for bad input."""
     snapshot = inputs.cluster(args.cluster) if args.cluster else None
     nodes = None if snapshot is None else list(snapshot.nodes.values())
     return _print([args.name], [compute_domain(args.name, args.namespace, nodes)])
 
 
-def _looked_at(args: argparse.Namespace) -> tuple[list[Node], tuple[Proposal, ...]]:
+def _proposals(args: argparse.Namespace) -> tuple[list[Node], tuple[Proposal, ...]]:
     nodes = list(inputs.cluster(args.cluster).nodes.values())
     return nodes, propose(nodes)
 

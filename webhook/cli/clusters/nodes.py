@@ -1,4 +1,4 @@
-"""`bayplan nodes`: labels and kubelet settings that plans rest on, with what mends them; cuts for MIG."""
+"""`bayplan nodes`: checks node labels and kubelet settings that plans depend on, and plans MIG partitions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run_mig(args: argparse.Namespace) -> int:
-    """Print a configuration of MIG manager, with the labels that choose it. Raises `InputError`."""
+    """Print a configuration for MIG manager, with the node labels that select it. Raises `InputError`."""
     seen = _seen(args)
     gangs = list(seen.waiting.values())
     if args.filename:
@@ -105,7 +105,7 @@ def run_mig(args: argparse.Namespace) -> int:
 
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
-    """Raises `InputError` for a cluster that cannot be read."""
+    """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
     if args.cluster:
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
@@ -115,7 +115,9 @@ def _seen(args: argparse.Namespace) -> ClusterObjects:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is to be mended. Raises `InputError` for what cannot be read, or an unknown node."""
+    """Print what to fix. Raises `InputError` for a cluster or file that cannot be read, or an
+    unknown node.
+    """
     seen = _seen(args)
     findings = [*check_labels(seen.snapshot, seen.objects), *_of_matrices(args.topology_matrix, seen)]
     configs = _configs(args.kubelet_config, seen)
@@ -135,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _aligned(seen: ClusterObjects, configs: Mapping[str, Any]) -> list[str]:
-    """The GPU nodes of which something is known of the kubelet."""
+    """Returns the nodes with known kubelet settings: a given configuration, or GPUs and a NUMA topology."""
     numa = seen.snapshot.base.numa
     return [
         name
@@ -150,7 +152,7 @@ def _advice(seen: ClusterObjects, name: str, config: Mapping[str, Any]) -> dict[
 
 
 def _of_matrices(pairs: Sequence[str], seen: ClusterObjects) -> list[NodeFinding]:
-    """Labels that a node's GPU matrix asks for and the node does not carry."""
+    """Returns a finding for each label that follows from a node's GPU matrix and is missing or different."""
     result = []
     for name, file in _by_node(pairs, seen):
         matrix = read_matrix(Path(file).read_text(errors="replace"), Where(file))
@@ -181,7 +183,7 @@ def _configs(pairs: Sequence[str], seen: ClusterObjects) -> dict[str, Mapping[st
 
 
 def _by_node(pairs: Sequence[str], seen: ClusterObjects) -> list[tuple[str, str]]:
-    """NODE and FILE of each NODE=FILE. Raises `InputError` for a node that is not there."""
+    """Returns NODE and FILE of each NODE=FILE. Raises `InputError` for an unknown node."""
     result = []
     for pair in pairs:
         name, _, file = pair.rpartition("=")
@@ -194,7 +196,7 @@ def _by_node(pairs: Sequence[str], seen: ClusterObjects) -> list[tuple[str, str]
 
 
 def _labels(findings: Sequence[NodeFinding]) -> str:
-    """A kubectl command for each label that is known."""
+    """Returns a `kubectl label` command for each finding that a label corrects."""
     commands = [
         shlex.join(["kubectl", "label", "node", finding.node, "--overwrite", "=".join(finding.label)])
         for finding in findings
@@ -204,7 +206,7 @@ def _labels(findings: Sequence[NodeFinding]) -> str:
 
 
 def _drop_ins(advice: Mapping[str, Mapping[str, Any]], drifts: Sequence[Drift]) -> str:
-    """One drop-in for all nodes that shall have the same, with their names above it."""
+    """Returns the kubelet drop-ins, one for all nodes with the same advice, with their names as a comment."""
     names: dict[str, list[str]] = {}
     for name in dict.fromkeys(part.node for part in drifts):
         names.setdefault(json.dumps(advice[name]), []).append(name)

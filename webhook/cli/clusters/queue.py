@@ -1,4 +1,4 @@
-"""`bayplan queue`: the gangs that wait in a cluster, in their order, and what each waits for."""
+"""`bayplan queue`: lists the waiting gangs of a cluster in queue order, and what each waits for."""
 
 from __future__ import annotations
 

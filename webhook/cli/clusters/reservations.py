@@ -1,4 +1,4 @@
-"""`bayplan reservations`: who holds what, and giving a place back by hand."""
+"""`bayplan reservations`: lists, shows and releases reservations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
 LOOK_SECONDS = 1.0
-"""How often `--watch` looks into the ledger."""
+"""Seconds between reads of the ledger with `--watch`."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -74,7 +74,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the verb says. Raises `InputError` for a file that is not there, `LedgerUnavailable`."""
+    """Run the verb. Raises `InputError` for a missing ledger file, and `LedgerUnavailable`."""
     if args.kubeconfig is not None:
         return asyncio.run(_in_cluster(args))
     path: Path = args.ledger or default_ledger()
@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def default_ledger() -> Path:
-    """The ledger's file where no option names one: $BAYPLAN_LEDGER, or in our own folder of XDG state.
+    """Returns the default ledger file: $BAYPLAN_LEDGER, or else bayplan/bayplan.db in the XDG state folder.
 
-    That folder is made where it is missing; if it cannot be, opening the ledger says so.
+    Creates that folder if needed. If this fails, opening the ledger reports the error.
     """
     variable, state = os.environ.get(LEDGER_VARIABLE), os.environ.get("XDG_STATE_HOME")
     if variable:
@@ -119,7 +119,7 @@ async def _in_cluster(args: argparse.Namespace) -> int:
     api = await connect(args.kubeconfig or None)
     ledger = KubeLedger(api)
     try:
-        await api.get(RESERVATIONS, limit="1")  # tells at once what is wrong with address or credentials
+        await api.get(RESERVATIONS, limit="1")  # fails fast on a wrong address or wrong credentials
         await ledger.start()
         await ledger.reflector.synced.wait()
         return await _act(args, ledger)
@@ -139,7 +139,7 @@ async def _run(args: argparse.Namespace, path: Path) -> int:
 
 
 async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
-    """Do what the verb says with an open ledger."""
+    """Run the verb on an open ledger."""
     live = (await ledger.book(time.time())).reservations
     if args.verb == "list":
         status = _print(args, live)
@@ -162,16 +162,16 @@ async def _act(args: argparse.Namespace, ledger: Ledger) -> int:
 
 
 async def _changed(ledger: Ledger, before: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
-    """The live reservations, as soon as they are others."""
-    while (live := (await ledger.book(time.time())).reservations) == before:  # noqa: ASYNC110 - a file tells nobody
+    """Waits until the live reservations change, and returns them."""
+    while (live := (await ledger.book(time.time())).reservations) == before:  # noqa: ASYNC110 - a file sends no event
         await asyncio.sleep(LOOK_SECONDS)
     return live
 
 
 def _choose(live: Sequence[Reservation], names: Sequence[str]) -> tuple[tuple[Reservation, ...], list[str]]:
-    """The reservations of those names or ids, and the names that nobody has.
+    """Returns the reservations with these gang names or ids, and the names without a reservation.
 
-    A gang that is one replica of a workload is found by its own name and by the workload's.
+    The gang of one replica of a workload matches its own name and the name of the workload.
     """
     chosen: dict[str, Reservation] = {}
     missing = []

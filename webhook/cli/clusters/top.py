@@ -1,4 +1,4 @@
-"""`bayplan top`: each rack, or domain of another level, with its GPUs and who is in it."""
+"""`bayplan top`: lists the racks, or domains of another level, with their GPUs and gangs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ exit status: 0 done, 2 bad input or usage
 
 
 BAR = 16
-"""Characters of the bar: one for a sixteenth of the GPUs, so that a rack of two nodes of eight is exact."""
+"""Width of the bar in characters: exact for a rack of two nodes with eight GPUs each."""
 
 
 HOLDERS = 3
-"""Gangs that are named for each domain; `-o wide` names all."""
+"""Number of gangs named for each domain; `-o wide` names all."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -78,7 +78,7 @@ def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
 
 
 def _level(topology: Topology, level: str | None) -> str:
-    """The label of the level to show. Raises `InputError` for one that the topology has not."""
+    """Returns the label of the level to show. Raises `InputError` if the topology does not have the level."""
     if level is None:
         return topology.levels[topology.reservable_index]
     if level not in topology.levels:
@@ -88,7 +88,7 @@ def _level(topology: Topology, level: str | None) -> str:
 
 
 def _of_level(count: Count, level: str) -> Iterator[Count]:
-    """The domains of a level, from left to right."""
+    """Yields the domains of a level in tree order."""
     if count.level == level:
         yield count
         return

@@ -1,4 +1,4 @@
-"""`bayplan topology`: write a Topology from the labels that nodes carry, or draw the one that is there."""
+"""`bayplan topology`: generates a Topology from node labels, or draws the topologies of a cluster."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def run_propose(args: argparse.Namespace) -> int:
-    """Print the proposed objects, with what is odd about them as comments. Raises `InputError` for a cluster
-    that cannot be read."""
+    """Print the proposed objects, with notes as comments. Raises `InputError` for a cluster that cannot be
+    read.
+    """
     return look_at_snapshot(args, partial(_propose, args.kind))
 
 

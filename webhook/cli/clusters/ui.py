@@ -1,4 +1,4 @@
-"""`bayplan ui`: the live page of a cluster, or of cluster files, for a browser on this machine."""
+"""`bayplan ui`: serves the live page of a cluster, or of cluster files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PORT = 8787
 LOCAL = "127.0.0.1"
 
 READY_SECONDS = float("inf")
-"""How long the first picture may take: reading a cluster has its own limit."""
+"""Timeout of the first picture: none, because reading a cluster has its own timeout."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -95,17 +95,19 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until Ctrl-C. Raises `InputError` for a cluster that cannot be read, or a port that is taken."""
+    """Serve until Ctrl-C. Raises `InputError` for a cluster that cannot be read, or a port in use."""
     _check(args)
     if args.in_cluster:
         logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     else:
-        quiet()  # Health tells it
+        quiet()  # the page shows problems under Health
     return asyncio.run(_run(args))
 
 
 def _check(args: argparse.Namespace) -> None:
-    """One source, and doors only where viewers are told apart. Raises `InputError`."""
+    """Raises `InputError` for options that exclude each other: there is one source of pictures, and only the
+    page in a cluster distinguishes users, so only that page may listen on other addresses.
+    """
     if args.cluster and (args.kubeconfig or args.in_cluster):
         raise InputError("-c is a cluster in files: leave out --kubeconfig and --in-cluster")
     if args.kubeconfig and args.in_cluster:
@@ -133,7 +135,7 @@ async def _run(args: argparse.Namespace) -> int:
 
 
 async def _local(args: argparse.Namespace, pictures: AsyncGenerator[Picture]) -> int:
-    """For this machine, behind a key."""
+    """Serves the page on this machine; the URL has a random key."""
     key = secrets.token_urlsafe(16)
     return await _served(args, pictures, KeyGate(key), f"#key={key}")
 
@@ -141,7 +143,7 @@ async def _local(args: argparse.Namespace, pictures: AsyncGenerator[Picture]) ->
 async def _served(
     args: argparse.Namespace, pictures: AsyncGenerator[Picture], gate: Gate, fragment: str
 ) -> int:
-    """Until the process is told to stop, or the source of pictures fails."""
+    """Serves the page until SIGTERM or SIGINT, or until the source of pictures fails."""
     tls = _tls(args)
     feed, stop = Feed(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -170,7 +172,7 @@ async def _served(
 async def _opened(
     args: argparse.Namespace, page: Page, tls: ReloadingContext | None, fragment: str
 ) -> Serving:
-    """Listen, and say where. Raises `InputError` where the address cannot be had."""
+    """Starts listening, and prints the URL. Raises `InputError` if the address cannot be used."""
     try:
         serving = await serve(page, args.host, args.port, tls.context if tls else None)
     except OSError as error:
@@ -193,7 +195,7 @@ def _tls(args: argparse.Namespace) -> ReloadingContext | None:
 
 
 def applying(args: argparse.Namespace) -> Apply:
-    """What applies the manifests of `-f` with the policies of `-p`, all as one apply."""
+    """Returns a function that applies the manifests of `-f` with the policies of `-p`, as one apply."""
     policies = inputs.policies(args.policies)
 
     def apply(snapshot: Snapshot, around: Environment, now: float) -> Applied:
@@ -215,17 +217,17 @@ def _applied(policies: PolicySet, outcomes: list[MutationResult], now: float) ->
         if outcome.decision.plan is not None and outcome.decision.response.allowed
         for placed in outcome.decision.plan.placed
     ]
-    found_results = results(
+    policy_results = results(
         Subject(outcome.name, str(outcome.document.value["apiVersion"]), "", 0, "", outcome.decision)
         for outcome in outcomes
     )
     counts = counted(
         (result.policy, namespace_of(result.object), _outcome(result))
-        for result in found_results
+        for result in policy_results
         if result.source != "plan"
     )
     entries = tuple(
-        _entry(result, now) for result in found_results if result.result in ("fail", "warn", "error")
+        _entry(result, now) for result in policy_results if result.result in ("fail", "warn", "error")
     )
     return Applied(tuple(plans), tuple(counts), entries, policies.revision)
 
@@ -235,7 +237,7 @@ def _outcome(result: Result) -> str:
 
 
 def _entry(result: Result, now: float) -> DecisionEntry:
-    """What a policy, or the plan, said of an object."""
+    """Returns the entry for a result that a policy or the plan gave for an object."""
     policy = "" if result.source == "plan" else result.policy
     key = f"{result.object}/{result.title}: {result.message}"
     return DecisionEntry(key, now, result.object, result.rule or result.result, result.message, True, policy)

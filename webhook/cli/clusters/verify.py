@@ -1,4 +1,4 @@
-"""`bayplan verify`: a gang's pods beside its plan, and its fabric beside what it should give."""
+"""`bayplan verify`: compares a gang's pods with its plan, and measured bandwidth with the model's."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ usage
 """
 
 AT_LEAST = 0.8
-"""The share of the model's bus bandwidth that suffices: its rates are nominal, and no fabric reaches them."""
+"""Default of the sufficient share of the model's bus bandwidth. The model uses nominal link rates, which no
+fabric reaches.
+"""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -68,7 +70,9 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is there. Raises `InputError` for a gang that holds nothing, or a file that is no output."""
+    """Print the comparison. Raises `InputError` for a gang without a reservation, or an unreadable
+    measurement.
+    """
     return look_at_snapshot(args, partial(_show, args))
 
 
@@ -93,7 +97,7 @@ def _show(args: argparse.Namespace, snapshot: Snapshot) -> int:
 
 
 def _held(snapshot: Snapshot, name: str) -> list[Reservation]:
-    """What the gang holds, or the gangs of a workload's replicas. Raises `InputError` for nothing."""
+    """Returns the reservations of a gang, or of all replicas of a workload. Raises `InputError` for none."""
     held = [r for r in snapshot.reservations if r.gang == name or r.gang.startswith(f"{name}/")]
     if not held:
         absence = f"no gang {name!r} holds a place here; `bayplan why {name}` says what it waits for"

@@ -1,4 +1,4 @@
-"""`bayplan why`: the state of one workload's gangs in a cluster, and the reason for it."""
+"""`bayplan why`: explains the state of a workload's gangs in a cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ exit status: 0 all its gangs have a place, 1 a gang waits or is unknown, 2 bad i
 
 
 AHEAD = 5
-"""Gangs ahead in the queue that are named; `bayplan queue` shows all."""
+"""Number of gangs ahead in the queue that are named; `bayplan queue` shows all."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -42,7 +42,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known. Raises `InputError` for a cluster that cannot be read, or for what is no name."""
+    """Print the state and the reasons. Raises `InputError` for a cluster that cannot be read."""
     return look(args, partial(_show, args))
 
 
@@ -76,15 +76,13 @@ async def _show(args: argparse.Namespace, seen: ClusterStanding, lookout: Lookou
         out.print(row["message"])
     holders = {gang.name for gang in gangs}
     for workload in workloads if gangs else ():
-        if (
-            workload.why and workload.gang not in holders
-        ):  # a replica that waits beside those that have a place
+        if workload.why and workload.gang not in holders:  # a replica that waits while others have a place
             out.print(f"Kueue says of its Workload {workload.name}: {workload.why}")
     return int(waits)
 
 
 def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool) -> None:
-    """Its state and the reason; `wide` names every node, and everybody ahead of it."""
+    """Prints the gang's state and the reason. `wide`: with all nodes, and all gangs ahead in the queue."""
     since = f", for {age(gang.created, seen.now)}" if gang.created else ""
     asked = f"{gang.pods} pods, {gang.gpus} GPUs, priority {gang.priority}"
     match gang.state:
@@ -97,7 +95,7 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
         case "stuck":
             out.print(f"{gang.name} lost its place, and has no other now ({asked})")
         case _:
-            assert gang.reservation is not None, "whoever does not wait holds a place"
+            assert gang.reservation is not None, "a gang in any other state holds a reservation"
             out.print(f"{gang.name} holds {holding(gang.reservation)}{since} ({asked})")
             nodes = held_nodes(gang.reservation)
             out.print(f"  for its pods: {listed(nodes, len(nodes) if wide else 4)}")
@@ -120,15 +118,15 @@ def _tell(out: Console, gang: GangStanding, seen: ClusterStanding, *, wide: bool
 
 
 def _ahead(other: GangStanding, gang: GangStanding) -> str:
-    """A gang that goes before another, and why."""
-    assert other.place is not None, "it is in the queue"
-    assert gang.place is not None, "it is in the queue"
+    """Returns the name of a gang that is ahead of another in the queue, and the reason."""
+    assert other.place is not None, "a gang in the queue has a place"
+    assert gang.place is not None, "a gang in the queue has a place"
     return f"{other.name} ({other.gpus} GPUs; {why_before(other.place, gang.place)})"
 
 
 def _reasons(out: Console, gang: GangStanding) -> None:
     answer = gang.answer
-    assert answer is not None, "the caller looks"
+    assert answer is not None, "checked by the caller"
     out.print(f"  {answer.reason}: {answer.message}")
     rows = [
         (f"  {attempt.level or 'the whole cluster'}", f"{attempt.fits} of {attempt.wanted} pods fit")

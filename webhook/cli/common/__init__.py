@@ -1,7 +1,10 @@
-"""What commands share: options, reading of files, how a cluster is looked at.
+"""Options and inputs that several commands share.
 
-`parsers` makes subcommands and types of options; `inputs` are the files of a cluster, policies and
-manifests, with notes to the person at the terminal; `standing_words` are the options of commands that look
-at a cluster; `running` reads what runs there as if it were files; `verdict_options` and `plotting` are the
-options of commands that print findings and that draw curves. Begin with `parsers`.
+- `parsers`: adds subcommands, and has the types of options
+- `inputs`: reads the files of a cluster, policies and manifests; prints notes on standard error
+- `standing_words`: the options of commands that inspect a live cluster, and how they read it
+- `running`: evaluates the workloads of a live cluster, for `report --kubeconfig`
+- `verdict_options`, `plotting`: the options of commands that print a report or draw a plot
+
+Begin with `parsers`.
 """

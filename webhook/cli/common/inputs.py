@@ -26,30 +26,30 @@ from webhook.policy.model.policy import PolicySet
 
 
 def add_cluster(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """`-c CLUSTER…`."""
+    """Adds `-c CLUSTER…`."""
     shown = "files or folders with output of `kubectl get nodes,pods,topologies -A -o yaml`"
     _add_paths(parser, "-c", "--cluster", "CLUSTER", shown, required=required)
 
 
 def add_manifests(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`-f MANIFEST…`."""
+    """Adds `-f MANIFEST…`."""
     shown = "files or folders of manifests; - reads standard input"
     _add_paths(parser, "-f", "--filename", "MANIFEST", shown, required=required)
 
 
 def add_policies(parser: argparse.ArgumentParser) -> None:
-    """`-p POLICIES…`."""
+    """Adds `-p POLICIES…`."""
     shown = "policy files or folders (default: the policies that ship with Bayplan)"
     _add_paths(parser, "-p", "--policies", "POLICIES", shown, required=False)
 
 
 def add_topology(parser: argparse.ArgumentParser) -> None:
-    """`-t NAME`, for `topologies`."""
+    """Adds `-t NAME`, for `topologies`."""
     parser.add_argument("-t", "--topology", metavar="NAME", help="only this topology")
 
 
 def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
-    """All of a cluster, or the one that `--topology` names. Raises `InputError` where there is none."""
+    """Returns all topologies of a cluster, or the one with this name. Raises `InputError` for none."""
     chosen = [topology for topology in snapshot.topologies if name in (None, topology.name)]
     if not chosen:
         titles = listed([topology.title for topology in snapshot.topologies]) or "none"
@@ -59,7 +59,7 @@ def topologies(snapshot: Snapshot, name: str | None) -> list[Topology]:
 
 
 def add_mode(parser: argparse.ArgumentParser) -> None:
-    """`--mode MODE`."""
+    """Adds `--mode MODE`."""
     parser.add_argument(
         "--mode",
         choices=MODES,
@@ -72,19 +72,22 @@ def add_mode(parser: argparse.ArgumentParser) -> None:
 def _add_paths(
     parser: argparse.ArgumentParser, short: str, long: str, metavar: str, shown: str, *, required: bool
 ) -> None:
-    """One or more paths, and the option as often as one likes."""
+    """Adds an option that takes one or more paths and can be repeated."""
     parser.add_argument(
         short, long, metavar=metavar, nargs="+", action="extend", default=[], required=required, help=shown
     )
 
 
 def cluster(paths: Sequence[str]) -> Snapshot:
-    """The picture in cluster files, of which there is at least one. Raises `InputError` for bad ones."""
+    """Returns the snapshot in cluster files; at least one path is required. Raises `InputError`."""
     return read_cluster_files(paths)[0]
 
 
 def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, Environment]:
-    """The picture, None without files, with what policies may look up there and the mode of `--mode`."""
+    """Returns the snapshot (None without cluster files), and the environment with the mode of `--mode`.
+
+    Raises `InputError` for files that cannot be read.
+    """
     settings = Settings(mode=args.mode)
     snapshot, around = None, Environment(settings=everywhere(settings))
     if args.cluster:
@@ -93,9 +96,10 @@ def cluster_and_environment(args: argparse.Namespace) -> tuple[Snapshot | None, 
 
 
 def in_force(around: Environment, policies: PolicySet) -> Environment:
-    """The surroundings with the parameters beside the policies, and over them those of the cluster.
+    """Returns the environment with the parameters in force: those of the policy files, overridden by those of
+    the cluster.
 
-    Raises `InputError` for what is wrong in them.
+    Raises `InputError` for invalid parameters.
     """
     parameters, problems = read_parameters(policies, around.configured)
     if problems:
@@ -104,9 +108,9 @@ def in_force(around: Environment, policies: PolicySet) -> Environment:
 
 
 def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
-    """The cluster with the device and volume claims among the manifests, as it is once they are applied.
+    """Returns the cluster with the device and volume claims of the manifests, as if they were applied.
 
-    Raises `InputError` for malformed ones.
+    Raises `InputError` for malformed claims.
     """
     kinds = (*CLAIM_KINDS, *VOLUME_KINDS)
     claims = [
@@ -119,7 +123,7 @@ def beside(snapshot: Snapshot, documents: list[Document]) -> Snapshot:
 
 
 def manifests(paths: Sequence[str]) -> list[Document]:
-    """The objects to look at. Raises `InputError`, also where there is none."""
+    """Returns the objects in manifests. Raises `InputError` for bad files, or if there is no object."""
     documents = objects(paths)
     if not documents:
         raise no_object(paths)
@@ -127,12 +131,14 @@ def manifests(paths: Sequence[str]) -> list[Document]:
 
 
 def no_object(paths: Sequence[str]) -> InputError:
-    """What is told where files hold nothing."""
+    """Returns the error for files without an object."""
     return InputError("no object in it", Where(", ".join(paths)))
 
 
 def once(documents: list[Document]) -> list[Document]:
-    """The same objects. Raises `InputError` where two of a kind have one name: they would be one gang."""
+    """Returns the documents. Raises `InputError` if two objects of a kind have the same name: their gangs
+    would be the same.
+    """
     seen: dict[tuple[str, ...], str] = {}
     for document in documents:
         value = document.value
@@ -149,7 +155,7 @@ def once(documents: list[Document]) -> list[Document]:
 
 
 def policies(paths: Sequence[str]) -> PolicySet:
-    """The policies to apply; without paths those that ship. Raises `PolicyError` or `InputError`."""
+    """Returns the policies, by default those that ship with Bayplan. Raises `PolicyError` or `InputError`."""
     loaded = load_paths(list(paths) or [shipped("policies")])
     for warning in loaded.warnings:
         note(f"Warning: {warning}")
@@ -157,12 +163,14 @@ def policies(paths: Sequence[str]) -> PolicySet:
 
 
 def policy_store(paths: Sequence[str]) -> PolicyStore:
-    """The same, for a server that takes up changes. Raises as `policies` does."""
+    """Returns the policies for a server, which reloads changed files. Raises as `policies` does."""
     return PolicyStore(list(paths) or [shipped("policies")])
 
 
 def shipped(name: str) -> Path:
-    """A folder that ships with Bayplan: beside the packages in a checkout, inside them when installed."""
+    """Returns a folder that ships with Bayplan. In a checkout it is beside the packages, in an installation
+    inside the package `webhook`. Raises `InputError` if it is missing.
+    """
     package = Path(__file__).resolve().parents[2]
     for place in (package.parent / name, package / "_shipped" / name):
         if place.is_dir():
@@ -171,14 +179,15 @@ def shipped(name: str) -> Path:
 
 
 def note_unread(paths: Iterable[str]) -> None:
-    """What of a cluster the user may not list, a line each."""
+    """Prints a line for each API path that the user may not list."""
     for path in dict.fromkeys(paths):
         note(f"not read, for want of the right to list it: {path}")
 
 
 def note(text: str) -> None:
-    """A line for a person, on standard error, after all that was printed; signs that could steer a terminal
-    become question marks."""
+    """Prints a note on standard error, after flushing standard output. Unprintable characters become question
+    marks, so that input cannot send control sequences to the terminal.
+    """
     shown = "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in text)
     sys.stdout.flush()
     sys.stderr.write(shown + "\n")

@@ -1,4 +1,4 @@
-"""How every command and verb is added to the command line: its help ends with the command's own epilog."""
+"""Adds commands and verbs to the command line, and has the types of their options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def subcommand(
     subparsers: Subparsers, name: str, *, description: str, epilog: str, help: str | None = None
 ) -> argparse.ArgumentParser:
-    """A command, or a verb of one. `help`: its line in the list of verbs; for commands `main` has it."""
+    """Adds a command, or a verb of a command. `help`: its line in the list of verbs; for commands it is in
+    `main.COMMANDS`.
+    """
     return subparsers.add_parser(
         name,
         help=help,
@@ -26,19 +28,19 @@ def subcommand(
 
 
 def verb(subparsers: Subparsers, name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-    """A verb whose description is its help as a sentence."""
+    """Adds a verb. Its description is `text` as a sentence."""
     return subcommand(subparsers, name, help=text, description=f"{text[0].upper()}{text[1:]}.", epilog=epilog)
 
 
 def port(text: str) -> int:
-    """A TCP port, 0 for a free one. Raises `ArgumentTypeError`."""
+    """Parses a TCP port; 0 means any free port. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit() or int(text) > PORTS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port: use 0 to {PORTS}")
     return int(text)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine alone."""
+    """Reports whether only this machine can reach a listen address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -46,22 +48,22 @@ def is_loopback(host: str) -> bool:
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on. Raises `ArgumentTypeError`."""
+    """Parses an integer of at least 1. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: use 1, 2, 3 …")
     return int(text)
 
 
 def duration(text: str) -> float:
-    """Seconds above 0. Raises `ArgumentTypeError`."""
+    """Parses seconds above 0. Raises `ArgumentTypeError`."""
     seconds = _number(text)
-    if not 0 < seconds < math.inf:  # NaN is in no range either
+    if not 0 < seconds < math.inf:  # also rejects NaN
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
 
 
 def amount(text: str) -> float:
-    """A number above 0, and finite. Raises `ArgumentTypeError`."""
+    """Parses a finite number above 0. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
@@ -69,14 +71,14 @@ def amount(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """A whole number from 0 on. Raises `ArgumentTypeError`."""
+    """Parses an integer of at least 0. Raises `ArgumentTypeError`."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number: use 0, 1, 2 …")
     return int(text)
 
 
 def pause(text: str) -> float:
-    """Seconds, 0 for none. Raises `ArgumentTypeError`."""
+    """Parses seconds, 0 or more. Raises `ArgumentTypeError`."""
     seconds = _number(text)
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds (0 for none)")
@@ -84,7 +86,7 @@ def pause(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """A share from 0 to 1, both among them. Raises `ArgumentTypeError`."""
+    """Parses a share from 0 to 1, inclusive. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 <= number <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1")
@@ -92,7 +94,7 @@ def share(text: str) -> float:
 
 
 def positive_share(text: str) -> float:
-    """A share above 0 and at most 1. Raises `ArgumentTypeError`."""
+    """Parses a share above 0 and at most 1. Raises `ArgumentTypeError`."""
     number = _number(text)
     if not 0 < number <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0 and at most 1")

@@ -1,4 +1,4 @@
-"""The file of `--plot`: courses drawn as SVG, or as a page with their figures."""
+"""Writes the file of `--plot`: an SVG, or an HTML page with the figures as well."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from webhook.report.figures.plot import PlotScene, plot
 
 
 def plot_file(text: str) -> str:
-    """A file of one of the two forms. Raises `ArgumentTypeError`, before anything is worked out."""
+    """Checks that a file name ends in .svg or .html, before any work is done. Raises `ArgumentTypeError`."""
     if not text.endswith((".svg", ".html")):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a .svg nor a .html file")
     return text
 
 
 def write_plot(path: str, scenes: Sequence[PlotScene], title: str, first: str) -> None:
-    """Write it by the file's ending; `first` heads the courses' names. Raises `InputError`."""
+    """Write the plot in the format of the file's extension. `first`: heading of the column with the names of
+    courses. Raises `InputError`.
+    """
     text = page(scenes, title, first) if path.endswith(".html") else plot(scenes)
     try:
         Path(path).write_text(text)

@@ -1,7 +1,7 @@
-"""What would become of everything that runs in a cluster, each object by itself: `report --kubeconfig`.
+"""Evaluates every workload of a live cluster by itself, for `report --kubeconfig`.
 
-An object is judged as if it were applied anew on the cluster without its own pods and what its gangs hold:
-it runs already, so that its own place is no reason to wait.
+Each object is evaluated as if it were newly applied to the cluster without its own pods and reservations.
+Otherwise a running workload would have to wait for the place that it occupies itself.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ from webhook.wire.request import from_object
 from webhook.workloads import read
 
 LINE_SECONDS = 10.0
-"""How often the progress is told where standard error is no terminal."""
+"""Seconds between lines of progress if standard error is not a terminal."""
 
 
 async def report_running(
     kubeconfig: str, policies: PolicySet, namespace: str = "", settings: Settings = DEFAULT_SETTINGS
 ) -> Report:
-    """The report on all namespaces, or on one. `settings` serve where the cluster says nothing. Raises
-    `InputError` for a cluster that cannot be read.
+    """Returns the report on all namespaces, or on one. `settings` are the defaults for what the cluster does
+    not set. Raises `InputError` for a cluster that cannot be read.
 
-    What only passes is counted as unchanged, and not told: of ten thousand objects it would be a gigabyte.
+    Objects that only pass are counted as unchanged, and their results are dropped: for ten thousand objects
+    they would take a gigabyte of memory.
     """
     if not sys.stderr.isatty():
         inputs.note("reading the cluster")
@@ -64,7 +65,9 @@ async def report_running(
 
 
 def _webhooks(cluster: RunningCluster) -> PolicySet:
-    """Those of the cluster, or where it has none, as before the installation, those that it would have."""
+    """Returns the webhook configurations of the cluster; those that ship with Bayplan if it is not
+    installed.
+    """
     if cluster.webhooks and cluster.webhooks.get("webhooks"):
         return webhooks_from(cluster.webhooks, WEBHOOKS)
     configuration = objects([str(inputs.shipped("manifests") / "70-webhooks.yaml")])[0]
@@ -74,7 +77,9 @@ def _webhooks(cluster: RunningCluster) -> PolicySet:
 def _judged(
     obj: RunningObject, cluster: RunningCluster, policies: PolicySet, webhooks: PolicySet
 ) -> tuple[str, Decision | None]:
-    """apiVersion, and what would be decided on CREATE; None for an object that no webhook is asked about."""
+    """Returns the apiVersion, and the decision on CREATE; None if the match conditions of the webhooks
+    exclude the object.
+    """
     document, around = obj.manifest(), cluster.environment
     namespace = namespace_of(obj.name)
     request = around.with_namespace(from_object(document, uid=obj.name, namespace=namespace))
@@ -85,14 +90,15 @@ def _judged(
         workload = read(document, namespace=namespace, podgroups=around.podgroups)
         gangs = [group.name for group in workload.gangs]
     except InputError:
-        gangs = []  # `decide` says what is wrong with it
+        gangs = []  # `decide` reports the error
     return version, decide(request, policies, cluster.without(obj, gangs), "mutate", around)
 
 
 @dataclass(slots=True)
 class _KeptResults:
-    """What is kept of each decision; texts that many objects share are kept once. `not_asked`: how many
-    objects are nothing to Bayplan."""
+    """The results of decisions. Equal messages of many objects share one string, to save memory. `not_asked`:
+    number of objects that match no webhook.
+    """
 
     results: list[Result] = field(default_factory=list)
     fates: list[tuple[str, Fate]] = field(default_factory=list)
@@ -100,7 +106,7 @@ class _KeptResults:
     _texts: dict[str, str] = field(default_factory=dict)
 
     def add(self, obj: RunningObject, judged: tuple[str, Decision | None]) -> None:
-        """One object's results and fate."""
+        """Adds the results and the fate of one object."""
         version, decision = judged
         if decision is None:
             self.not_asked += 1
@@ -117,7 +123,9 @@ class _KeptResults:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Iterable[int]]:
-    """Numbers without end; each that is taken is told on standard error as one object that is done."""
+    """Yields an iterable of `total` numbers. Each number taken from it advances the progress on standard
+    error by one object.
+    """
     if not sys.stderr.isatty():
         yield _lines(total)
         return

@@ -1,4 +1,4 @@
-"""What the commands that look at a cluster share: their options, the look itself, JSON and ages."""
+"""The shared parts of commands that inspect a live cluster: options, reading, JSON and ages."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from webhook.workloads.kinds import kind_named
 OUTPUTS = ("table", "wide", "json", "yaml", "name")
 
 Show = Callable[[ClusterStanding, Lookout], Awaitable[int]]
-"""Prints what was seen, and gives the exit status; asks the cluster for what else it shows."""
+"""Prints the standing of a cluster, and returns the exit status. It may read more objects through
+`Lookout`.
+"""
 
 
 def add_options(parser: argparse.ArgumentParser, *, outputs: Sequence[str] = OUTPUTS) -> None:
-    """`--kubeconfig`, `--installation`, `-o` and `--watch`."""
+    """Adds `--kubeconfig`, `--installation`, `-o` and `--watch`."""
     add_installation(parser)
     parser.add_argument("-o", "--output", choices=outputs, default="table")
     parser.add_argument("-w", "--watch", action="store_true", help="again after each change, until Ctrl-C")
 
 
 def add_installation(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig` and `--installation`."""
+    """Adds `--kubeconfig` and `--installation`."""
     add_kubeconfig(parser)
     parser.add_argument(
         "--installation",
@@ -42,12 +44,12 @@ def add_installation(parser: argparse.ArgumentParser) -> None:
 
 
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
-    """`--kubeconfig`."""
+    """Adds `--kubeconfig`."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
-    """The workload that is looked at, its kind in any form that kubectl takes."""
+    """Adds the argument NAMESPACE/KIND/NAME. KIND is in any form that kubectl accepts."""
     parser.add_argument("name", metavar="NAMESPACE/KIND/NAME", type=_workload)
 
 
@@ -58,7 +60,9 @@ def _workload(text: str) -> str:
 
 
 def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) -> int:
-    """The same of a cluster in the files of `-c`, or else of the one that is running."""
+    """Shows the snapshot of the cluster files of `-c`, or else of a live cluster. Returns the exit status of
+    `show`. Raises `InputError`.
+    """
     if args.cluster:
         return show(inputs.cluster(args.cluster))
 
@@ -69,12 +73,12 @@ def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) 
 
 
 def quiet() -> None:
-    """No log on standard error: what is not read of a cluster is told by `inputs.note_unread`."""
+    """Turns off logging to standard error. `inputs.note_unread` reports what could not be read."""
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
 
 
 def look(args: argparse.Namespace, show: Show) -> int:
-    """Read the cluster and show it, with `--watch` again after each change. Raises `InputError`."""
+    """Read the cluster and show it; with `--watch`, again after each change. Raises `InputError`."""
     quiet()
     return asyncio.run(_look(args, show))
 
@@ -94,13 +98,15 @@ async def _look(args: argparse.Namespace, show: Show) -> int:
 
 
 def print_document(output: str, items: Sequence[object]) -> int:
-    """A list as JSON or YAML."""
+    """Prints a List as JSON or YAML."""
     sys.stdout.write(document(output, as_list(items)))
     return 0
 
 
 def age(since: float, now: float) -> str:
-    """How long ago, as kubectl shows it; "" where that is not known."""
+    """Returns the age in kubectl's format (seconds since the epoch as input); "" if `since` is
+    unknown (0).
+    """
     if not since:
         return ""
     seconds = max(0, int(now - since))

@@ -1,4 +1,4 @@
-"""What `report` and `replay` share: the options of a report's output, and its exit status."""
+"""The shared parts of `report` and `replay`: output options and exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webhook.report.model import Report
 
 
 def add_verdict_options(parser: argparse.ArgumentParser, warnings: str) -> None:
-    """-o, --all and --warn-exit-code; `warnings` tells when the latter counts."""
+    """Adds `-o`, `--all` and `--warn-exit-code`. `warnings`: when the latter applies, for its help."""
     parser.add_argument("-o", "--output", choices=tuple(FORMATS), default="table")
     parser.add_argument(
         "--all", action="store_true", help="include objects that are not affected, in human-readable formats"
@@ -22,8 +22,9 @@ def add_verdict_options(parser: argparse.ArgumentParser, warnings: str) -> None:
 
 
 def print_report(args: argparse.Namespace, report: Report) -> int:
-    """Print it as asked. Its exit status: 1 where something fails, `--warn-exit-code` where there are only
-    warnings, else 0."""
+    """Print the report in the chosen format. Returns the exit status: 1 if something fails,
+    `--warn-exit-code` if there are only warnings, else 0.
+    """
     FORMATS[args.output](replace(report, every=args.all), sys.stdout)
     summary = report.summary
     if summary["fail"] or summary["error"]:
@@ -33,7 +34,7 @@ def print_report(args: argparse.Namespace, report: Report) -> int:
 
 
 def _status_number(text: str) -> int:
-    """An exit status. Of a larger number a shell sees the last eight bits: 256 would say that all is well."""
+    """Parses an exit status. Shells see only the last eight bits, so 256 would mean success."""
     if not (text.isdecimal() and text.isascii() and int(text) < 256):
         raise argparse.ArgumentTypeError(f"{text!r} is not an exit status: use 0 to 255")
     return int(text)

@@ -1,4 +1,4 @@
-"""`bayplan mutate`: each object as the webhook would leave it."""
+"""`bayplan mutate`: prints each object as the webhook would change it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ exit status: 0 done; 1 a policy denied or failed, or a gang was rejected; 2 bad 
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """One object with its decision."""
+    """An object with its decision. `name`: NAMESPACE/KIND/NAME."""
 
     document: Document
     name: str
@@ -83,14 +83,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def exit_status(outcomes: Sequence[MutationResult]) -> int:
-    """0; 2 where an object is malformed; 1 where one is refused."""
+    """Returns 2 if an object is malformed, 1 if one is refused, else 0."""
     if any(outcome.decision.malformed for outcome in outcomes):
         return 2
     return 0 if all(outcome.decision.response.allowed for outcome in outcomes) else 1
 
 
 def _messages(outcome: MutationResult) -> list[str]:
-    """Warnings and the refusal, for standard error; what names the object already is not named twice."""
+    """Returns the warnings and the refusal, for standard error. Each line begins with the object's name,
+    unless the text already does.
+    """
     response = outcome.decision.response
     lines = [f"Warning: {_about(outcome, warning)}" for warning in response.warnings]
     mode = outcome.decision.mode
@@ -107,7 +109,7 @@ def _about(outcome: MutationResult, text: str) -> str:
 
 
 def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
-    """The surroundings with the Namespaces and PodGroups that stand among the manifests, and their pods."""
+    """Returns the environment with the Namespaces, PodGroups and PodGroup members of the manifests added."""
     values = [document.value for document in documents]
     return replace(
         around,
@@ -118,7 +120,9 @@ def knowing(around: Environment, documents: Sequence[Document]) -> Environment:
 
 
 def _members(value: dict[str, Any]) -> list[GroupMember]:
-    """Pods of Kubernetes' own PodGroups that an object makes; none where it is malformed."""
+    """Returns the pods of an object that belong to a PodGroup of scheduling.k8s.io; none if the object is
+    malformed.
+    """
     try:
         return list(members(value, "default", pod_specs(value, read(value))))
     except InputError:
@@ -126,9 +130,9 @@ def _members(value: dict[str, Any]) -> list[GroupMember]:
 
 
 def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Document]) -> Environment:
-    """The surroundings with the objects that share in one gang, each as the policies leave it.
+    """Returns the environment with the objects that share a gang, each after the policies have changed it.
 
-    So the gang is planned as it is once all of them are applied, whichever is decided first.
+    So the gang is planned as if all of them were applied, whichever object is decided first.
     """
     sharing: dict[str, list[Workload]] = {}
     for place, document in enumerate(documents):
@@ -138,7 +142,7 @@ def with_shares(around: Environment, policies: PolicySet, documents: Sequence[Do
             request = from_object(document.value, uid=str(place))
             left = decide(request, policies, None, "mutate", around).object or document.value
             member = read(left, podgroups=around.podgroups, request_uid=str(place))
-        except InputError:  # it is refused when its turn comes
+        except InputError:  # `decide_all` refuses it
             continue
         if member.gangs and member.share is not None and not (member.suspended or member.skip):
             sharing.setdefault(member.gangs[0].name, []).append(member)
@@ -155,9 +159,10 @@ def decide_all(
     together: bool = True,
     replicas: bool = False,
 ) -> list[MutationResult]:
-    """Decide each object; `together`: each sees what the former ones reserved, where anything is reserved.
+    """Decide each object. `together`: each decision sees the reservations of the decisions before it.
 
-    `replicas`: also of pods that come one by one (a Deployment's) each sees the former.
+    `replicas`: pods that are admitted one by one, such as those of a Deployment, also see the pods before
+    them.
     """
     outcomes = []
     around = with_shares(knowing(around, documents), policies, documents)
@@ -177,9 +182,9 @@ def decide_all(
 def _with_replicas(
     decision: Decision, snapshot: Snapshot, document: Document, around: Environment, uid: str
 ) -> Decision:
-    """The decision with a plan of all its pods, as their own calls will find the cluster one after the other.
+    """Returns the decision with a plan in which each pod sees the cluster with the pods before it.
 
-    The call for a Deployment holds nothing, so that its plan shows each replica the same free place.
+    The admission of a Deployment reserves nothing, so in its own plan every replica gets the same free place.
     """
     plan = decision.plan
     if plan is None:
@@ -193,8 +198,9 @@ def _with_replicas(
 
 
 def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
-    """What concerns all objects, a line each: policies that were left out, and what policies note for the
-    audit log."""
+    """Returns lines that concern all objects: the policies that were skipped, and the audit annotations of
+    policies.
+    """
     audited = dict.fromkeys(
         text
         for outcome in outcomes
@@ -205,7 +211,7 @@ def notes(policies: PolicySet, outcomes: Sequence[MutationResult]) -> list[str]:
 
 
 def _left_out(policies: PolicySet, outcomes: Sequence[MutationResult]) -> str:
-    """One line on the policies that were left out for want of a cluster, "" where none was."""
+    """Returns a line on the policies that were skipped because they need a cluster; "" if there are none."""
     skipped = {
         row.policy: row
         for outcome in outcomes
@@ -234,7 +240,7 @@ def _json(outcomes: Sequence[MutationResult]) -> str:
 
 
 def _patch(outcomes: Sequence[MutationResult]) -> str:
-    """One object's list of operations; for several objects a list of such lists, in their order."""
+    """Returns the JSON Patch of one object; for several objects, a list of patches in their order."""
     patches = [list(outcome.decision.response.patch) for outcome in outcomes]
     return indented(patches[0] if len(patches) == 1 else patches) if patches else ""
 
@@ -244,7 +250,7 @@ def _diff(outcomes: Sequence[MutationResult]) -> str:
 
 
 def difference(outcome: MutationResult) -> Iterator[str]:
-    """The lines of `diff -u` from the object as it came to what would be stored."""
+    """Yields a unified diff between the object in the manifest and the object that would be stored."""
     name = f"{outcome.document.file} {outcome.name}"
     return difflib.unified_diff(
         as_yaml(outcome.document.value).splitlines(keepends=True),

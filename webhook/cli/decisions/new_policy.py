@@ -1,4 +1,6 @@
-"""What `bayplan policies new` writes: a policy, its test, and the schemas that an editor checks both by."""
+"""`bayplan policies new`: writes a policy, its test, and the JSON schemas with which an editor
+checks both.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from planner.model.errors import InputError, Where
 from webhook.cli.common import inputs
 
 SCHEMAS = {"policy": "policy.schema.json", "tests": "tests.schema.json"}
-"""The schemas that ship, by what they are for."""
+"""The files of the shipped JSON schemas, by the name that `policies schema` takes."""
 
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""Of a Kubernetes object; the name is a folder's too."""
+"""The name of a policy (an RFC 1123 label), which is also the name of its folder."""
 
 
 _HEAD = """\
@@ -137,9 +139,9 @@ KINDS = tuple(_TEXTS)
 
 
 def new_policy(name: str, into: Path, kind: str) -> Iterator[Path]:
-    """Write the folder NAME with a policy and its test, and the schemas where they are not yet; each file.
+    """Write the folder NAME with a policy and its test, and missing schemas beside it. Yields each new file.
 
-    Raises `InputError` for a name that is none, and where there is such a folder.
+    Raises `InputError` for an invalid name, or if the folder exists.
     """
     if not NAME.fullmatch(name):
         why = f"{name!r} is no name of a Kubernetes object: lower-case letters, digits and -, 63 at most"
@@ -166,5 +168,5 @@ def new_policy(name: str, into: Path, kind: str) -> Iterator[Path]:
 
 
 def schema_text(of: str) -> str:
-    """A schema that ships. Raises `InputError` where it is missing from the installation."""
+    """Returns the text of a shipped schema. Raises `InputError` if it is missing from the installation."""
     return (inputs.shipped("policies") / SCHEMAS[of]).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`bayplan plan`: where each gang would go, each seeing the former ones' reservations."""
+"""`bayplan plan`: plans the gangs in manifests, each after the reservations of the gangs before it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan and print. Raises `InputError` for bad input."""
     snapshot, around = inputs.cluster_and_environment(args)
-    assert snapshot is not None, "argparse demands -c"
+    assert snapshot is not None, "argparse requires -c"
     around = inputs.in_force(around, PolicySet())
     snapshot = around.settings("").of(snapshot)
     documents = inputs.once(inputs.manifests(args.filename))
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _not_read(documents: Iterable[Document]) -> Iterator[str]:
-    """A line for each object that makes pods and is of a kind that is not read."""
+    """Yields a line for each object that creates pods and is of an unsupported kind."""
     for document in documents:
         if unread_pods(document.value):
             kind, metadata = str(document.value["kind"]), document.value.get("metadata")
@@ -98,7 +98,9 @@ def _not_read(documents: Iterable[Document]) -> Iterator[str]:
 def _unenforced(
     planned_gangs: Iterable[PlannedGang], documents: Iterable[Document], around: Environment
 ) -> Iterator[str]:
-    """A line for each namespace in which nothing of this would be done."""
+    """Yields a line for each namespace whose mode is not enforce, so that nothing is held or
+    refused there.
+    """
     by_name = {**around.namespaces, **namespaces(document.value for document in documents)}
     for name in dict.fromkeys(namespace_of(planned.answer.gang) for planned in planned_gangs):
         force = mode_in_force(by_name.get(name), around.settings(name))
@@ -111,10 +113,11 @@ def _unenforced(
 def plan_each(
     snapshot: Snapshot, documents: list[Document], reserve: str | None, around: Environment
 ) -> list[PlannedGang]:
-    """The answers for all gangs in the documents, each with the gang and the cluster in which it was planned.
+    """Returns the answer for each gang in the documents, with the gang and the cluster in which it was
+    planned.
 
-    `reserve`: what they hold, None for what each says, or else the cluster's default for its namespace.
-    Raises `InputError` for a malformed workload.
+    `reserve`: what every gang reserves; None means the gang's own annotation, or else the default of its
+    namespace. Raises `InputError` for a malformed workload.
     """
     result: list[PlannedGang] = []
     podgroups = {**around.podgroups, **pod_groups(document.value for document in documents)}
@@ -124,7 +127,7 @@ def plan_each(
         groups = tuple(
             _reserving(group, reserve, around) for group in workload.gangs if group.name not in planned
         )
-        if not workload.suspended:  # the others of its gang are planned without it
+        if not workload.suspended:  # other members of the gang are planned without a suspended workload
             planned.update(group.name for group in groups)
         plan = plan_workload(snapshot, replace(workload, gangs=groups, holds=not workload.suspended))
         for placed in plan.placed:

@@ -1,4 +1,4 @@
-"""What `bayplan plan` prints: the table of gangs, what their places are worth, and how each was found."""
+"""Prints the result of `bayplan plan`: the table of gangs, their estimated bandwidth, and explanations."""
 
 from __future__ import annotations
 
@@ -34,28 +34,29 @@ class PlannedGang:
 
     @property
     def placed(self) -> PodGroup:
-        """The gang as it is placed."""
+        """The gang with the number of pods that it got (elastic gangs may get fewer)."""
         return placed(self.group, self.answer)
 
     def worth(self) -> Worth | None:
-        """The worth of its place."""
+        """Returns the estimated all-reduce time of its placement; None if there is nothing to compare."""
         return worth(self.snapshot, self.placed, self.answer)
 
     def account(self) -> Details | None:
-        """How the answer came about; of a gang without a place for the request as it stands."""
+        """Returns how the answer was found; for a gang without a place, with the request as it is."""
         asked = self.placed if self.answer.assignments else self.group
         return details(self.snapshot, asked, self.answer)
 
     def to_json(self) -> dict[str, object]:
-        """The gang's entry in `-o json`: the contract's keys; `search`, save where the request contradicts
-        itself; `allReduce` where GPUs have a place."""
+        """Returns the gang's entry in `-o json`: the keys of `Answer.to_json`, `search` unless the request
+        contradicts itself, and `allReduce` if its GPUs have a place.
+        """
         value, details = self.worth(), self.account()
         search = {"search": details.to_json()} if details else {}
         return self.answer.to_json() | search | ({"allReduce": value.to_json()} if value else {})
 
 
 def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
-    """Print the gangs for a person; `explain` tells how each answer was found."""
+    """Print the gangs as a table. `explain`: also print how each answer was found."""
     out = console()
     if not planned_gangs:
         out.print("no gang in these manifests asks for anything that can be planned")
@@ -86,7 +87,7 @@ def show(planned_gangs: Sequence[PlannedGang], *, explain: bool) -> None:
 
 
 def path(domain: Domain) -> str:
-    """A domain as a person writes it, in a line; "" for the whole topology."""
+    """Returns a domain as one string, such as `zone-a/rack-3`; "" for the whole topology."""
     return printable_name("/".join(part for part in domain if part))
 
 
@@ -97,7 +98,7 @@ def _pods(answer: Answer) -> str:
 
 
 def _worths(out: Console, planned_gangs: Sequence[PlannedGang]) -> None:
-    """A line for each gang of several pods with GPUs, and the model and the rule in words."""
+    """Prints a line for each gang of several pods with GPUs, then the model and the rule of the baseline."""
     worths = [
         (planned, value) for planned in planned_gangs if planned.group.size > 1 and (value := planned.worth())
     ]
@@ -133,7 +134,7 @@ def _nodes(count: int) -> str:
 
 
 def _explain(out: Console, planned: PlannedGang) -> None:
-    """The search as a tree, the nodes by cause, the nearest requests, the ranks, the worth of the place."""
+    """Prints the levels of the search, unusable nodes by cause, nearest requests, ranks and bandwidth."""
     answer, details = planned.answer, planned.account()
     if details is not None:
         _tree(out, answer, details)
@@ -150,7 +151,7 @@ def _explain(out: Console, planned: PlannedGang) -> None:
 
 
 def _tree(out: Console, answer: Answer, details: Details) -> None:
-    """Each level with its best domain, now and when empty."""
+    """Prints each level with its best domain, in the current and in the empty cluster."""
     rows = []
     for depth, fit in enumerate(details.levels):
         name = fit.level or f"all of {details.topology or 'the cluster'}"

@@ -1,4 +1,4 @@
-"""`bayplan policies`: what a policy set holds and is told, if it loads, and a folder for a new policy."""
+"""`bayplan policies`: lists, shows and checks policies and parameters, and creates new policies."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from webhook.policy.testing.coverage import expressions_of
 from webhook.report.documents import as_yaml
 
 WIDE = 400
-"""Columns where no terminal limits them: one line a policy, for grep."""
+"""Width if standard output is not a terminal: wide enough for one line per policy, for grep."""
 
 
 MOST_SHOWN = 4
-"""Resources of a rule that the list names; more would break its lines."""
+"""Number of resources of a rule that the list names; more would wrap its lines."""
 
 
 EPILOG = """examples:
@@ -115,7 +115,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Make the folder. Raises `InputError` for a name that is none, or that is taken."""
+    """Create the folder. Raises `InputError` for an invalid name, or if the folder exists."""
     for file in new_policy(args.name, Path(args.folder), args.kind):
         sys.stdout.write(f"{file}\n")
     folder = Path(args.folder, args.name)
@@ -130,7 +130,7 @@ def run_schema(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load and print. Raises PolicyError for policies that do not load."""
+    """Load the policies and print. Raises `PolicyError` for policies that do not load."""
     policies = inputs.policies(args.paths)
     if args.action == "list":
         _list(policies)
@@ -146,14 +146,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ruled(policies: PolicySet) -> PolicySet:
-    """A ConfigMap that is given alone is held to the rules of the policies that ship."""
+    """Returns the policies; without any, a ConfigMap alone is checked with the rules of the shipped
+    policies.
+    """
     return policies if policies.policies else replace(policies, rules=inputs.policies(()).rules)
 
 
 def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> None:
-    """All is well; what is odd about the parameters is told all the same.
+    """Prints a summary of valid policies, and warnings about parameters and ended exceptions.
 
-    Raises PolicyError where there is nothing to check: most likely a path is not the one that was meant.
+    Raises `PolicyError` if there is nothing to check: most likely the path is wrong.
     """
     if not policies.policies and not any(map(is_parameters, policies.params)):
         files = counted(len(policies.files), "file")
@@ -180,7 +182,7 @@ def _check(policies: PolicySet, around: Environment, paths: Sequence[str]) -> No
 
 
 def _parameters(policies: PolicySet, around: Environment, namespace: str) -> None:
-    """A line for each key that there is: the value in force, and the ConfigMap that says so."""
+    """Prints a line for each parameter: its value in force, and the ConfigMap that sets it."""
     parameters = around.parameters or NO_PARAMETERS
     texts, settings = parameters.texts.of(namespace), around.settings(namespace)
     rules = {**_ruled(policies).rules.by_key, **{name: row.schema for name, row in SETTING_KEYS.items()}}
@@ -209,7 +211,7 @@ def _list(policies: PolicySet) -> None:
 
 
 def _exemptions(rows: Sequence[PolicyException], now: float) -> Table:
-    """A line for each exemption, those that end first before the others."""
+    """Returns a table of exceptions, ordered by their end."""
     table = _table("EXCEPTION", "FROM", "FOR", "UNTIL", "REASON", "FILE")
     for row in sorted(rows, key=lambda row: (row.until, row.name)):
         until = f"{row.ended} (ended)" if row.is_over(now) else row.ended
@@ -219,7 +221,7 @@ def _exemptions(rows: Sequence[PolicyException], now: float) -> Table:
 
 
 def _whom(row: PolicyException) -> str:
-    """For whom an exemption is, in the words of its fields."""
+    """Returns the subjects of an exception, by field."""
     texts = {
         "namespaces": row.namespaces,
         "kinds": row.kinds,
@@ -256,7 +258,7 @@ def _matches(match: MatchResources) -> str:
 
 
 def _rule(rule: ResourceRule) -> str:
-    """`CREATE pods`; of many resources the first few and the number of the others."""
+    """Returns a rule as text, such as `CREATE pods`; of many resources, the first few and a count."""
     return f"{','.join(rule.operations)} {listed(rule.resources, MOST_SHOWN)}"
 
 
@@ -271,7 +273,7 @@ def _show(policies: PolicySet, name: str | None) -> int:
 
 
 def _described(policy: Policy) -> dict[str, object]:
-    """A policy as a person reads it: every expression under its field."""
+    """Returns a policy as a document for `show`, with every expression under its field."""
     shown = {
         "name": policy.name,
         "kind": f"{policy.api_version} {policy.kind}",

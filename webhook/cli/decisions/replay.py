@@ -1,4 +1,4 @@
-"""`bayplan replay`: recorded admissions decided again under other policies, and what would be different."""
+"""`bayplan replay`: decides recorded admissions again with other policies, and reports the differences."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide again and report. Raises `InputError` or `PolicyError` for bad input."""
+    """Replay the journal and report. Raises `InputError` or `PolicyError` for bad input."""
     policies = inputs.policies(args.policies)
     snapshot, around = inputs.cluster_and_environment(args)
     if args.parameters:
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lengths(reader: JournalReader) -> RunLengths:
-    """How long gangs ran, which is read before anything is decided."""
+    """Returns how long gangs ran. This needs a pass over the journal before the first decision."""
     ahead = reader.again()
     if ahead is None:
         inputs.note("a pipe is read once: a gang that begins earlier than it did ends when it did")
@@ -134,13 +134,13 @@ def _lengths(reader: JournalReader) -> RunLengths:
 
 @dataclass(slots=True)
 class _Courses:
-    """What was and what would be, from the first entry on; nothing where no cluster has GPUs."""
+    """The recorded and the replayed course of the cluster, from the first entry on; none without GPUs."""
 
     again: Replay
     recorded: Recorded | None = None
 
     def follow(self, entry: JournalEntry) -> None:
-        """Take up an entry that is about to be decided again."""
+        """Adds an entry to the recorded course, before it is decided again."""
         snapshot = self.again.snapshot
         if self.recorded is None:
             racks = gpu_racks(snapshot) if snapshot is not None else []
@@ -151,7 +151,9 @@ class _Courses:
         self.recorded.follow(entry)
 
     def courses(self, end: float) -> list[Course]:
-        """Those that are known: an audit log tells of no place."""
+        """Returns the known courses up to `end` (seconds since the epoch). An audit log records no placement,
+        so only the replayed course is known then.
+        """
         if self.recorded is None or self.again.course is None:
             return []
         was = [self.recorded.cluster.course(end)] if self.recorded.tells_places else []
@@ -159,13 +161,13 @@ class _Courses:
         return courses if any(course.waits for course in courses) else []
 
     def words(self) -> Iterator[str]:
-        """What is missing of the comparison."""
+        """Yields a line if the recorded course is unknown."""
         if self.recorded is not None and not self.recorded.tells_places and self.again.course is not None:
             yield "no entry tells of a place, so utilisation and queue are only told as they would be"
 
 
 def _queue(again: Replay) -> Iterator[str]:
-    """How long gangs waited, and who waits still."""
+    """Yields lines on how long gangs waited, and how many still wait."""
     if again.let_in:
         mean = sum(again.let_in.values()) / len(again.let_in)
         gangs = counted(len(again.let_in), "gang")
@@ -175,11 +177,11 @@ def _queue(again: Replay) -> Iterator[str]:
 
 
 @contextmanager
-def _progress(deed: str, entries: Iterable[JournalEntry]) -> Iterator[Iterable[JournalEntry]]:
-    """The entries; how many are done is shown on standard error where that is a terminal."""
+def _progress(label: str, entries: Iterable[JournalEntry]) -> Iterator[Iterable[JournalEntry]]:
+    """Yields the entries, with a progress bar on standard error if that is a terminal."""
     if not sys.stderr.isatty():
         yield entries
         return
-    columns = (TextColumn(deed + ": {task.completed} admissions"), TimeElapsedColumn())
+    columns = (TextColumn(label + ": {task.completed} admissions"), TimeElapsedColumn())
     with Progress(*columns, console=terminal.console(sys.stderr), transient=True) as bar:
         yield bar.track(entries, total=None)

@@ -1,4 +1,4 @@
-"""`bayplan report`: what each policy and the plan would do to each object, and why."""
+"""`bayplan report`: reports what each policy and the plan would do to each object, and why."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide and report. Raises `InputError` or `PolicyError` for bad input."""
+    """Evaluate the objects and report. Raises `InputError` or `PolicyError` for bad input."""
     _check(args)
     policies = inputs.policies(args.policies)
     if args.kubeconfig:
         from webhook.cli.common.running import (
-            report_running,  # the client of API servers, which files do not need
+            report_running,  # imports the API client, which slows down the start and is not needed for files
         )
 
         report = asyncio.run(
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterator[Result]:
-    """What is said of each object, and what was not read of it, or is not known of its namespace."""
+    """Yields the results for each object, for unsupported kinds, and for unknown namespaces."""
     subjects = [_subject(outcome) for outcome in outcomes]
     yield from results(subjects)
     pods = {outcome.name: path for outcome in outcomes if (path := unread_pods(outcome.document.value))}
@@ -118,14 +118,16 @@ def _results(outcomes: Sequence[MutationResult], around: Environment) -> Iterato
 
 
 def _namespace(outcome: MutationResult) -> str:
-    """The namespace in which the object stands, "" for a cluster-wide one."""
+    """Returns the object's namespace, "" for a cluster-scoped object."""
     return outcome.name.split("/")[0] if outcome.name.count("/") > 1 else ""
 
 
 def _illustrated(
     report: Report, snapshot: Snapshot | None, outcomes: Sequence[MutationResult], *, together: bool
 ) -> Report:
-    """The report with what a page draws: the cluster, and of each object its racks, before and after."""
+    """Returns the report with the data of the HTML page: the cluster, and the diff and racks of
+    each object.
+    """
     planned = [outcome.decision.plan for outcome in outcomes]
     if snapshot is not None and together:
         for reservation in (r for plan in planned if plan for r in plan.reservations):
@@ -141,13 +143,15 @@ def _illustrated(
 
 
 def _key(outcome: MutationResult) -> ObjectKey:
-    """The object as its results name it."""
+    """Returns the key by which the results of an object are looked up."""
     version = str(outcome.document.value["apiVersion"])
     return printable(outcome.name), printable(version), printable(outcome.document.file)
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Manifests from files, or workloads that run. Raises `InputError` for both or neither."""
+    """Raises `InputError` unless exactly one of `-f` and `--kubeconfig` is given, and for options that do not
+    go with it.
+    """
     if args.kubeconfig and args.filename:
         raise InputError("-f is for manifests and --kubeconfig for all that runs in a cluster: leave one out")
     if not args.kubeconfig and not args.filename:
@@ -176,5 +180,5 @@ def _subject(outcome: MutationResult) -> Subject:
 
 @cache
 def _text(file: str) -> str:
-    """The file once more, to find lines in it; standard input is gone by then."""
+    """Returns the text of a file, to find line numbers; "" for standard input, which cannot be read twice."""
     return "" if file == STDIN else Path(file).read_text(errors="replace")

@@ -1,4 +1,4 @@
-"""`bayplan test`: run the cases that lie beside the policies."""
+"""`bayplan test`: runs the test cases of policies (tests.yaml)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run and print. Raises PolicyError for bad policies or cases."""
+    """Run the cases and print. Raises `PolicyError` for bad policies or cases."""
     paths = args.paths or [str(inputs.shipped("policies"))]
     suite = Suite.load(paths)
     if not suite.files:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_case(case: Case, policies: PolicySet) -> ExpectedOutcome:
-    """One case through the same decision as the webhook's."""
+    """Run a case through the same decision as the webhook. Raises `InputError` for a malformed cluster."""
     name = case.file
     snapshot = None
     if case.cluster is not None:
@@ -102,7 +102,7 @@ def _show(console: Console, result: CaseResult) -> None:
 
 
 def _style(line: str) -> str | None:
-    """Colours of a diff; only a terminal shows them."""
+    """Returns the colour of a line of a diff."""
     return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
 
 

@@ -1,9 +1,9 @@
-"""`bayplan demo`: the whole way of a request, on this machine.
+"""`bayplan demo`: runs the webhook on this machine, and sends it example manifests.
 
-- `command`: the story, or every scene, from the certificates to the racks
-- `stage`: the webhook over TLS on loopback, with a cluster and a book of its own
-- `apiserver`: what an API server does with an admission webhook, as far as the demo needs it
-- `scenes`, `show`: what is applied, and how it is told
+- `command`: the command; runs the story, or every scene
+- `stage`: serves the webhook over TLS on loopback, with its own cluster and ledger
+- `apiserver`: calls the webhook as an API server does, as far as the demo needs it
+- `scenes`, `show`: the examples, and how their results are printed
 
 Begin with `command`.
 """

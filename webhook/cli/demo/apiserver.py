@@ -1,4 +1,4 @@
-"""The API server's part in the demo: a review over TLS, the patch applied, the second review."""
+"""The part of an API server in the demo: calls mutate over TLS, applies the patch, and calls validate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: `dry` says whether the dry run gave the very same response."""
+    """The reply to an object. `object`: with the patch applied. `same_as_dry_run`: whether the dry run gave
+    the same response.
+    """
 
     response: Json
     object: Json
@@ -28,17 +30,17 @@ class Reply:
 
     @property
     def allowed(self) -> bool:
-        """Whether the object would be stored."""
+        """Whether the object is admitted."""
         return bool(self.response["allowed"])
 
     @property
     def message(self) -> str:
-        """The refusal, "" where there is none."""
+        """The refusal, "" if the object is admitted."""
         return str(self.response.get("status", {}).get("message", ""))
 
 
 class ApiServer:
-    """Sends AdmissionReviews to `url`, trusting the CA in `tls` alone."""
+    """Sends AdmissionReviews to `url`. `tls` trusts only the demo's CA."""
 
     def __init__(self, url: str, tls: ssl.SSLContext) -> None:
         self._url = url
@@ -53,7 +55,7 @@ class ApiServer:
         await self._session.close()
 
     async def apply(self, obj: Json) -> Reply:
-        """A dry run, then the real thing: mutate, and validate what would be stored."""
+        """Sends a dry run to mutate, then the real request; then validates the patched object."""
         request = from_object(obj, uid=str(uuid.uuid4()))
         rehearsal = await self.review("mutate", request, obj, dry_run=True)
         response = await self.review("mutate", request, obj, dry_run=False)
@@ -66,7 +68,7 @@ class ApiServer:
         return Reply(response if verdict["allowed"] else verdict, stored, matching)
 
     async def review(self, path: str, request: AdmissionRequest, obj: Json, *, dry_run: bool) -> Json:
-        """One AdmissionReview v1; its `response`."""
+        """Sends an AdmissionReview v1, and returns its `response`. Raises `aiohttp.ClientError`."""
         body = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -96,7 +98,7 @@ class ApiServer:
 
 
 def patched(obj: Json, response: Json) -> Json:
-    """The object with the response's patch, as the API server applies it."""
+    """Returns the object with the response's JSON Patch applied."""
     if "patch" not in response:
         return dict(obj)
     result: Json = jsonpatch.apply_patch(obj, base64.b64decode(response["patch"]).decode())

@@ -1,4 +1,4 @@
-"""`bayplan demo`: the main job on this machine, with nothing else installed."""
+"""`bayplan demo`: shows what Bayplan does on this machine, without a cluster."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the story, or every scene; 1 where a dry run and the real thing differed."""
+    """Show the story, or every scene. Returns 1 if a dry run and its real request differed."""
     logging.getLogger("bayplan").addHandler(logging.NullHandler())
     logging.getLogger("bayplan").propagate = False
     console = terminal.console()
@@ -68,9 +68,9 @@ async def _demo(console: Console, folder: Path, *, every: bool) -> int:
     words += "sent as an API server would: as a dry run, then for real."
     console.print(terminal.folded(words, "", terminal.width(console)))
     replies = await (_scenes(console, folder) if every else _story(console, folder))
-    alike = sum(reply.same_as_dry_run for reply in replies)
+    identical = sum(reply.same_as_dry_run for reply in replies)
     seconds = time.perf_counter() - started
-    answered = f"{alike} answered alike by the dry run and for real; {seconds:.1f} s"
+    answered = f"{identical} answered alike by the dry run and for real; {seconds:.1f} s"
     words = f"{counted(len(replies), 'manifest')}, {answered}"
     console.print("\n" + terminal.folded(words, "", terminal.width(console)))
     if not every:
@@ -78,11 +78,11 @@ async def _demo(console: Console, folder: Path, *, every: bool) -> int:
         widest = max(len(command) for command, _ in NEXT)
         for command, text in NEXT:
             console.print(f"  bayplan {command:<{widest}}  {text}")
-    return 0 if alike == len(replies) else 1
+    return 0 if identical == len(replies) else 1
 
 
 async def _story(console: Console, folder: Path) -> list[Reply]:
-    """Gangs that meet on one cluster, one after the other."""
+    """Applies the examples of the story to one cluster, one after the other."""
     replies = []
     async with served(folder, (STORY_CLUSTER,)) as stage:
         fabric(console, "The cluster, as it is before:", await stage.snapshot())
@@ -97,7 +97,7 @@ async def _story(console: Console, folder: Path) -> list[Reply]:
 
 
 async def _scenes(console: Console, folder: Path) -> list[Reply]:
-    """Each cluster with its examples."""
+    """Applies the examples of each scene to the cluster of the scene."""
     replies = []
     for number, scene in enumerate(SCENES):
         console.print()
@@ -121,5 +121,5 @@ async def _applied(console: Console, stage: Stage, file: Path, *, every: bool) -
 def _first_line(file: Path) -> str:
     with file.open() as text:
         comment = text.readline().lstrip("# ").strip()
-    # How it ends alone on its cluster is the example's own claim; here other gangs came before it.
+    # The comment states the outcome on an empty cluster. Here other gangs came first, so it is cut off.
     return re.split(r": (?:admitted|queued|refused)", comment)[0]

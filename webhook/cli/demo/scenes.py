@@ -1,4 +1,4 @@
-"""What the demo shows: a story on one cluster, and with `--all` a few clusters with their examples."""
+"""The examples of the demo: a story on one cluster, and with `--all` several clusters with their examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class DemoScene:
 
 @dataclass(frozen=True, slots=True)
 class StoryStep:
-    """An example that is applied, and what a reader should know of it; `ended`: a gang that ends before."""
+    """An example to apply, with an explanation. `ended`: a gang that ends before the example is applied."""
 
     example: str
     text: str

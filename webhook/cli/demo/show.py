@@ -1,4 +1,4 @@
-"""What a person sees of the demo: each gang's story in a few lines, and the racks with their holders."""
+"""Prints the demo: the outcome of each example in a few lines, and the racks with their gangs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from webhook.report.printable import printable
 from webhook.workloads.keys.annotation_keys import PLACEMENT
 
 _INDENT = " " * 12
-"""Beside the longest label, `admitted`, with two blanks on either side."""
+"""Indent of text after a label: the longest label, `admitted`, with two spaces on either side."""
 
 
 def heading(console: Console, file: str, text: str, number: int = 0) -> None:
-    """An example's name, with its number in the story, and what a reader should know of it."""
+    """Prints the name of an example, with its number in the story (0 for none) and its explanation."""
     console.print(Text(f"\n{f'{number}  ' if number else ''}{file}", "bold"))
     console.print(terminal.folded(text, "  ", terminal.width(console)), style="dim")
 
 
 def outcome(console: Console, reply: Reply, *, every: bool) -> None:
-    """What became of it and why; `every`: each changed field with its value."""
+    """Prints the outcome of an example, and the reason. `every`: also each changed field with its value."""
     warnings = _unbroken(reply.response.get("warnings", ()))
     queued = [warning for warning in warnings if " is queued: " in warning]
     if not reply.allowed:
@@ -53,13 +53,13 @@ def outcome(console: Console, reply: Reply, *, every: bool) -> None:
 
 
 def _say(console: Console, label: str, colour: str, text: str) -> None:
-    """A label and the text beside it."""
+    """Prints a label, and the text to the right of it."""
     folded = terminal.folded(printable(text), _INDENT, terminal.width(console))
     console.print(Text.assemble((f"  {label:<10}", colour), folded[len(_INDENT) :]))
 
 
 def _unbroken(warnings: Iterable[str]) -> list[str]:
-    """Warnings as they were before they were cut into lines for kubectl: of those about one object one."""
+    """Joins warnings that the webhook split into short lines for kubectl: one warning per object."""
     whole: list[str] = []
     for line in warnings:
         about, _, sentence = line.partition(": ")
@@ -76,7 +76,7 @@ def _unbroken(warnings: Iterable[str]) -> list[str]:
 
 
 def _placement(obj: Mapping[str, Any]) -> str:
-    """Where an admitted object's pods are, and what its gang holds."""
+    """Returns where an admitted object's pods are placed, and what its gang reserves."""
     note = obj["metadata"].get("annotations", {}).get(PLACEMENT)
     if note is None:
         return "nothing to plan"
@@ -91,29 +91,29 @@ def _path(domain: Iterable[str]) -> str:
 
 
 def _changes(reply: Reply) -> dict[str, list[str]]:
-    """The policies that changed the object, each with JSON pointers to what it wrote."""
+    """Returns the policies that changed the object, each with JSON pointers to the changed fields."""
     changed = orjson.loads(reply.response.get("auditAnnotations", {}).get(CHANGED, "{}"))
     return {policy: pointers for policy, pointers in changed.items() if policy != PLAN}
 
 
 def _by_policy(reply: Reply) -> Iterator[str]:
-    """Each policy that changed the object, with how many fields where there are several."""
+    """Yields each policy that changed the object, with the number of fields if there are several."""
     for policy, pointers in _changes(reply).items():
         yield f"{policy} ({len(pointers)} fields)" if len(pointers) > 1 else policy
 
 
 def _fields(console: Console, reply: Reply) -> None:
-    """Each field that policies wrote, whole, with its value."""
+    """Prints each field that policies changed, with its value."""
     for policy, pointers in _changes(reply).items():
         console.print(Text(f"  {policy}", "cyan"))
         for pointer in pointers:
             value = jsonpointer.resolve_pointer(reply.object, pointer, None)
-            words = f"{_field(pointer)} = {json.dumps(value)}"  # json's blanks are where it is folded
+            words = f"{_field(pointer)} = {json.dumps(value)}"  # lines are folded at the spaces of the JSON
             console.print(terminal.folded(printable(words), "    ", terminal.width(console)))
 
 
 def _field(pointer: str) -> str:
-    """`/spec/template/0/name` as people write it: spec.template[0].name."""
+    """Returns a JSON pointer as a field path: `/spec/template/0/name` becomes spec.template[0].name."""
     field = ""
     for part in jsonpointer.JsonPointer(pointer).parts:
         field += f"[{part}]" if part.isdecimal() else f".{part}" if field else part
@@ -121,7 +121,7 @@ def _field(pointer: str) -> str:
 
 
 def fabric(console: Console, title: str, snapshot: Snapshot) -> None:
-    """Every topology with the gangs in it."""
+    """Prints every topology with its gangs."""
     console.print(f"\n{title}")
     for topology in fabric_maps(snapshot):
         for line in drawn(topology, terminal.width(console)):

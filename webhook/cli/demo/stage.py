@@ -1,4 +1,4 @@
-"""The webhook as the demo serves it: over TLS on a free loopback port, with a book of its own."""
+"""Serves the webhook for the demo: over TLS on a free loopback port, with its own ledger."""
 
 from __future__ import annotations
 
@@ -20,31 +20,34 @@ from webhook.server.listening import start
 from webhook.server.service import Service
 
 LONGEST_CALL = 30.0
-"""Seconds: the longest timeoutSeconds that an API server grants a webhook. A busy laptop takes a few."""
+"""Time limit of a call in seconds: the maximum timeoutSeconds of a webhook. A busy laptop needs several
+seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster from files under the webhook, and the API server that calls it."""
+    """The webhook's cluster (from files) and ledger, and the API server that calls it."""
 
     cluster: ClusterFiles
     ledger: SqliteLedger
     server: ApiServer
 
     def example(self, name: str) -> Path:
-        """The file of an example."""
+        """Returns the file of an example."""
         return _examples() / f"{name}.yaml"
 
     async def snapshot(self) -> Snapshot:
-        """The cluster with what is reserved now."""
+        """Returns the cluster with its current reservations."""
         return self.cluster.snapshot().with_book(await self.ledger.book(time.time()))
 
 
 @asynccontextmanager
 async def served(folder: Path, clusters: Sequence[str], number: int = 0) -> AsyncIterator[Stage]:
-    """The webhook with these clusters (of the examples), until the block ends.
+    """Serves the webhook with these example clusters until the context ends.
 
-    `folder` has the certificates in `certs`, and takes the book; `number` tells books apart.
+    `folder`: has the certificates in `certs`, and stores the ledger. `number`: part of the ledger's file
+    name, so that each scene has its own.
     """
     cluster = ClusterFiles([str(_examples() / "clusters" / f"{name}.yaml") for name in clusters])
     ledger = SqliteLedger(folder / f"ledger-{number}.db")

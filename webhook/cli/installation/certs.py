@@ -1,4 +1,4 @@
-"""`bayplan certs`: the webhook's CA and serving certificate in a folder."""
+"""`bayplan certs`: manages the webhook's CA and serving certificate in a folder."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the verb says. Raises `InputError` for a folder or file that cannot be used."""
+    """Run the verb. Raises `InputError` for a folder or file that cannot be used."""
     do: Callable[[argparse.Namespace], int] = args.do
     try:
         return do(args)

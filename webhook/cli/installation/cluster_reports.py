@@ -1,4 +1,4 @@
-"""What `serve` decides, handed to the writer of the cluster's Reports in the form that these have."""
+"""Passes the decisions of `serve` to the writer of the cluster's Reports (openreports.io)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.wire.request import AdmissionRequest
 
 
 def report_writer(side: ClusterRuntime, revision: Callable[[], str]) -> ReportWriter[DecisionNews]:
-    """The writer for this cluster; `revision` is that of the policies in force."""
+    """Returns the writer for this cluster. `revision`: returns the revision of the policies in force."""
     form = ReportForm(
         NAME,
         lambda document, namespace, news: merged(document, namespace, news, revision()),
@@ -33,16 +33,16 @@ def record(
     request: AdmissionRequest,
     decision: Decision,
 ) -> None:
-    """Have a decision told, if it is one: the mutating call sees an object as it was asked for.
+    """Queues a decision of the mutating call for the Reports. That call sees the object as the user sent it.
 
-    A dry run leaves no trace. What a controller made is told under the object at the top, whose user can
-    change it.
+    Dry runs and subresources are not recorded. The decision on a controlled object is recorded for its
+    topmost owner, which is the object that a user can change.
     """
     obj = request.object
     if phase != "mutate" or request.dry_run or request.sub_resource or obj is None or writer.absent:
         return
     metadata = obj.get("metadata")
-    if not isinstance(metadata, Mapping):  # refused, and nothing that a Report could name
+    if not isinstance(metadata, Mapping):  # refused, and without a name that a Report could refer to
         return
     owner = controller_of(request)
     name = request.name or metadata.get("name") or metadata.get("generateName") or ""

@@ -1,4 +1,4 @@
-"""The processes in which `bayplan serve --workers` decides, as parts of the service."""
+"""Starts the worker processes of `bayplan serve --workers`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ from webhook.server.workers.cores import given_cores
 from webhook.server.workers.pool import Pool
 
 MOST_WORKERS = 4
-"""Workers for `cores`, on however many: HTTP and the sending take the serving process 3 ms of a call, a
-decision takes a worker 12, so more than four would wait for it."""
+"""Maximum number of workers for `cores`. Per call, the serving process needs 3 ms for HTTP and a worker 12 ms
+for the decision, so more than four workers would wait for the serving process.
+"""
 
 CORES = "cores"
 
 SPARE = 1
-"""Workers beside those, so that who comes beside somebody's storm finds one idle: of all seats the fair queue
-keeps one from the flow that has the others. It is started when it is needed."""
+"""Additional workers, so that one client's burst of calls does not delay other clients: the fair queue keeps
+one seat free from the flow that occupies the others. The worker starts when it is first needed.
+"""
 
 
 def worker_count(text: str) -> int:
-    """A number of workers, or of the cores that this process is given, within bounds."""
+    """Parses a number of workers from 1 to 64, or `cores`: the CPUs available to this process, at most
+    `MOST_WORKERS`. Raises `ArgumentTypeError`.
+    """
     if text == CORES:
         return min(MOST_WORKERS, given_cores())
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 64:
@@ -36,13 +40,13 @@ def worker_count(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DecidingProcesses:
-    """`parts`: arguments of `Service`; none where the serving process decides itself."""
+    """The worker processes. `parts`: arguments for `Service`; empty if the serving process decides itself."""
 
     pool: Pool | None = None
     parts: dict[str, Any] = field(default_factory=dict)
 
-    def told_by(self, webhook: Webhook) -> Webhook:
-        """The webhook, whose metrics and readiness tell of them."""
+    def observed_by(self, webhook: Webhook) -> Webhook:
+        """Adds the state of the workers to the webhook's metrics and readiness, and returns the webhook."""
         if self.pool is not None:
             for metric in (self.pool.starts, self.pool.workers):
                 webhook.metrics.registry.register(metric)
@@ -52,7 +56,9 @@ class DecidingProcesses:
 
 @contextmanager
 def deciding_processes(workers: int) -> Iterator[DecidingProcesses]:
-    """So many at once for one flow of calls; with one the serving process decides itself."""
+    """Starts this number of workers for each flow of calls, and one to spare. With 1, the serving process
+    decides itself.
+    """
     if workers == 1:
         yield DecidingProcesses()
         return

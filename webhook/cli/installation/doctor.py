@@ -1,4 +1,4 @@
-"""`bayplan doctor`: is the installation in a cluster sound, and what is to be mended?"""
+"""`bayplan doctor`: checks an installation in a cluster, and says what to fix."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, and print a line for each thing. Raises `InputError` for a kubeconfig that is none."""
+    """Run the checks, and print a line for each. Raises `InputError` for an invalid kubeconfig."""
     findings = asyncio.run(_examine(args))
     if args.output == "json":
         sys.stdout.write(indented([asdict(finding) for finding in findings]))

@@ -1,4 +1,4 @@
-"""The journal of `bayplan serve --journal`: told of each decision, beside whoever is told already."""
+"""Connects the journal of `bayplan serve --journal` with the webhook."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ MIB = 2**20
 
 
 def keep_journal(folder: Path | None, mebibytes: int, webhook: Webhook) -> JournalWriter | None:
-    """Begin a journal in a folder, of at most so many MiB; None without a folder. Whoever stops the webhook
-    closes it. Raises `InputError` where the folder cannot be written."""
+    """Starts a journal in a folder, of at most `mebibytes`; returns None without a folder. The caller closes
+    it when the webhook has stopped. Other observers of the webhook stay in place. Raises `InputError` if the
+    folder cannot be written.
+    """
     if folder is None:
         return None
     journal, observer = JournalWriter(folder, mebibytes * MIB), webhook.observer

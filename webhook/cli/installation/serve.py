@@ -1,4 +1,4 @@
-"""`bayplan serve`: the webhook, until it is told to stop."""
+"""`bayplan serve`: runs the admission webhook."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ from webhook.server.listening import start
 from webhook.server.service import TRY_SECONDS, Service
 
 RELOAD_SECONDS = 2.0
-"""How often policy and cluster files are looked at."""
+"""Seconds between checks for changed policy and cluster files."""
 
 
 SWITCH_SECONDS = 0.001
-"""How long a thread that decides keeps the interpreter: the event loop waits so long for each of them at each
-step of a call. Python's own 5 ms made that up to 30 ms a step."""
+"""How long a deciding thread keeps the interpreter lock (`sys.setswitchinterval`). At each step of a call the
+event loop may wait this long for every such thread; with Python's default of 5 ms, a step took up to 30 ms.
+"""
 
 
 LEAST_JOURNAL = 64
-"""MiB: each of its files has room for an admission of the largest object and the one before it."""
+"""Minimum size of a journal in MiB: each of its files must hold two admissions of the largest objects."""
 
 
 log = logging.getLogger("bayplan")
@@ -73,11 +74,11 @@ the last valid one stays in use.
 """
 
 
-TakenUp = Callable[[PolicySet], None]
+PoliciesObserver = Callable[[PolicySet], None]
 
 
-def _nobody(policies: PolicySet) -> None:
-    """Without a cluster nobody waits for new policies."""
+def _ignore(policies: PolicySet) -> None:
+    """The observer of policies without a cluster: no watch depends on them."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -99,7 +100,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def _add_listening(parser: argparse.ArgumentParser) -> None:
-    """Where it listens, with which certificate, and whom it answers."""
+    """Adds the options for the listen address, the certificate and the accepted clients."""
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
         "--port", type=port, default=8443, help="port to listen on; 0 picks a free one (default: %(default)s)"
@@ -129,7 +130,9 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_book(parser: argparse.ArgumentParser) -> None:
-    """Where reservations are kept: in a file or in a cluster, and what fences them there."""
+    """Adds the options for the ledger, in a file or in a cluster, and for how reserved nodes are
+    protected.
+    """
     parser.add_argument(
         "--ledger", metavar="FILE", default=None, help="file of the reservation ledger (SQLite)"
     )
@@ -156,7 +159,7 @@ def _add_book(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_journal(parser: argparse.ArgumentParser) -> None:
-    """Where requests are recorded, and how much of that is kept."""
+    """Adds the options for the journal."""
     parser.add_argument(
         "--journal",
         type=Path,
@@ -173,7 +176,7 @@ def _add_journal(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_process(parser: argparse.ArgumentParser) -> None:
-    """What this process does, how long a call may take, and how it ends."""
+    """Adds the options for the process: controller, deadline, workers and shutdown."""
     parser.add_argument(
         "--no-controller",
         action="store_true",
@@ -206,7 +209,9 @@ def _mebibytes(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError`, `LedgerUnavailable` at first."""
+    """Serve until SIGTERM or SIGINT. Raises `InputError`, `PolicyError` or `LedgerUnavailable` at
+    the start.
+    """
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -214,7 +219,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class ServiceTimes(TypedDict):
-    """The times of `Service` that follow the deadline, in seconds."""
+    """The times of `Service` that depend on the deadline, in seconds."""
 
     try_seconds: float
     hold_seconds: float
@@ -230,7 +235,7 @@ async def _serve(args: argparse.Namespace) -> int:
         with deciding_processes(args.workers) as processes:
             parts = {**processes.parts, **times_within(args.deadline)}
             service = Service(policies, SqliteLedger(book), cluster, **parts)
-            webhook = processes.told_by(_webhook(args, service, book))
+            webhook = processes.observed_by(_webhook(args, service, book))
             return await _until_stopped(args, webhook, files)
     if args.cluster or args.ledger:
         raise InputError("-c and --ledger are for serving without a cluster; leave them out here")
@@ -243,7 +248,7 @@ async def _serve(args: argparse.Namespace) -> int:
         controls=not args.no_controller,
         taints=args.fence == "taint",
         settings=settings,
-        commit_seconds=_of_deadline(args.deadline, COMMIT_SECONDS),
+        commit_seconds=_scaled(args.deadline, COMMIT_SECONDS),
         while_leading=defragmenter.lead,
     )
     try:
@@ -267,7 +272,7 @@ async def _serve_cluster(
     parts = {**processes.parts, **times_within(args.deadline)}
     service = Service(policies, side.claims, side, side.api.now, **parts)
     side.queue.in_force = service.settings
-    webhook = processes.told_by(_webhook(args, service))
+    webhook = processes.observed_by(_webhook(args, service))
     if side.recoveries is not None:
         for collector in (side.recoveries, *defragmenter.metrics.all):
             webhook.metrics.registry.register(collector)
@@ -279,21 +284,22 @@ async def _serve_cluster(
 
 
 def times_within(deadline: float) -> ServiceTimes:
-    """The times of a service whose calls may take `deadline` seconds. A hold is never shorter than by
-    default: storing takes as long as ever."""
+    """Returns the times for a deadline in seconds. A hold is never shorter than the default, because the time
+    until the API server has stored an object does not depend on the deadline.
+    """
     return {
-        "try_seconds": _of_deadline(deadline, TRY_SECONDS),
-        "hold_seconds": max(HOLD_SECONDS, _of_deadline(deadline, HOLD_SECONDS)),
+        "try_seconds": _scaled(deadline, TRY_SECONDS),
+        "hold_seconds": max(HOLD_SECONDS, _scaled(deadline, HOLD_SECONDS)),
     }
 
 
-def _of_deadline(deadline: float, seconds: float) -> float:
-    """What is so many seconds within the default deadline, within another one."""
+def _scaled(deadline: float, seconds: float) -> float:
+    """Returns `seconds`, which are for the default deadline, in proportion to another deadline."""
     return deadline * seconds / DEADLINE
 
 
 def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") -> Webhook:
-    """`book`: the file of reservations, "" where they are in a cluster."""
+    """Returns the webhook. `book`: the ledger file, "" if the ledger is in a cluster."""
     written = {"reservations": Path(book).absolute().parent} if book else {}
     if args.certificate_secret:
         written["certificates"] = Path(tempfile.gettempdir())
@@ -303,7 +309,7 @@ def _webhook(args: argparse.Namespace, service: Service, book: str | Path = "") 
 
 
 async def _until_stopped(
-    args: argparse.Namespace, webhook: Webhook, tls: Tls | None, taken_up: TakenUp = _nobody
+    args: argparse.Namespace, webhook: Webhook, tls: Tls | None, observer: PoliciesObserver = _ignore
 ) -> int:
     policies = webhook.service.policies
     journal = keep_journal(args.journal, args.journal_size, webhook)
@@ -328,7 +334,7 @@ async def _until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    watchers = [asyncio.create_task(_reload(webhook, taken_up))]
+    watchers = [asyncio.create_task(_reload(webhook, observer))]
     if tls:
         watchers.append(asyncio.create_task(tls.watch()))
     await stop.wait()
@@ -344,15 +350,15 @@ async def _until_stopped(
     return 0
 
 
-async def _reload(webhook: Webhook, taken_up: TakenUp) -> None:
-    """Take up changed policies; say once what is wrong with a bad set."""
+async def _reload(webhook: Webhook, observer: PoliciesObserver) -> None:
+    """Reloads changed policies and cluster files, and logs each problem once. Runs until cancelled."""
     policies = webhook.service.policies
     last_problem, parameters, last_full = "", None, ""
     while True:
         await asyncio.sleep(RELOAD_SECONDS)
-        await asyncio.to_thread(webhook.service.cluster.snapshot)  # cluster files, asked for or not
+        await asyncio.to_thread(webhook.service.cluster.snapshot)  # reloads cluster files without a call
         if await asyncio.to_thread(policies.reload_if_changed):
-            taken_up(policies.current)
+            observer(policies.current)
             log.info("policies taken up: revision %s", policies.current.revision)
             _warn(policies.current)
         if not webhook.service.cluster.waiting():

@@ -1,4 +1,4 @@
-"""The certificates that `bayplan serve` serves with: from files, or from a Secret that its replicas share."""
+"""The serving certificates of `bayplan serve`: from files, or from a Secret that its replicas share."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ log = logging.getLogger("bayplan")
 
 
 class Tls(Protocol):
-    """Certificates that change while they are served."""
+    """A source of serving certificates that are renewed while the server runs."""
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For the server."""
+        """The TLS context of the server."""
         ...
 
     def ends(self) -> float:
-        """When the one that is served ends, seconds since the epoch."""
+        """Returns when the current certificate expires, in seconds since the epoch."""
         ...
 
     async def watch(self) -> None:
-        """Take up new ones, for ever."""
+        """Loads new certificates into the context, until cancelled."""
         ...
 
 
 def add_secret(parser: argparse.ArgumentParser) -> None:
-    """Options of certificates that replicas share, in place of files."""
+    """Adds the options for certificates in a Secret."""
     group = parser.add_argument_group("certificates in the cluster, with --in-cluster or --kubeconfig")
     group.add_argument(
         "--certificate-secret", metavar="NAME", help="make, renew and serve what lies in this Secret"
@@ -58,7 +58,7 @@ def add_secret(parser: argparse.ArgumentParser) -> None:
 
 
 def in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertificates:
-    """Those of a Secret of the cluster. Raises `InputError`."""
+    """Returns the certificates in a Secret of the cluster. Raises `InputError`."""
     try:
         names = service_names(args.service, args.namespace, extra=args.certificate_names)
     except CertificateError as error:
@@ -73,7 +73,9 @@ def in_secret(args: argparse.Namespace, side: ClusterRuntime) -> SecretCertifica
 
 
 def from_files(args: argparse.Namespace) -> ReloadingContext | None:
-    """Those of files; None where they lie in a Secret, and for plain HTTP. Raises `InputError`."""
+    """Returns the certificates in files; None if they are in a Secret, and for plain HTTP. Raises
+    `InputError` for options that exclude each other, or unusable files.
+    """
     if args.client_names and not args.client_ca:
         raise InputError("--client-names are names in certificates; add --client-ca")
     if args.client_ca and args.insecure:

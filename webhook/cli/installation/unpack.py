@@ -1,4 +1,4 @@
-"""`bayplan unpack`: what ships beside the program, as files: manifests with the chart, overlays, policies."""
+"""`bayplan unpack`: writes the shipped manifests (with the chart), overlays and policies to a folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy them. Raises `InputError` where one of them is there, and then copies none."""
+    """Copy the folders. Raises `InputError` if one of them exists, and then copies none."""
     targets = {name: Path(args.folder, name) for name in SHIPPED}
     for target in targets.values():
         if target.exists():

@@ -34,7 +34,7 @@ async def served(folder: Path, workers: int) -> AsyncIterator[ServedWebhook]:
     with deciding_processes(workers) as processes:
         cluster = clusters("superpod-32")
         service = Service(policy_store(()), ledger, cluster, clock=lambda: now[0], **processes.parts)
-        webhook = processes.told_by(Webhook(service, deadline=PATIENCE))
+        webhook = processes.observed_by(Webhook(service, deadline=PATIENCE))
         async with TestClient(TestServer(webhook.app())) as client:
             yield ServedWebhook(client, ledger, webhook, now)
         await ledger.close()
@@ -42,7 +42,8 @@ async def served(folder: Path, workers: int) -> AsyncIterator[ServedWebhook]:
 
 async def test_gangs_that_come_at_once_plan_around_each_other(tmp_path: Path) -> None:
     """Whichever process decides: what another call is about to reserve is in its picture, so that none is
-    sent back by the ledger."""
+    sent back by the ledger.
+    """
     async with served(tmp_path, 2) as asked:
         await asyncio.gather(*(asked.mutate(job) for job in jobs(3)))
         book = await asked.ledger.book(asked.now[0])
