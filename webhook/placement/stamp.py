@@ -6,7 +6,7 @@ What a scheduler reads (its own annotations, affinity, schedulerName) is written
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +67,15 @@ def annotate(
     own = {PLACEMENT: note, RESERVATION: ids, POLICIES: policies}
     _annotate(stamped, own)
     waits = plan.gated
+    note_of = _notes_of_parts(note)
     for template in workload.templates:
         pod = _template_of(stamped, template)
         if template.path:
             gang = (
                 workload.name if workload.kind in ONE_GANG and not workload.per_pod and (ids or waits) else ""
             )
-            pod_note = "" if workload.per_pod and plan.decision == "queued" else note
+            says_nothing = workload.per_pod and plan.decision == "queued"
+            pod_note = "" if says_nothing else note_of(template.pod_set)
             values = {PLACEMENT: pod_note, RESERVATION: ids, POD_SET: template.pod_set, GANG_OF: gang}
             _annotate(pod, values)
         elif ids and not workload.owner and template.pod_set != MAIN:
@@ -136,6 +138,23 @@ def placement_note(plan: WorkloadPlan) -> str:
     elif plan.decision == "queued" and (stated := raised_in(placed.group for placed in plan.placed)):
         note |= {"stated": {name: dict(amounts) for name, amounts in stated}}
     return orjson.dumps(note, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _notes_of_parts(note: str) -> Callable[[str], str]:
+    """By PodSet what its template tells of an object's note: of amounts that were stated its own alone, for
+    with all of them in each template the object would grow by the square of its PodSets. "": all of them, for
+    a template of leader and workers."""
+    if not note or "stated" not in (own := orjson.loads(note)):
+        return lambda pod_set: note
+    stated = own.pop("stated")
+
+    def note_of(pod_set: str) -> str:
+        if not pod_set:
+            return note
+        amounts = {"stated": {pod_set: stated[pod_set]}} if pod_set in stated else {}
+        return orjson.dumps(own | amounts, option=orjson.OPT_SORT_KEYS).decode()
+
+    return note_of
 
 
 def hosts_of(plan: WorkloadPlan) -> list[str]:
