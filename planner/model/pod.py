@@ -235,6 +235,15 @@ def selected(selector: Term, labels: Mapping[str, str]) -> bool:
     return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)
 
 
+@dataclass(frozen=True, slots=True)
+class NodeSelection:
+    """Which nodes a stored pod may be on, besides its affinity. Kueue adds the labels and tolerations of the
+    flavor in which it admits a pod to the pod alone; the template never tells them."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+
+
 DEFAULT_SCHEDULER = "default-scheduler"
 """The scheduler of a pod that names none."""
 
@@ -269,3 +278,5 @@ class BoundPod:
     """Its scheduler, where it belongs to such a group."""
     shows: tuple[str, ...] = ()
     """Schedulers that are in the cluster by its witness: the one that bound it, the one that it runs."""
+    selection: NodeSelection | None = None
+    """Which nodes it may be on, where Kueue gates it; None for all other pods."""

@@ -155,7 +155,7 @@ def leaders(site: Site, queue: str) -> str:
 
 
 def leaders_of_a_pool(site: Site, queue: str) -> str:
-    """A LeaderWorkerSet of two groups of two that names the node labels of its flavor."""
+    """A LeaderWorkerSet of two groups of two whose template has the node labels of its flavor."""
     body = leader_worker_set("serve", 2, 2, **queued(queue))
     labels = {"pool": POOL if queue == TOPOLOGY_QUEUE else SHARED_POOL}
     body["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["nodeSelector"] = labels
@@ -172,6 +172,22 @@ def _bound_by_group(site: Site, queue: str, body: Json) -> str:
     assert all(len(racks_of(own)) == 1 for own in groups), list(map(nodes_of, groups))
     assert sorted(map(nodes_of, groups)) == held, (list(map(nodes_of, groups)), held)
     return f"bound after {seconds:.1f} s on {nodes_of(pods)}"
+
+
+def leaders_evicted(site: Site, queue: str) -> str:
+    """A group of a LeaderWorkerSet that Kueue evicts gives its rack back, and comes again."""
+    body = leader_worker_set("serve", 2, 4, **queued(queue))
+    body["spec"]["leaderWorkerTemplate"]["workerTemplate"] = _classed("low")
+    site.create(body)
+    first, _ = site.bound("serve", 8)
+    site.create(job("urgent", 4, template=_classed("high"), **queued(queue)))
+    seconds, pods = site.bound("urgent", 4)
+    assert len(racks_of(pods)) == 1, nodes_of(pods)
+    site.finish(pods)
+    back, pods = site.bound("serve", 8)
+    groups = [[entry for entry in pods if entry["metadata"]["name"].startswith(f"serve-{n}")] for n in (0, 1)]
+    assert all(len(racks_of(own)) == 1 for own in groups), list(map(nodes_of, groups))
+    return f"bound after {first:.1f} s; the Job {seconds:.1f} s later; the group {back:.1f} s after its end"
 
 
 def preemption(site: Site, queue: str) -> str:
@@ -306,7 +322,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         played
         for scenario in (
             one_rack, takes_turns, selector_and_affinity, suspended, kinds, pod_group, leaders,
-            leaders_of_a_pool, preemption, node_loss, elastic, never, two_at_once,
+            leaders_of_a_pool, leaders_evicted, preemption, node_loss, elastic, never, two_at_once,
         )
         for played in in_both(scenario)
     ),

@@ -20,7 +20,7 @@ from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
 from webhook.placement.hold_limits import HoldLimits
-from webhook.placement.kueue_admission import until_admitted
+from webhook.placement.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
@@ -65,6 +65,8 @@ class PlanStep:
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
             )
+            if replayed is not None and comes_to_kueues_gate(workload, self._request.operation):
+                return at_kueues_gate(replayed)
             if replayed is not None or is_of_gang(obj, workload.owner) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)

@@ -17,6 +17,10 @@ from planner.model.answer import Answer
 from planner.model.schedulers import KUEUE, SchedulersSeen
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
+from webhook.workloads.keys.annotation_keys import kind_of
+
+GATED_OWNERS = ("", "Pod", "ReplicaSet", "StatefulSet", "LeaderWorkerSet")
+"""What makes the pods that Kueue gates, "" for a user (Kueue v0.19.2, pkg/controller/jobs)."""
 
 
 def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) -> Workload:
@@ -41,6 +45,27 @@ def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
         if gang_plan.reservation is not None:
             before = before.with_reservation(gang_plan.reservation)
     return replace(plan, placed=placed, snapshot=before)
+
+
+def comes_to_kueues_gate(workload: Workload, operation: str) -> bool:
+    """Whether this is a new pod that Kueue gates: of those of a Job, which it suspends, it gates none."""
+    return workload.awaits_kueue and operation == "CREATE" and kind_of(workload.owner) in GATED_OWNERS
+
+
+def at_kueues_gate(plan: WorkloadPlan) -> WorkloadPlan:
+    """The plan of a new pod whose gang has its place: it waits at our gate until Kueue has admitted it.
+
+    Kueue may admit it in another flavor than the pods before it, and a pod that is pinned already would be
+    bound nowhere then. The controller lets it in.
+    """
+
+    def waits(gang_plan: GangPlan) -> GangPlan:
+        gang = gang_plan.group.name
+        message = f"pod of {gang}, which goes to its place when Kueue has admitted it"
+        answer = Answer(gang, "queued", reason="WaitsForKueue", message=message)
+        return GangPlan(replace(gang_plan.group, on_unavailable="queue"), answer)
+
+    return replace(plan, placed=tuple(map(waits, plan.placed)))
 
 
 def _waiting(gang_plan: GangPlan) -> GangPlan:

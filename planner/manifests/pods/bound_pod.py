@@ -10,7 +10,7 @@ from planner.manifests.fields import mapping, maps, text, texts
 from planner.manifests.numa import alignment_of
 from planner.manifests.pods.gpu_sharing import shared_by
 from planner.manifests.pods.host_ports import host_ports
-from planner.manifests.pods.pod import effective_request
+from planner.manifests.pods.pod import effective_request, kueue_selection
 from planner.manifests.pods.pod_affinity import terms_of
 from planner.manifests.schedulers.systems import schedulers_of
 from planner.model.errors import Where
@@ -60,6 +60,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         if group
         else "",
         shows=schedulers_of(spec, labels, where),
+        selection=kueue_selection(labels, spec, where.at_path("spec")),
     )
 
 

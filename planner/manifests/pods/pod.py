@@ -28,7 +28,7 @@ from planner.model import quantity
 from planner.model.errors import InputError, Where
 from planner.model.host_ports import port_labels, port_terms
 from planner.model.labels import Term, Toleration
-from planner.model.pod import PodShape
+from planner.model.pod import NodeSelection, PodShape
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
 """The fields with containers that run together, and the field with those that run before them."""
@@ -156,6 +156,21 @@ def _read(
         priority_class=text(spec.get("priorityClassName"), where.below("priorityClassName")),
         stated_priority=_stated_priority(spec, where.below("priority")),
         gates=_gates(spec, where.below("schedulingGates")),
+    )
+
+
+KUEUE_MANAGED = "kueue.x-k8s.io/managed"
+"""Label of a pod that Kueue gates until it has quota (Kueue v0.19.2, pkg/controller/jobs/pod)."""
+
+
+def kueue_selection(
+    labels: Mapping[str, object], spec: Mapping[str, object], where: Where
+) -> NodeSelection | None:
+    """Which nodes a pod that Kueue gates may be on; None for another pod. Raises `InputError`."""
+    if labels.get(KUEUE_MANAGED) != "true":
+        return None
+    return NodeSelection(
+        texts(spec.get("nodeSelector"), where.below("nodeSelector")), _tolerations(spec, where)
     )
 
 

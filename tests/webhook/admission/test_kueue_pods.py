@@ -5,6 +5,7 @@ Seen with Kueue ff69552e: a pod group that waited for quota held a rack, which a
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -117,3 +118,39 @@ def test_a_pod_that_comes_again_goes_where_its_gang_has_its_place() -> None:
     again = asked(member(), on=seen.with_reservation(snapshot.reservations[0]))
     assert gates(stored(again)) == []
     assert RESERVATION in stored(again)["metadata"]["annotations"]
+
+
+def made_for(kind: str, first: Json) -> Json:
+    """A pod with the label of Kueue's queue that such an object makes for the first gang of a set."""
+    labels = {
+        QUEUE: "quota",
+        "leaderworkerset.sigs.k8s.io/name": "demo",
+        "leaderworkerset.sigs.k8s.io/group-index": "0",
+    }
+    pod = o.changed(o.annotated(o.POD, {}), ("metadata", "labels"), labels)
+    pod["metadata"]["annotations"] = dict(first["metadata"]["annotations"])
+    pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": kind, "name": "demo", "uid": "u", "controller": True}
+    ]
+    pod["spec"] = copy.deepcopy(first["spec"])
+    return pod
+
+
+@pytest.mark.parametrize(("kind", "waits"), [("StatefulSet", True), ("Job", False)])
+def test_a_new_pod_of_a_set_is_not_pinned_before_kueue_has_admitted_it(kind: str, waits: bool) -> None:
+    """Its gang has a place, and Kueue may choose another flavor; of a Job's pods it gates none."""
+    first = asked(o.LWS)
+    template = stored(first)["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    for path in ("affinity", "schedulingGates"):
+        template["spec"].pop(path, None)
+    seen = Snapshot(replace(HALL.base, schedulers=PLAIN.base.schedulers))
+    for held in holding(first).reservations:
+        seen = seen.with_reservation(held)
+    pod = made_for(kind, template)
+    decision = asked(pod, on=seen)
+    new = stored(decision)
+    assert gates(new) == ([QUEUED_GATE] if waits else [])
+    assert ("nodeAffinity" in str(new["spec"].get("affinity"))) is not waits
+    assert decision.steps == () or not reserved(decision)
+    labelled = o.changed(pod, ("metadata", "labels"), {**pod["metadata"]["labels"], "team": "a"})
+    assert QUEUED_GATE not in str(asked(labelled, old=pod, on=seen).object), "no update may add a gate"

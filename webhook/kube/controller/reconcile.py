@@ -55,6 +55,12 @@ from webhook.kube.controller.steps import (
 )
 from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang, gangs_of, on_seats
+from webhook.kube.state.kueue_flavors import (
+    of_bound_pods,
+    of_pods,
+    outside_flavors,
+    within_flavors,
+)
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.gang_members import GangMember
 from webhook.placement.hold import is_used, stands
@@ -88,7 +94,7 @@ def reconcile(world: World) -> list[Action]:
     due.actions += _ungated(world, gangs)
     due.actions += _sizes_to_tell(world)
     enforced = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
-    by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed)
+    by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed, world.pods)
     due.snapshot = by_kueue.snapshot
     due.actions += by_kueue.actions
     due.actions += _left_by_schedulers(world, (enforced[name] for name in enforced if name in by_kueue.gangs))
@@ -134,7 +140,9 @@ class _Due:
         gang, late = with_seats(self.snapshot, gang, reservation)
         reservation = self._moved(world, gang, reservation)
         beside = {member.uid for member in late}
-        gated = tuple(pod for pod in gang.pods if pod.gated and pod.brought_by not in beside)
+        gated = tuple(
+            pod for pod in gang.pods if pod.gated and not pod.awaits_kueue and pod.brought_by not in beside
+        )
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
         for member in late:
@@ -143,6 +151,7 @@ class _Due:
 
     def restore(self, gang: Gang) -> None:
         """Rule 3: the place that has vanished is held again."""
+        gang = _in_flavors(self.snapshot, gang)
         outcome = restored(self.snapshot, gang.group, _freed(self.snapshot, gang).group)
         if isinstance(outcome, Reservation):
             self.snapshot = self.snapshot.with_reservation(outcome)
@@ -156,8 +165,11 @@ class _Due:
 
     def _moved(self, world: World, gang: Gang, reservation: Reservation) -> Reservation:
         """What the gang holds once it is planned again for lost nodes, or its place has followed its pods."""
+        selections = of_pods(gang.group, gang.pods)
         lost = lost_nodes(self.snapshot, reservation)
+        lost |= outside_flavors(self.snapshot, reservation, selections)
         if lost:
+            gang = _in_flavors(self.snapshot, gang)
             why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
             outcome = replan(self.snapshot, _free(self.snapshot, gang, reservation), reservation, lost)
             if not isinstance(outcome, Move):
@@ -236,9 +248,15 @@ def _unused_for(world: World, gang: Gang) -> str:
 
 
 def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
-    if gang.finished or snapshot.holding(gang.name) is not None:
+    if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
         return False
     return reservation_id(gang.name) in gang.ids
+
+
+def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
+    """Whether none of its pods has passed both gates, Kueue's and ours: its turn is the queue's to give."""
+    at_gates = all(pod.selection is not None and (pod.gated or pod.held_back) for pod in gang.pods)
+    return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
 
 
 def alive(world: World) -> frozenset[str]:
@@ -304,8 +322,10 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return "finished"
     if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
-    if ended := no_longer_assigned(reservation, world.kueue):
+    if ended := no_longer_assigned(reservation, world.kueue, world.pods, world.snapshot):
         return ended
+    if gang is not None and not used and _given_up_by_kueue(gang, world.now):
+        return "Kueue has taken its admission back"
     if gang is not None or used:
         return ""
     if kind not in POD_GANGS and kind not in world.kinds:
@@ -319,6 +339,13 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return ""
     settled = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
     return "deleted" if settled and reservation.expires is None else ""
+
+
+def _given_up_by_kueue(gang: Gang, now: float) -> bool:
+    """Whether all of its pods wait for Kueue, and have for a while: those of a group that starts again pass
+    Kueue's gate within a moment. What it holds may be what the gang needs for which Kueue evicted it."""
+    waits = all(pod.awaits_kueue and now - pod.created > GRACE_SECONDS for pod in gang.pods)
+    return bool(gang.pods) and waits and gang.group.on_unavailable == "queue"
 
 
 def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
@@ -335,6 +362,12 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
     """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
+
+
+def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
+    """The gang on the nodes of the flavors in which its pods are, those on nodes too."""
+    group = within_flavors(gang.group, of_pods(gang.group, gang.pods))
+    return replace(gang, group=within_flavors(group, of_bound_pods(snapshot, group)))
 
 
 def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:

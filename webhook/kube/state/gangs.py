@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from planner.manifests.pods.pod import kueue_selection
 from planner.model.errors import Where
-from planner.model.pod import DEFAULT_SCHEDULER
+from planner.model.pod import DEFAULT_SCHEDULER, NodeSelection
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gang_size import gang_size_left
 from webhook.placement.gang_members import GangMember
@@ -126,6 +127,13 @@ class Unbound:
     """As of `Work`."""
     brought_by: str = ""
     """The UID of the member of a gang of several objects that it comes from, be it itself."""
+    selection: NodeSelection | None = None
+    """Which nodes it may be on, where Kueue gates it; None for all other pods."""
+
+    @property
+    def awaits_kueue(self) -> bool:
+        """Whether Kueue has not admitted it yet: until then nobody knows which nodes it may be on."""
+        return self.held_back and self.selection is not None
 
 
 def work_from(
@@ -196,6 +204,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
         pod_group=str(annotations.get(KAI_GROUP, "")),
         member=_member(workload, document, waits=QUEUED_GATE in gates) if alone else None,
         source=_source(document, workload),
+        selection=kueue_selection(metadata.get("labels") or {}, spec, where),
     )
 
 

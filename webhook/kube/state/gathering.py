@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from planner.model.podgroup import PodGroup
 from webhook.kube.state.gangs import Ref, Unbound, Work
+from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.gang_members import GangMember, SeatNames, seats_of, together
 from webhook.placement.queue import foreign_gates
 from webhook.placement.stamp import PlacementAnnotation
@@ -100,7 +101,14 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
         held_back = any(pod.held_back for pod in fellows)
         if gang.members:
             ordered = on_seats(ordered, {own.uid: seats_of(gang.group, own) for own in gang.members})
-        result[name] = replace(gang, pods=ordered, queued=gang.queued or gated, held_back=held_back)
+        result[name] = replace(
+            gang,
+            group=within_flavors(gang.group, of_pods(gang.group, ordered)),
+            smaller=gang.smaller and within_flavors(gang.smaller, of_pods(gang.smaller, ordered)),
+            pods=ordered,
+            queued=gang.queued or gated,
+            held_back=held_back,
+        )
     return result
 
 

@@ -25,6 +25,10 @@ MOST_DOMAINS = 100_000
 FINISHED = "Finished"
 """Kueue's condition of a Workload that will start no more pods."""
 
+WAITS_FOR_PODS = "WaitingForReplacementPods"
+"""Kueue's condition of a group of pods of which some have failed: who made them is to make others. Kueue may
+even admit a group again that it has just preempted, and whose pods nobody makes again."""
+
 
 @dataclass(frozen=True, slots=True)
 class AssignedDomain:
@@ -47,11 +51,13 @@ class AssignedPodSet:
 
 @dataclass(frozen=True, slots=True)
 class KueuePlace:
-    """Where a Workload's pods go. `ref` is the Workload; `owners`: the objects, or pods, that it is for."""
+    """Where a Workload's pods go. `ref` is the Workload; `owners`: the objects, or pods, that it is for.
+    `waits_for_pods`: some of its pods have failed, and Kueue waits for others in their place."""
 
     ref: Ref
     owners: tuple[Ref, ...]
     pod_sets: tuple[AssignedPodSet, ...]
+    waits_for_pods: bool = False
 
     @property
     def gang(self) -> str:
@@ -104,14 +110,17 @@ def kueue_place(item: Json, where: Where) -> KueuePlace | None:
         )
         for owner in metadata.get("ownerReferences") or []
     )
-    place = KueuePlace(ref, owners, pod_sets)
+    place = KueuePlace(ref, owners, pod_sets, _holds(item, WAITS_FOR_PODS))
     return place if place.matters else None
 
 
 def _has_ended(item: Json) -> bool:
+    return _holds(item, FINISHED) or finished(item)
+
+
+def _holds(item: Json, condition: str) -> bool:
     conditions = (item.get("status") or {}).get("conditions") or []
-    done = any(part.get("type") == FINISHED and part.get("status") == "True" for part in conditions)
-    return done or finished(item)
+    return any(part.get("type") == condition and part.get("status") == "True" for part in conditions)
 
 
 def _domains(assignment: Json) -> Iterator[AssignedDomain]:

@@ -16,6 +16,7 @@ from planner.manifests.growth import CAPACITY, MOST_NODES, NODE_POOL_LABEL
 from planner.manifests.nccl_job import LABEL as NCCL_TEST
 from planner.manifests.pods.bound_pod import KUEUE_WORKLOAD
 from planner.manifests.pods.gpu_sharing import GROUP_LABEL
+from planner.manifests.pods.pod import KUEUE_MANAGED
 from planner.manifests.topologies.objects import (
     ADAPTER_KEY,
     OVERSUBSCRIPTION_KEY,
@@ -240,6 +241,10 @@ _OTHERS = (
     KnownKey(
         KUEUE_WORKLOAD, "annotation", _PODS, "read",
         "Kueue's Workload: the pod takes a place that Kueue has assigned to that",
+    ),
+    KnownKey(
+        KUEUE_MANAGED, "label", _PODS, "read",
+        "Kueue gates the pod, and writes the flavor's node labels and tolerations onto it",
     ),
     KnownKey(KUEUE_GROUP, "label", _PODS, "read", "the gang's name"),
     KnownKey(KUEUE_TOTAL, "annotation", _PODS, "read", "how many pods the gang has"),

@@ -23,8 +23,10 @@ from planner.planning.reservation import reservation_for
 from tests.builders import gang, racks
 from tests.webhook.kube.kueue_worlds import assigned, bound, seats
 from tests.webhook.kube.worlds import NOW, work, world
+from tests.webhook.kube.worlds import pod as unbound_pod
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Adopt, Release
+from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.kueue_places import KueuePlace
 
 NODES = [f"r{rack}-n{host}" for rack in (1, 2) for host in (1, 2, 3)]
@@ -47,6 +49,8 @@ class Kueue(RuleBasedStateMachine):
         self.places: dict[str, KueuePlace] = {}
         self.jobs: dict[str, PodGroup] = {}
         self.pods = 0
+        self.new_pods: dict[str, Unbound] = {}
+        """By Workload a pod that was made for one which had failed, and is bound nowhere yet."""
 
     @rule(name=WORKLOADS, counts=COUNTS, gpu=st.sampled_from([1, 2, 8]), looks=LOOKS)
     def assign(self, name: str, counts: dict[str, int], gpu: int, looks: bool) -> None:
@@ -62,11 +66,31 @@ class Kueue(RuleBasedStateMachine):
     def take_back(self, data: st.DataObject) -> None:
         """Preempted or finished; its pods go with it."""
         name = data.draw(st.sampled_from(sorted(self.places)))
-        place = self.places.pop(name)
+        self._end_pods(self.places.pop(name))
+        self.look()
+
+    @precondition(lambda self: self.places)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        """All pods of a group fail, and Kueue keeps its nodes, or assigns them again, for others."""
+        name = data.draw(st.sampled_from(sorted(self.places)))
+        self._end_pods(self.places[name])
+        self.places[name] = replace(self.places[name], waits_for_pods=True)
+        self.look()
+
+    @precondition(lambda self: self.places)
+    @rule(data=st.data())
+    def make_again(self, data: st.DataObject) -> None:
+        """Somebody makes a pod for a Workload."""
+        name = data.draw(st.sampled_from(sorted(self.places)))
+        self.new_pods[name] = unbound_pod(name, name, gated=False)
+        self.look()
+
+    def _end_pods(self, place: KueuePlace) -> None:
+        self.new_pods.pop(place.ref.name, None)
         for pod in list(self.snapshot.pods):
             if pod.name.startswith(f"default/{place.ref.name}-"):
                 self.snapshot = self.snapshot.without_pod(pod)
-        self.look()
 
     @rule(name=JOBS, nodes=st.integers(1, 3), mode=st.sampled_from(["domain", "nodes"]), looks=LOOKS)
     def place(self, name: str, nodes: int, mode: str, looks: bool) -> None:
@@ -95,7 +119,8 @@ class Kueue(RuleBasedStateMachine):
         """A round of the controller; what it writes is judged as the ledger judges it."""
         works = tuple(work(group) for group in self.jobs.values())
         seen = replace(
-            world(self.snapshot, works=works), kueue={place.gang: place for place in self.places.values()}
+            world(self.snapshot, works=works, pods=tuple(self.new_pods.values())),
+            kueue={place.gang: place for place in self.places.values()},
         )
         for action in reconcile(seen):
             if isinstance(action, Release):
@@ -104,10 +129,17 @@ class Kueue(RuleBasedStateMachine):
                 self._written(action)
         for held in self.snapshot.reservations:
             assert kind_of(held.gang) != KUEUE_KIND or held.gang in seen.kueue, "the hold ends with it"
+            assert kind_of(held.gang) != KUEUE_KIND or self._has_use(held), "somebody uses it, or may"
         holders = {"default/Job/w", "default/KueueWorkload/w"}
         assert not holders <= {held.gang for held in self.snapshot.reservations}, (
             "one holder for one Workload"
         )
+
+    def _has_use(self, held: Reservation) -> bool:
+        """Whether Kueue waits for nobody's pods in vain."""
+        name = held.gang.rpartition("/")[2]
+        stands = any(pod.name.startswith(f"default/{name}-") for pod in self.snapshot.pods)
+        return stands or name in self.new_pods or not self.places[name].waits_for_pods
 
     def _written(self, action: Adopt) -> None:
         recorded = [RecordedReservation(held, 0) for held in self.snapshot.reservations]

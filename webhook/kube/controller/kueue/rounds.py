@@ -7,7 +7,7 @@ under the Workload's own name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
@@ -17,7 +17,7 @@ from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.kueue.adoption import NodesByLabels, adopted, pods_of
 from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
-from webhook.kube.state.gangs import Ref
+from webhook.kube.state.gangs import Ref, Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
 
@@ -25,6 +25,7 @@ KueuePlaces = Mapping[str, KueuePlace]
 """What Kueue has assigned, by the name of the Workload's gang."""
 
 ENDED = "Kueue has ended it, or taken its nodes back"
+ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +38,44 @@ class KueueRound:
     gangs: frozenset[str] = frozenset()
 
 
-def no_longer_assigned(reservation: Reservation, places: KueuePlaces | None) -> str:
-    """Why the place of one of Kueue's Workloads is held no longer; "" while it is, or nobody knows."""
-    if kind_of(reservation.gang) != KUEUE_KIND or places is None or reservation.gang in places:
+def no_longer_assigned(
+    reservation: Reservation, places: KueuePlaces | None, pods: Iterable[Unbound], snapshot: Snapshot
+) -> str:
+    """Why the place of one of Kueue's Workloads is held no longer; "" while it is, or nobody knows. `pods`:
+    those that are bound nowhere."""
+    if kind_of(reservation.gang) != KUEUE_KIND or places is None:
         return ""
-    return ENDED
+    place = places.get(reservation.gang)
+    if place is None:
+        return ENDED
+    return ABANDONED if is_abandoned(snapshot, place, pods) else ""
+
+
+def is_abandoned(snapshot: Snapshot, place: KueuePlace, pods: Iterable[Unbound]) -> bool:
+    """Whether a group of pods has none any more, on a node or off it, and Kueue waits for others: it keeps
+    the quota, but who made the pods may never make those. The nodes are held again when they come."""
+    if not place.waits_for_pods or pods_of(snapshot, place):
+        return False
+    alive = {pod.ref.uid for pod in pods}
+    return alive.isdisjoint(owner.uid for owner in place.owners)
 
 
 def kueue_round(
-    snapshot: Snapshot, gangs: Mapping[str, Gang], places: KueuePlaces | None, observed: frozenset[str]
+    snapshot: Snapshot,
+    gangs: Mapping[str, Gang],
+    places: KueuePlaces | None,
+    observed: frozenset[str],
+    pods: Collection[Unbound] = (),
 ) -> KueueRound:
-    """What Kueue has assigned becomes what is held; nothing is done in namespaces that are `observed`."""
+    """What Kueue has assigned becomes what is held; nothing is done in namespaces that are `observed`.
+    `pods`: those that are bound nowhere."""
     if not places:
         return KueueRound(snapshot)
     of_owner, nodes = _by_owner(gangs), NodesByLabels(snapshot)
     actions: list[Action] = []
     placed: set[str] = set()
     for place in places.values():
-        if place.ref.namespace in observed:
+        if place.ref.namespace in observed or is_abandoned(snapshot, place, pods):
             continue
         own = [gangs[name] for name in _gangs_of(place, of_owner)]
         placed.update(gang.name for gang in own)

@@ -1,0 +1,101 @@
+"""A gang on the nodes of the flavors in which Kueue has admitted its pods. Pure.
+
+Of pods, pod groups, Deployments, StatefulSets and LeaderWorkerSets Kueue opens a gate on each pod, and writes
+the flavor's node labels and tolerations onto the pod alone. The gang is planned from the template of its
+object, which never tells them: a place on other nodes would contradict its pods for ever (Kueue v0.19.2,
+pkg/podset/podset.go). Jobs and other kinds that Kueue suspends have both in their template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from planner.cluster.occupancy import carried
+from planner.cluster.snapshot import Snapshot
+from planner.model.labels import selects
+from planner.model.pod import NodeSelection
+from planner.model.podgroup import PodGroup, PodSet
+from planner.model.reservation import Reservation, reservation_id
+from webhook.kube.state.gangs import Unbound
+from webhook.workloads.keys.annotation_keys import namespace_of
+
+Selections = Mapping[str, Sequence[NodeSelection]]
+"""By PodSet what its pods say of their nodes."""
+
+
+def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
+    """What the pods of a gang say that no scheduler has bound; those that Kueue has not admitted say nothing.
+
+    A pod that names no PodSet says it for all: leader and workers of one template do not.
+    """
+    result: dict[str, list[NodeSelection]] = {pod_set.name: [] for pod_set in group.pod_sets}
+    for pod in pods:
+        if pod.selection is not None and not pod.held_back:
+            for name in [pod.pod_set] if pod.pod_set in result else list(result):
+                result[name].append(pod.selection)
+    return result
+
+
+def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
+    """What its pods say that are on a node, each for the PodSets whose pods ask for the same."""
+    name, space = reservation_id(group.name), namespace_of(group.name)
+    bound = [
+        pod
+        for node in sorted(snapshot.bound.carriers.get(name) or ())
+        for pod in snapshot.bound.on(node)
+        if pod.selection is not None and name in carried(pod) and namespace_of(pod.name) == space
+    ]
+    return {
+        pod_set.name: [
+            pod.selection
+            for pod in bound
+            if pod.selection is not None and pod.requests == pod_set.shape.requests
+        ]
+        for pod_set in group.pod_sets
+    }
+
+
+def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selections) -> dict[str, str]:
+    """The nodes of a place, without a pod of its gang, where none of the pods that are to come may be: Kueue
+    has admitted them in another flavor than before. Each with the reason in words."""
+    standing = snapshot.bound.carriers.get(held.id) or ()
+    result: dict[str, str] = {}
+    for seat in held.assignments:
+        own, node = selections.get(seat.pod_set, ()), snapshot.nodes.get(seat.node)
+        if not own or node is None or seat.node in standing:
+            continue
+        if not any(selects(selection.node_selector, node.labels) for selection in own):
+            result[seat.node] = "not of its flavor in Kueue"
+    return result
+
+
+def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
+    """The gang, each PodSet with the node labels and tolerations that all of its pods have."""
+    if not any(selections.values()):
+        return group
+    sets = (_within(pod_set, selections.get(pod_set.name, ())) for pod_set in group.pod_sets)
+    return replace(group, pod_sets=tuple(sets))
+
+
+def _within(pod_set: PodSet, selections: Sequence[NodeSelection]) -> PodSet:
+    if not selections:
+        return pod_set
+    first, *others = selections
+    labels = {
+        key: value
+        for key, value in first.node_selector.items()
+        if all(other.node_selector.get(key) == value for other in others)
+    }
+    tolerations = (
+        toleration
+        for toleration in first.tolerations
+        if all(toleration in other.tolerations for other in others)
+    )
+    shape = pod_set.shape
+    shape = replace(
+        shape,
+        node_selector={**shape.node_selector, **labels},
+        tolerations=tuple(dict.fromkeys((*shape.tolerations, *tolerations))),
+    )
+    return replace(pod_set, shape=shape)
