@@ -68,7 +68,8 @@ class Worth:
 
 
 def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """The comparison for an admitted answer; None without a placement or with fewer than two whole GPUs.
+    """The comparison for an admitted answer; None without a placement or with fewer than two whole GPUs, and
+    for a part of a gang: a pod that arrives knows of the other PodSets only where they are.
 
     MIG instances and time slices, which some nodes offer as GPUs, have no links and so no comparison.
     `snapshot` is the cluster in which the gang was planned; its own reservation there is ignored.
@@ -89,7 +90,9 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
 
 def _answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
     pod_gpus = _gpus(group)
-    if sum(pod_gpus.get(a.pod_set, 0) * a.count for a in answer.assignments) < 2:
+    if any(assignment.pod_set not in pod_gpus for assignment in answer.assignments):
+        return None
+    if sum(pod_gpus[a.pod_set] * a.count for a in answer.assignments) < 2:
         return None
     if any(divided(snapshot.nodes[a.node].labels) for a in answer.assignments):
         return None

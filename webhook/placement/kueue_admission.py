@@ -14,10 +14,10 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import kind_of
 from planner.model.schedulers import KUEUE, SchedulersSeen
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
-from webhook.workloads.keys.annotation_keys import kind_of
 
 GATED_OWNERS = ("", "Pod", "ReplicaSet", "StatefulSet", "LeaderWorkerSet")
 """What makes the pods that Kueue gates, "" for a user (Kueue v0.19.2, pkg/controller/jobs)."""

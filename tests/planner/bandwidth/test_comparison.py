@@ -230,3 +230,12 @@ def test_a_network_that_cannot_be_is_refused_in_words(key, value, message):
     with pytest.raises(InputError, match=message) as caught:
         stated(**{key: value})
     assert f"bayplan.dev/{key}" in str(caught.value)
+
+
+def test_a_part_of_a_gang_has_no_worth_of_its_own():
+    """A pod that arrives knows only its own PodSet of the place that its gang holds."""
+    moment = racks(2, 2)
+    whole = gang(1, 1, required="rack")
+    answer = plan(moment, whole)
+    assert worth(moment, whole, answer) is not None
+    assert worth(moment, replace(whole, pod_sets=whole.pod_sets[1:]), answer) is None

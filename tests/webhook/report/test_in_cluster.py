@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.webhook.admission.test_unchanged import asked, holding, stored
 from tests.webhook.calls import EXAMPLES
+from tests.webhook.workloads import objects as o
 from webhook.admission.configuration.settings import Mode, Settings
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
@@ -225,3 +227,25 @@ def test_told_together_or_one_after_the_other_is_the_same(steps: list[tuple[int,
     for notice in news:
         single = merged(single, "research", [notice], "r")
     assert (together or {}).get("results", []) == (single or {}).get("results", [])
+
+
+def test_the_pod_of_a_gang_of_several_pod_sets_is_told() -> None:
+    """It knows the other PodSets only by their places: this was a traceback in the log for each such pod."""
+    lws = stored(asked(o.LWS))
+    template = lws["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    labels = {"leaderworkerset.sigs.k8s.io/name": "demo", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "demo-0", "uid": "u", "controller": True}
+    metadata = {
+        "name": "demo-0-1",
+        "namespace": "team",
+        "labels": labels,
+        "ownerReferences": [owner],
+        "annotations": template["metadata"]["annotations"],
+    }
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    decision = asked(pod, on=holding(asked(o.LWS)))
+    assert decision.plan is not None
+    (gang_plan,) = decision.plan.placed
+    assert len({seat.pod_set for seat in gang_plan.answer.assignments}) > len(gang_plan.group.pod_sets)
+    news = decision_news("team/Pod/demo-0-1", "v1", decision, 1.0)
+    assert [entry["result"] for entry in news.entries if entry["policy"] == "plan"] == ["pass"]

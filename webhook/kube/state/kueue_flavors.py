@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from planner.cluster.occupancy import carried
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import carried
 from planner.model.labels import selects
+from planner.model.names import namespace_of
 from planner.model.pod import NodeSelection
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.state.gangs import Unbound
-from webhook.workloads.keys.annotation_keys import namespace_of
 
 Selections = Mapping[str, Sequence[NodeSelection]]
 """By PodSet what its pods say of their nodes."""
