@@ -20,7 +20,7 @@ from planner.model.podgroup import Assignment, PodGroup
 from planner.model.resources import GPU
 from planner.model.topology import Topology
 from planner.planning.plan import when_empty
-from planner.request.levels import constraints, resolve
+from planner.request.levels import constraints, level_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistributi
     if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
         return None
     for names, preferred in _preferred(group):
-        level = resolve(topology, preferred)
+        level = level_key(topology, preferred)
         domains = _domains(snapshot, topology, level, names, answer) if level else 0
         if domains < 2:
             continue

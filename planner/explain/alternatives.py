@@ -19,7 +19,7 @@ from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet
 from planner.model.topology import ROOT, Topology
 from planner.model.words import pods
 from planner.model.work_budget import WorkBudget
-from planner.request.levels import constraints, inside_host, resolve
+from planner.request.levels import constraints, inside_host, level_key
 from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
@@ -293,7 +293,7 @@ def _other_slices(problem: PlacementProblem, shortfall: Shortfall, trial: Trial)
     """Yields the request with its slices at a coarser level, or without slices."""
     asked, topology = problem.asked, shortfall.tried.tree.topology
     slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
-    finest = max((topology.index(resolve(topology, level)) for level in slice_levels), default=ROOT)
+    finest = max((topology.index(level_key(topology, level)) for level in slice_levels), default=ROOT)
     for level in range(finest - 1, ROOT - 1, -1):
         sliced = _sliced_at(asked, topology, level)
         if sliced != asked and trial.placed(problem.changed(sliced)):

@@ -23,7 +23,7 @@ from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_gr
 from planner.model.topology import ROOT, Domain, Topology
 from planner.node.eligibility import affinity_allows, is_excluded
 from planner.request.device_claims import with_devices
-from planner.request.levels import resolve
+from planner.request.levels import level_key
 from planner.request.topology_choice import candidates
 from planner.request.topology_request import topology_request
 from planner.request.validation import Refusal
@@ -160,7 +160,7 @@ def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservati
 
 
 def _index(topology: Topology, level: str) -> int:
-    return topology.index(resolve(topology, level)) if level else ROOT
+    return topology.index(level_key(topology, level)) if level else ROOT
 
 
 def _share(paths: Iterable[Domain], level: int) -> bool:

@@ -118,7 +118,7 @@ def with_numa_nodes(
 _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
-def resolve(topology: Topology, level: str) -> str:
+def level_key(topology: Topology, level: str) -> str:
     """Returns the label key of a level given by key, alias or short word; "" if the topology has no such
     level.
 

@@ -12,7 +12,7 @@ from planner.model.pod import PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import Topology
 from planner.node.eligibility import affinity_allows
-from planner.request.levels import levels_asked, resolve, topologies_asked
+from planner.request.levels import level_key, levels_asked, topologies_asked
 from planner.request.validation import Refusal
 
 
@@ -23,7 +23,7 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
     """
     asked_topologies = _topologies_by_name(snapshot, group)
     levels = levels_asked(group)
-    having = {level: tuple(t for t in snapshot.topologies if resolve(t, level)) for _, level in levels}
+    having = {level: tuple(t for t in snapshot.topologies if level_key(t, level)) for _, level in levels}
     for place, level in levels:
         if not having[level]:
             raise _unknown_level(snapshot, asked_topologies, place, level)

@@ -13,7 +13,7 @@ from planner.model.pod_class import PodClass, merged
 from planner.model.podgroup import Constraint
 from planner.model.resolved import NodeExclusion, ResolvedPodGroup, ResolvedPodSet, ResolvedShape
 from planner.model.topology import ROOT, Topology
-from planner.request.levels import NVLINK_WORDS, nvlink_exclusions, nvlink_group_of, resolve
+from planner.request.levels import NVLINK_WORDS, level_key, nvlink_exclusions, nvlink_group_of
 from planner.request.segments import segmented
 from planner.request.validation import Refusal
 
@@ -63,7 +63,7 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
         for level in (constraint.required, constraint.slice_level)
     ):
         return pod_set
-    resolved = {word: resolve(topology, word) for word in NVLINK_WORDS}
+    resolved = {word: level_key(topology, word) for word in NVLINK_WORDS}
     exclusions, nvlink_group = (
         nvlink_exclusions(group, pod_set, resolved),
         nvlink_group_of(group, pod_set, resolved),
@@ -160,7 +160,7 @@ def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int
 
 
 def _index(topology: Topology, level: str) -> int:
-    return topology.index(resolve(topology, level)) if level else ROOT
+    return topology.index(level_key(topology, level)) if level else ROOT
 
 
 def _no_effect(topology: Topology, prefix: str, required: int, preferred: int) -> list[str]:

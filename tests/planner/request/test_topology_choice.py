@@ -12,7 +12,7 @@ from planner.model.topology import HOSTNAME, Topology
 from planner.planning.node_affinity import requirements
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
-from planner.request.levels import resolve
+from planner.request.levels import level_key
 from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 from webhook.variables.cluster import cluster_variable
 
@@ -136,7 +136,7 @@ def test_short_words_and_aliases_stand_for_a_level(word, key):
         HOSTNAME,
     )
     topo = Topology("t", levels, aliases={"cabinet": "cloud.provider.com/topology-rack"})
-    assert resolve(topo, word) == key
+    assert level_key(topo, word) == key
 
 
 def test_the_nvlink_domain_is_the_host_where_no_level_spans_hosts():

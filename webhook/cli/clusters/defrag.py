@@ -15,7 +15,7 @@ from planner.model.words import counted
 from planner.planning.defragmentation.free_domains import free_domains
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
-from planner.request.levels import resolve
+from planner.request.levels import level_key
 from webhook.cli.clusters.carry_out import Work, carry_out
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, count, duration, subcommand
@@ -201,7 +201,7 @@ def _level(snapshot: Snapshot, name: str | None, level: str | None) -> tuple[Top
     """
     serving = []
     for topology in inputs.topologies(snapshot, name):
-        key = resolve(topology, level) if level else topology.levels[topology.reservable_index]
+        key = level_key(topology, level) if level else topology.levels[topology.reservable_index]
         if key:
             serving.append((topology, key))
     if len(serving) == 1:

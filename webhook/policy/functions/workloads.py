@@ -9,7 +9,7 @@ from planner.model.deadline import poll
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
-from planner.request.levels import resolve
+from planner.request.levels import level_key
 from webhook.cel import Function
 from webhook.policy.functions.schedulers import has_queue
 from webhook.workloads import Workload, read
@@ -156,7 +156,7 @@ def level(cluster: Json, topology: Json, word: Json) -> str:
     if not levels or not isinstance(word, str) or not word:
         return ""
     aliases = cluster["aliases"].get(topology, {})
-    return resolve(Topology("", tuple(str(level) for level in levels), aliases=aliases), word)
+    return level_key(Topology("", tuple(str(level) for level in levels), aliases=aliases), word)
 
 
 def kueue_queues(gang: Json, params: Json, cluster: Json) -> bool:
