@@ -109,3 +109,14 @@ def test_a_slice_whose_parts_do_not_match_is_a_fault(counts: Json) -> None:
     part = {"domainCount": 2, "valuesPerLevel": [values], "podCounts": counts}
     with pytest.raises(ValueError, match="zip"):
         domains_of({"levels": [HOSTNAME], "slices": [part]})
+
+
+@pytest.mark.parametrize("says", ["True", "False"])
+def test_a_group_that_waits_for_other_pods_is_known(says: str) -> None:
+    """By the condition that Kueue v0.19.2 writes."""
+    conditions = [{"type": "WaitingForReplacementPods", "status": says, "reason": "PodsFailed"}]
+    stored = workload("w", domains(HOSTNAME, {"a": 2}))
+    stored["status"]["conditions"] = conditions
+    place = kueue_place(stored, Where())
+    assert place is not None
+    assert place.waits_for_pods is (says == "True")

@@ -89,6 +89,26 @@ def test_the_hold_ends_with_the_assignment() -> None:
     assert reconcile(world(snapshot)) == []
 
 
+def test_a_group_whose_pods_failed_holds_nothing_until_somebody_makes_others() -> None:
+    """Kueue v0.19.2 admitted a group again that it had just preempted, and waited for pods that nobody made.
+
+    What counts is the group as a whole: while one of its pods is on a node, or waits for one, all is held.
+    """
+    place = assigned("w", {"r1-n1": 2}, gpu=4, owner="w-0")
+    failed = replace(place, waits_for_pods=True)
+    snapshot = adopted(racks(1, 2), place)
+    (released,) = steps(snapshot, failed)
+    assert isinstance(released, Release)
+    assert released.why == "its pods have ended, and nobody has made those that Kueue waits for"
+    empty = after(snapshot, [released])
+    assert steps(empty, failed) == []
+    (again,) = steps(empty, failed, pods=(pod("w-0", gated=False),))
+    assert isinstance(again, Adopt)
+    assert seats(after(empty, [again]), place.gang) == {"r1-n1": 2}
+    stands = snapshot.with_pod(bound(place, "r1-n1", gpu=4))
+    assert steps(stands, failed) == []
+
+
 def test_the_hold_moves_with_the_assignment() -> None:
     """In one write, and in the same entry of the book: Kueue has replaced a node."""
     snapshot = adopted(racks(1, 3), assigned("w", {"r1-n1": 1, "r1-n2": 1}))
