@@ -1,16 +1,19 @@
 """Which of the decisions that run at once goes on: a long one stands still while a short one runs.
 
 Threads of one interpreter share one core, so a short decision beside a long one would take twice its time and
-more. The rule is least attained service: who has worked least goes first, and nobody has to know beforehand
-what a decision will cost. It is asked where the deadline is (`planner.model.deadline.poll`), so a long
-decision gives way within a few milliseconds. It keeps nothing meanwhile that another could wait for: each has
-entries of the plan cache of its own (`planner.cluster.plan_cache.apart`).
+more. The rule is least attained service: who has worked least goes first. What a decision will cost is not
+known beforehand, but those of one flow (a user in a namespace) are alike: one of a flow whose decisions took
+long counts as long from its first step. The rule is applied where the deadline is checked
+(`planner.model.deadline.poll`), so a long decision gives way within a few milliseconds. It keeps nothing
+meanwhile that another could wait for: each has entries of the plan cache of its own
+(`planner.cluster.plan_cache.apart`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +23,18 @@ SHORT = 0.03
 
 
 PATIENCE = 2.0
-"""How long a decision stands still at most, in multiples of what it has worked: however many short ones come,
-it has a third of its time, and so it is not taken for one that a busy machine left no time
-(`service.BUSY_SHARE`)."""
+"""How long a decision stands still at most, in multiples of what it has worked (`SHORT` at least): however
+many short ones come, it has a third of its time, and so it is not taken for one that a busy machine left no
+time (`service.BUSY_SHARE`)."""
+
+
+RECENT = 1 / 4
+"""How much of a flow's expected seconds its latest decision makes up: after ten long ones and a short one it
+still counts as long."""
+
+
+MOST_FLOWS = 4096
+"""Flows whose expected seconds are kept; the one that was decided least recently is forgotten."""
 
 
 LOOK_SECONDS = 0.02
@@ -34,8 +46,8 @@ class _Running:
     """`began`: the thread's own time then; `paused`: seconds for which it stood still."""
 
     began: float
+    is_short: bool
     paused: float = 0.0
-    is_short: bool = True
 
 
 class Precedence:
@@ -44,12 +56,13 @@ class Precedence:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._running: set[_Running] = set()
+        self._expected: OrderedDict[str, float] = OrderedDict()
 
     @contextmanager
-    def running(self, over: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-        """Within it a decision runs in this thread. Gives what the decision is to ask at each step of long
-        work: whether it is `over`; before it answers, it lets others go first."""
-        own = _Running(time.thread_time())
+    def running(self, over: Callable[[], bool], flow: str = "") -> Iterator[Callable[[], bool]]:
+        """Within it a decision of the flow runs in this thread. Gives what the decision is to ask at each
+        step of long work: whether it is `over`; before it answers, it lets others go first."""
+        own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
 
         def asked() -> bool:
             if len(self._running) > 1:  # alone it costs nothing
@@ -63,18 +76,25 @@ class Precedence:
         finally:
             with self._changed:
                 self._running.remove(own)
+                self._remember(flow, time.thread_time() - own.began)
                 self._changed.notify_all()
+
+    def _remember(self, flow: str, seconds: float) -> None:
+        former = self._expected.pop(flow, seconds)
+        self._expected[flow] = former + RECENT * (seconds - former)
+        if len(self._expected) > MOST_FLOWS:
+            self._expected.popitem(last=False)
 
     def _give_way(self, own: _Running, over: Callable[[], bool]) -> None:
         worked = time.thread_time() - own.began
-        if worked < SHORT:
+        if own.is_short and worked < SHORT:
             return
         with self._changed:
             own.is_short = False
             self._changed.notify_all()
             while (
                 any(running.is_short for running in self._running)
-                and own.paused < PATIENCE * worked
+                and own.paused < PATIENCE * max(worked, SHORT)
                 and not over()
             ):
                 began = time.monotonic()

@@ -290,7 +290,7 @@ class Service:
     def _decide(
         self, request: AdmissionRequest, phase: Phase, book: Book, read: float, lost: int, call: CallTime
     ) -> _Draft:
-        with plan_cache.apart(), self.precedence.running(call.over) as late:
+        with plan_cache.apart(), self.precedence.running(call.over, _flow(request)) as late:
             return self._decided(request, phase, book, read, lost, call, late)
 
     def _decided(

@@ -91,6 +91,52 @@ def test_a_long_decision_goes_on_beside_one_that_has_become_long_too(
         running.join(SOON)
 
 
+def test_a_decision_of_a_flow_that_took_long_stands_still_from_its_first_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is short runs beside nobody of a storm, though each request of it may turn out to be refused."""
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    decisions, steps = Precedence(), 0
+    with decisions.running(never, "storm") as asked:
+        began = time.thread_time()
+        while time.thread_time() - began < 2 * SHORT:
+            asked()
+    ended = threading.Event()
+
+    def decide() -> None:
+        nonlocal steps
+        with decisions.running(ended.is_set, "storm") as asked:
+            while not asked():
+                steps += 1
+
+    with decisions.running(never, "calm"):
+        storm = threading.Thread(target=decide, daemon=True)
+        storm.start()
+        time.sleep(AWHILE)
+        assert steps == 0
+    assert eventually(lambda: steps > 0)
+    ended.set()
+    storm.join(SOON)
+
+
+def test_a_flow_is_taken_for_short_again_after_short_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant that once created something large is not slower for ever."""
+    monkeypatch.setattr(precedence, "SHORT", 0.05)
+    decisions, steps = Precedence(), 0
+    with decisions.running(never, "tenant"):
+        began = time.thread_time()
+        while time.thread_time() - began < 0.1:
+            pass
+    for _ in range(10):
+        with decisions.running(never, "tenant"):
+            pass
+    monkeypatch.setattr(precedence, "PATIENCE", EVER)
+    with decisions.running(never, "calm"), decisions.running(never, "tenant") as asked:
+        asked()  # stands still for ever where it counts as long
+        steps += 1
+    assert steps == 1
+
+
 def test_short_decisions_without_end_leave_a_long_one_a_third_of_its_time(decision: Decision) -> None:
     """It stands still for twice as long as it has worked, and then goes on."""
     steps = decision.steps
