@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from planner.devices.pools import is_claimed
 from planner.model.claim_spec import is_claim_spec
+from planner.model.names import namespace_of
 from planner.model.pod import Alignment, BoundPod, PodShape, assumed
 from planner.model.reservation import Reservation
 from planner.model.resources import Resources
@@ -156,7 +157,12 @@ def pods_to_come(
 ) -> Iterator[Alignment]:
     """The pods that gangs have reserved on a node and that are not bound yet."""
     for reservation in reservations:
-        arrived = [pod.requests for pod in pods if reservation.id in pod.reservation.split(",")]
+        space = namespace_of(reservation.gang)  # anybody may write the annotation onto their own pods
+        arrived = [
+            pod.requests
+            for pod in pods
+            if reservation.id in pod.reservation.split(",") and namespace_of(pod.name) == space
+        ]
         requests_by_set, traits = dict(reservation.requests), dict(reservation.traits)
         for assignment in reservation.assignments:
             if assignment.node == node:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import carried
+from planner.cluster.usage.occupancy import belongs
 from planner.model.host_ports import port_of
 from planner.model.labels import ANY, NODE_NAME_FIELD
 from planner.model.names import namespace_of
@@ -49,8 +49,7 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
-    own_id = reservation_id(group.name)
-    neighbours = list(_neighbours(snapshot, own_id) if terms else _neighbours_with_terms(snapshot, own_id))
+    neighbours = list((_neighbours if terms else _neighbours_with_terms)(snapshot, group.name))
     space = namespace_of(group.name)
     sets = [pod_set for pod_set in group.pod_sets if pod_set.count]
     anti_affinity, co_location, exclusions, inner_terms = _among(
@@ -77,12 +76,13 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
 
 def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
     """Yields all bound pods of other workloads, and all pods for which other gangs hold a reservation."""
-    return _neighbours(snapshot, reservation_id(group.name))
+    return _neighbours(snapshot, group.name)
 
 
-def _neighbours(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
+def _neighbours(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
+    own_id = reservation_id(gang)
     for pod in snapshot.bound:
-        if own_id not in carried(pod):
+        if not belongs(pod, gang, own_id):
             yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
     for reservation in snapshot.reservations:
         traits = dict(reservation.traits)
@@ -101,7 +101,7 @@ def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
         node
         for node in snapshot.bound.carriers.get(reservation.id) or ()
         for pod in snapshot.bound.on(node)
-        if reservation.id in carried(pod)
+        if belongs(pod, reservation.gang, reservation.id)
     )
     for assignment in reservation.assignments:
         bound_count = min(assignment.count, bound_counts[assignment.node])
@@ -110,22 +110,23 @@ def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
             yield assignment, assignment.count - bound_count
 
 
-def _neighbours_with_terms(snapshot: Snapshot, own_id: str) -> Iterator[Neighbour]:
+def _neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
     """Yields only neighbours with anti-affinity terms.
 
     A gang without terms of its own needs no others. They are few, so the common case reads few pods.
     """
+    own_id = reservation_id(gang)
     for pods in snapshot.bound.with_anti_affinity.values():
         for pod in pods:
-            if own_id not in carried(pod):
+            if not belongs(pod, gang, own_id):
                 yield Neighbour(namespace_of(pod.name), pod.labels, pod.node, pod.terms, bound=True)
-    for gang, reservation in snapshot.holds.with_anti_affinity.items():
+    for holder, reservation in snapshot.holds.with_anti_affinity.items():
         traits = dict(reservation.traits)
         for assignment in reservation.assignments:
             if assignment.pod_set in traits:
                 pod_traits = traits[assignment.pod_set]
                 yield Neighbour(
-                    namespace_of(gang), pod_traits.labels, assignment.node, pod_traits.terms, bound=False
+                    namespace_of(holder), pod_traits.labels, assignment.node, pod_traits.terms, bound=False
                 )
 
 

@@ -192,6 +192,19 @@ VALUES: dict[str, tuple[list[str], str, Any]] = {
             for port, protocol in ((443, "TCP"), (22, "TCP"), (53, "UDP"), (53, "TCP"))
         ],
     ),
+    "callers": (
+        ['networkPolicy.apiServers=["10.0.0.1/32","10.0.0.2/32"]'],
+        "NetworkPolicy.spec.ingress.0.from",
+        [{"ipBlock": {"cidr": "10.0.0.1/32"}}, {"ipBlock": {"cidr": "10.0.0.2/32"}}],
+    ),
+    "readers of metrics": (
+        ['networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{"a":"b"}}}]'],
+        "NetworkPolicy.spec.ingress.1",
+        {
+            "ports": [{"port": 8081, "protocol": "TCP"}],
+            "from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}],
+        },
+    ),
     "no network policy": (["networkPolicy.enabled=false"], "NetworkPolicy", None),
     "open webhooks": (
         ['webhooks.failurePolicy="Ignore"'],
@@ -310,8 +323,8 @@ def test_replicas_on_the_network_of_their_nodes_have_ports_of_their_own(helm: He
     arguments = parser("serve").parse_args(["serve", *spec["containers"][0]["args"]])
     assert (arguments.port, arguments.probe_port) == (9443, 9081)
     assert "--http-bind=:9234" in spec["initContainers"][0]["args"]
-    let_in = every["NetworkPolicy", "bayplan-system", "bayplan"]["spec"]["ingress"][0]["ports"]
-    assert [row["port"] for row in let_in] == [9443, 9081]
+    let_in = every["NetworkPolicy", "bayplan-system", "bayplan"]["spec"]["ingress"]
+    assert [row["port"] for rule in let_in for row in rule["ports"]] == [9443, 9081]
     levels = every["Namespace", "", "bayplan-system"]["metadata"]["labels"]
     assert {value for key, value in levels.items() if "pod-security" in key} == {"privileged"}
     rollout = "Deployment.spec.strategy.rollingUpdate"

@@ -91,6 +91,67 @@ def test_an_administrator_of_the_namespace_may(cluster: Cluster, escape: str) ->
     assert apply(cluster, "bob", ESCAPES[escape]).status == 0
 
 
+GATE = {"name": "bayplan.dev/queued"}
+
+
+@pytest.fixture
+def queued(cluster: Cluster) -> Iterator[str]:
+    """A pod that waits at the gate; editors here may bind pods too, as roles with `pods/*` say."""
+    cluster.kubectl("create", "role", "binds", "--verb=create", "--resource=pods/binding", "-n", SPACE)
+    cluster.kubectl("create", "rolebinding", "binds", "--role=binds", "--user=ann", "--user=bob", "-n", SPACE)
+    body = {**pod(schedulingGates=[GATE]), "metadata": {"name": "queued", "namespace": SPACE}}
+    assert cluster.kubectl("create", "-n", SPACE, "-f", "-", text=json.dumps(body)).status == 0
+    yield "queued"
+    cluster.kubectl("delete", "pod", "queued", "-n", SPACE, "--grace-period=0", "--force")
+    cluster.kubectl("delete", "rolebinding/binds", "role/binds", "-n", SPACE)
+
+
+def ungate(cluster: Cluster, user: str, name: str) -> Output:
+    """The gate taken from the pod by this user, as a dry run."""
+    patch = json.dumps([{"op": "remove", "path": "/spec/schedulingGates"}])
+    arguments = (
+        "patch",
+        "pod",
+        name,
+        "-n",
+        SPACE,
+        "--dry-run=server",
+        f"--as={user}",
+        "--type=json",
+        "-p",
+        patch,
+    )
+    return cluster.kubectl(*arguments)
+
+
+def bind(cluster: Cluster, user: str, name: str) -> Output:
+    """The pod bound to a node by this user, as a dry run."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "r1-n1"}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    path = f"/api/v1/namespaces/{SPACE}/pods/{name}/binding?dryRun=All"
+    return cluster.kubectl("create", "--raw", path, f"--as={user}", "-f", "-", text=json.dumps(body))
+
+
+def test_a_pod_that_waits_is_let_in_by_bayplan_or_by_permission(cluster: Cluster, queued: str) -> None:
+    """In Kubernetes whoever may change a pod may take its gates away: then it would run unplanned."""
+    assert "needs the verb ungate on reservations.bayplan.dev" in ungate(cluster, "ann", queued).err
+    assert ungate(cluster, "bob", queued).status == 0
+    assert "needs the verb" not in ungate(cluster, "system:serviceaccount:bayplan-system:bayplan", queued).err
+
+
+def test_other_changes_of_a_pod_that_waits_need_nothing(cluster: Cluster, queued: str) -> None:
+    """A label, by an editor."""
+    label = ("label", "pod", queued, "-n", SPACE, "a=b", "--as=ann", "--dry-run=server")
+    assert cluster.kubectl(*label).status == 0
+
+
+def test_a_pod_is_bound_by_schedulers_or_by_permission(cluster: Cluster, queued: str) -> None:
+    """Who may create bindings says to which node; where it is asked for bob the API server sees the gate."""
+    assert "needs the verb bind on reservations.bayplan.dev" in bind(cluster, "ann", queued).err
+    assert "needs the verb" not in bind(cluster, "bob", queued).err
+    assert "needs the verb" not in bind(cluster, "system:kube-scheduler", queued).err
+
+
 def test_a_tenants_service_account_is_nobodys_controller(cluster: Cluster) -> None:
     """It is asked as a person is, though it names a controller: that of another namespace is not."""
     tenant = f"system:serviceaccount:{SPACE}:tenant"

@@ -64,6 +64,22 @@ _NAMESPACE: Edits = (
     ),
 )
 
+_INGRESS = """\
+        - {port: {{ .Values.ports.webhook }}, protocol: TCP}
+      {{- with .Values.networkPolicy.apiServers }}
+      from:
+        {{- range . }}
+        - ipBlock: {cidr: {{ . | quote }}}
+        {{- end }}
+      {{- end }}
+    - ports:
+        - {port: {{ .Values.ports.probes }}, protocol: TCP}
+      {{- with .Values.networkPolicy.metricsFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+"""
+
 KEPT = """\
   {{- if .Values.crds.keep }}
   annotations:
@@ -91,8 +107,10 @@ EDITS: dict[str, Edits] = {
     # A budget of as many as there are replicas would let no node be drained.
     "55-pdb.yaml": (("minAvailable: 2", f"minAvailable: {_BUDGET}"),),
     "60-networkpolicy.yaml": (
-        ("{port: 8443,", "{port: {{ .Values.ports.webhook }},"),
-        ("{port: 8081,", "{port: {{ .Values.ports.probes }},"),
+        (
+            "        - {port: 8443, protocol: TCP}\n    - ports:\n        - {port: 8081, protocol: TCP}\n",
+            _INGRESS,
+        ),
         _EGRESS_EDIT,
     ),
 }

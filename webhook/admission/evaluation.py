@@ -27,7 +27,7 @@ from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.kai_queue import within_kai_queue
 from webhook.placement.kueue_admission import in_kueues_queue
 from webhook.placement.pod_affinity import without_former_placement
-from webhook.placement.pod_gang import is_gated
+from webhook.placement.pod_gang import has_stamped_template, is_gated
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
@@ -172,8 +172,8 @@ class Evaluation:
         if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
-        note = placement_annotation(annotations)
-        if workload.owner and note.decision == "admitted" and (note.domains or note.nodes):
+        note = placement_annotation(annotations if has_stamped_template(obj) else {})
+        if note.decision == "admitted" and (note.domains or note.nodes):
             return obj
         return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
 

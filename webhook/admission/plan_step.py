@@ -22,7 +22,7 @@ from webhook.placement.gang_seat import grows
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
-from webhook.placement.pod_gang import is_of_gang, replay_for_pod
+from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
@@ -165,7 +165,7 @@ def _was_let_in(obj: Json) -> bool:
     others, or for nodes that are to come. Planned by itself, a pod would be pinned to a place of its own."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(annotations, Mapping):
+    if not isinstance(annotations, Mapping) or not has_stamped_template(obj):
         return False
     note = placement_annotation(annotations)
     return note.decision == "queued" and not note.in_queue

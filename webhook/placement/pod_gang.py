@@ -17,7 +17,7 @@ from planner.planning.replay import answer_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import KINDS
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
-from webhook.workloads.stored import reservation_ids
+from webhook.workloads.stored import controller_of, reservation_ids
 
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
 """Kinds that are planned as a whole, of Jobs those that say so; a pod that one of them owns is not planned
@@ -106,6 +106,16 @@ def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
         indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
         return indexed or bool(replica_of(pod, namespace_of(owner)))
     return kind_of(owner) in GANG_KINDS
+
+
+def has_stamped_template(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod's controller is of a kind whose templates Bayplan writes its annotations into.
+
+    Then a placement annotation on the pod is Bayplan's own. On other pods, bare ones and those of a
+    ReplicationController, anybody may have written it.
+    """
+    controller = controller_of(pod)
+    return (str(controller.get("apiVersion", "")).rpartition("/")[0], controller.get("kind")) in KINDS
 
 
 def replay_for_pod(

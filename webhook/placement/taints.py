@@ -85,7 +85,7 @@ def keep_off_reserved(
     taints it tolerates.
     """
     spec = pod.get("spec")
-    running = [held for held in snapshot.reservations if evicts and snapshot.bound.carriers.get(held.id)]
+    running = [held for held in snapshot.reservations if evicts and snapshot.runs(held)]
     if running and isinstance(spec, Mapping):
         spec = {**spec, "tolerations": with_tolerations(spec.get("tolerations"), running)}
         pod = {**pod, "spec": spec}

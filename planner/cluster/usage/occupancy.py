@@ -80,6 +80,14 @@ class Pods(Collection[BoundPod]):
         return Pods(self.by_node.changed(node, pods or None), carriers, with_terms)
 
 
+def belongs(pod: BoundPod, gang: str, reservation_id: str) -> bool:
+    """Whether a pod carries the id of the gang's reservation and is in its namespace.
+
+    Everybody may write the annotation onto their own pods: a copy of another namespace's id means nothing.
+    """
+    return namespace_of(pod.name) == namespace_of(gang) and reservation_id in carried(pod)
+
+
 def carried(pod: BoundPod) -> list[str]:
     """Returns the ids of the reservations that may account for a pod."""
     return (

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from planner.ledger.conflicts import Blocked, RecordedReservation, Wish, in_the_way, judge, moved
 from planner.ledger.ledger import Conflict, LedgerUnavailable, Occupied, Taken
@@ -137,8 +138,13 @@ class Proposals:
         ending = self._ending.get(entry.name)
         if ending is None:
             ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
-            ending.add_done_callback(lambda _: self._ending.pop(entry.name))
+            ending.add_done_callback(partial(self._ended, entry.name))
         return await asyncio.shield(ending)
+
+    def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
+        del self._ending[name]
+        if not ending.cancelled():
+            ending.exception()  # all who waited may have given up: asyncio would log a traceback of its own
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"

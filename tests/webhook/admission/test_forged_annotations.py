@@ -1,0 +1,131 @@
+"""Annotations that Bayplan writes and reads are written by tenants: a copy of another's gains nothing."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import orjson
+import pytest
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
+from tests.attack.storm import review_of
+from tests.builders import amounts, racks
+from tests.webhook.workloads import objects as o
+from webhook.admission.decision import Decision, decide
+from webhook.admission.environment import Environment
+from webhook.admission.size import MOST_ENTRIES
+from webhook.cli.common.inputs import policy_store
+from webhook.placement.taints import keep_off_reserved
+from webhook.wire.review import decode
+from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, POD_SET, RESERVATION
+
+Json = dict[str, Any]
+POLICIES = policy_store([]).current
+OWNERS = {
+    "no owner": None,
+    "ReplicationController": {"apiVersion": "v1", "kind": "ReplicationController", "name": "rc"},
+    "a kind of the tenant's": {"apiVersion": "example.com/v1", "kind": "Job", "name": "train"},
+}
+
+
+def asked(obj: Json, snapshot: Snapshot, *, old: Json | None = None) -> Decision:
+    """The mutating decision on an object of its namespace."""
+    review = review_of(obj, obj["metadata"]["name"])
+    request = {**review["request"], "namespace": obj["metadata"]["namespace"], "object": obj}
+    if old is not None:
+        request |= {"operation": "UPDATE", "oldObject": old}
+    body = orjson.dumps({**review, "request": request})
+    return decide(decode(body), POLICIES, snapshot, "mutate", Environment(fenced=True))
+
+
+def pod(annotations: Json, owner: Json | None = None) -> Json:
+    """A pod of one GPU in the namespace of the thief."""
+    metadata: Json = {"name": "thief", "generateName": "thie", "namespace": "storm"}
+    metadata["annotations"] = annotations
+    if owner is not None:
+        metadata["ownerReferences"] = [{**owner, "uid": "1", "controller": True}]
+    containers = copy.deepcopy(o.pod_template(1)["spec"]["containers"])
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+
+
+@pytest.fixture(scope="module")
+def held() -> tuple[Snapshot, Json]:
+    """Two racks of two nodes, one of which a gang of another namespace holds whole; its pods' annotations."""
+    snapshot = racks(2, 2)
+    template = copy.deepcopy(o.pod_template(8))
+    template["spec"]["restartPolicy"] = "Never"
+    annotations = {
+        "bayplan.dev/reserve": "domain",
+        "kai.scheduler/topology": "topo",
+        "kai.scheduler/topology-required-placement": "rack",
+    }
+    spec = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": template}
+    job = o.obj("batch/v1", "Job", spec)
+    job["metadata"] = {"name": "train", "namespace": "research", "annotations": annotations}
+    decision = asked(job, snapshot)
+    assert decision.plan is not None
+    assert decision.object is not None
+    (reservation,) = decision.plan.reservations
+    assert reservation.mode == "domain"
+    return snapshot.with_reservation(reservation), decision.object["spec"]["template"]["metadata"][
+        "annotations"
+    ]
+
+
+@pytest.mark.parametrize("owner", OWNERS.values(), ids=OWNERS)
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {},
+        {RESERVATION: "", POD_SET: ""},
+        {GANG_OF: "research/Job/train"},
+        {PLACEMENT: json.dumps({"decision": "queued", "waitsFor": "eviction"})},
+        {PLACEMENT: json.dumps({"decision": "admitted", "nodes": ["r1-n1"], "reserves": [["r1"]]})},
+        {PLACEMENT: "[" * 2000},
+    ],
+    ids=["copied", "placement alone", "gang", "says it evicts", "says it has nodes", "no JSON"],
+)
+def test_a_pod_with_a_copy_of_anothers_annotations_is_planned_for_itself(
+    held: tuple[Snapshot, Json], forged: Json, owner: Json | None
+) -> None:
+    """It goes beside the rack that is held, and tolerates no fence."""
+    snapshot, annotations = held
+    decision = asked(pod({**annotations, **forged}, owner), snapshot)
+    assert decision.plan is not None
+    assert decision.object is not None
+    assert [placed.group.name.partition("/")[0] for placed in decision.plan.placed] == ["storm"]
+    assert decision.plan.decision == "admitted"
+    nodes = {a.node for placed in decision.plan.placed for a in placed.answer.assignments}
+    assert nodes <= {"r2-n1", "r2-n2"}
+    spec = decision.object["spec"]
+    assert "r1-n" not in json.dumps(spec.get("affinity"))
+    assert not spec.get("tolerations")
+    assert decision.object["metadata"]["annotations"][RESERVATION] != annotations[RESERVATION]
+
+
+def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tuple[Snapshot, Json]) -> None:
+    """A gang has started where a pod of its own namespace is bound; only then may schedulers evict it."""
+    snapshot, annotations = held
+    waiting: Json = {"spec": {}}
+    fence = keep_off_reserved(waiting, snapshot, evicts=True)
+    (reservation,) = snapshot.reservations
+
+    def beside(name: str) -> Snapshot:
+        return snapshot.with_pod(
+            BoundPod(name, "r1-n1", amounts(gpu=1, pods=1), reservation=annotations[RESERVATION])
+        )
+
+    assert keep_off_reserved(waiting, beside("storm/thief"), evicts=True) == fence
+    assert not beside("storm/thief").runs(reservation)
+    assert beside("research/train-0").runs(reservation)
+    assert keep_off_reserved(waiting, beside("research/train-0"), evicts=True) != fence
+
+
+def test_managed_fields_do_not_count_as_a_large_object() -> None:
+    """The API server writes an entry for each in a list; clients may send any."""
+    obj = pod({})
+    obj["metadata"]["managedFields"] = [{"manager": str(n)} for n in range(MOST_ENTRIES + 1)]
+    assert asked(obj, racks(2, 2)).response.allowed
