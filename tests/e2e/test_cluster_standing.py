@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.hook import BAYPLAN
-from tests.e2e.replicas import Replicas
+from tests.e2e.replicas import RACK, Replicas
 from tests.e2e.serving import HELD, WAITS, bayplan, holding_and_waiting
 from tests.e2e.stage import Cluster
 
@@ -96,6 +97,19 @@ def test_nodes_without_gpu_feature_discovery_are_told(cluster: Cluster) -> None:
     status, shown = bayplan(cluster, "nodes", "check", "-o", "json")
     assert status == 1
     assert {finding["reason"] for finding in json.loads(shown)["findings"]} == {"FeatureDiscoveryAbsent"}
+
+
+@pytest.mark.usefixtures("serving")
+@pytest.mark.parametrize("system", ["kai", "kueue"])
+def test_objects_of_other_schedulers_are_printed_for_the_running_cluster(
+    cluster: Cluster, system: str
+) -> None:
+    """Without files; a Topology comes first, of the racks that its nodes name."""
+    status, shown = bayplan(cluster, "generate", system)
+    topology = next(yaml.safe_load_all(shown))
+    levels = [level["nodeLabel"] for level in topology["spec"]["levels"]]
+    assert (status, topology["kind"], levels[0]) == (0, "Topology", RACK), shown
+    assert shown.startswith("# 2 nodes, labels whose names end like rack or zone\n")
 
 
 @pytest.mark.usefixtures("serving")

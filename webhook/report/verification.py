@@ -78,7 +78,7 @@ def _place_words(verified: Verification) -> str:
     if crowded:
         words.append(f"more pods than planned on {', '.join(map(printable, crowded))}")
     if verified.waiting > 0:
-        words.append(f"{verified.waiting} pods are on no node")
+        words.append(f"{counted(verified.waiting, 'pod is', 'pods are')} on no node")
     return "; ".join(words) or "pods are missing on some nodes"
 
 

@@ -15,6 +15,7 @@ from planner.manifests.topologies.objects import SELECTOR_KEY
 from planner.model.natural_order import natural
 from planner.model.node import Node
 from planner.model.topology import Topology
+from planner.model.words import counted
 
 HAND_MADE = "labels"
 """The source of nodes without labels of a known source: region, zone, or keys that end in "rack" and such."""
@@ -40,6 +41,16 @@ class Proposal:
     def nodes(self) -> int:
         """How many nodes it covers."""
         return len(self.members)
+
+    @property
+    def summary(self) -> str:
+        """How many nodes it covers, and whose labels it goes by."""
+        labels = (
+            "labels whose names end like rack or zone"
+            if self.source == HAND_MADE
+            else f"labels of {self.source}"
+        )
+        return f"{counted(self.nodes, 'node')}, {labels}"
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:

@@ -68,7 +68,7 @@ def kai_objects(
 
 
 def _topology(proposal: Proposal, kind: str) -> Proposed:
-    notes = (f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes)
+    notes = (proposal.summary, *proposal.notes)
     return Proposed(topology_manifest(proposal.topology, kind), notes)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.proposal import Proposal, propose
 from planner.manifests.topologies.scheduler_objects import (
     KUEUE_VERSIONS,
@@ -19,6 +20,7 @@ from planner.model.errors import InputError, Where
 from planner.model.node import Node
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
+from webhook.cli.common.standing_words import add_cluster, look_at_snapshot
 from webhook.report.documents import as_yaml
 
 EPILOG = """examples:
@@ -26,6 +28,7 @@ EPILOG = """examples:
   bayplan generate kueue -c cluster.yaml --queue main -n research -n serving > kueue.yaml
   bayplan generate compute-domain pretrain -n research > compute-domain.yaml
 
+kai and kueue read the cluster of the kubeconfig, or files (-c).
 The manifests are printed, not applied. Comments in them point out what you should check.
 
 exit status: 0 done, 1 no topology level above hosts was found, 2 bad input or usage
@@ -46,7 +49,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="kai|kueue|compute-domain")
     kai = verb(actions, "kai", "generate a Topology for each group of nodes, and Queues", EPILOG)
-    inputs.add_cluster(kai, required=True)
+    add_cluster(kai)
     kai.add_argument(
         "--queue",
         metavar="NAME[=GPUS]",
@@ -58,7 +61,7 @@ def add_parser(subparsers: Subparsers) -> None:
     kueue = verb(
         actions, "kueue", "generate a Topology and ResourceFlavor for each group of nodes, and queues", EPILOG
     )
-    inputs.add_cluster(kueue, required=True)
+    add_cluster(kueue)
     kueue.add_argument("--queue", metavar="NAME", type=_name, default="main", help="default: %(default)s")
     kueue.add_argument(
         "-n",
@@ -85,37 +88,49 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run_kai(args: argparse.Namespace) -> int:
     """Print Topologies and Queues of KAI. Raises `InputError` for bad input."""
-    nodes, proposals = _proposals(args)
     queues = dict(args.queue or [("default-queue", None)])
     if len(queues) < len(args.queue or queues):
         raise InputError("a name stands twice", Where("--queue"))
-    return _print(proposals, kai_objects(proposals, queues, nodes) if proposals else ())
+
+    def objects(nodes: list[Node], proposals: tuple[Proposal, ...]) -> Iterable[Proposed]:
+        return kai_objects(proposals, queues, nodes)
+
+    return _proposing(args, objects)
 
 
 def run_kueue(args: argparse.Namespace) -> int:
     """Print Topologies, ResourceFlavors and queues of Kueue. Raises `InputError` for bad input."""
-    nodes, proposals = _proposals(args)
     namespaces = list(dict.fromkeys(args.namespace or ["default"]))
-    objects = kueue_objects(proposals, args.queue, namespaces, nodes, args.api_version) if proposals else ()
-    return _print(proposals, objects)
+
+    def objects(nodes: list[Node], proposals: tuple[Proposal, ...]) -> Iterable[Proposed]:
+        return kueue_objects(proposals, args.queue, namespaces, nodes, args.api_version)
+
+    return _proposing(args, objects)
 
 
 def run_domain(args: argparse.Namespace) -> int:
     """Print a ComputeDomain. Raises `InputError` for bad input."""
     snapshot = inputs.cluster(args.cluster) if args.cluster else None
     nodes = None if snapshot is None else list(snapshot.nodes.values())
-    return _print([args.name], [compute_domain(args.name, args.namespace, nodes)])
+    return _print([compute_domain(args.name, args.namespace, nodes)])
 
 
-def _proposals(args: argparse.Namespace) -> tuple[list[Node], tuple[Proposal, ...]]:
-    nodes = list(inputs.cluster(args.cluster).nodes.values())
-    return nodes, propose(nodes)
+def _proposing(
+    args: argparse.Namespace, objects: Callable[[list[Node], tuple[Proposal, ...]], Iterable[Proposed]]
+) -> int:
+    """Print the objects for the nodes of the files, or of the cluster that is running."""
 
-
-def _print(proposals: Iterable[object], objects: Iterable[Proposed]) -> int:
-    if not proposals:
+    def show(snapshot: Snapshot) -> int:
+        nodes = list(snapshot.nodes.values())
+        if proposals := propose(nodes):
+            return _print(objects(nodes, proposals))
         inputs.note("no node carries a label that tells more than its host; label zones and racks first")
         return 1
+
+    return look_at_snapshot(args, show)
+
+
+def _print(objects: Iterable[Proposed]) -> int:
     parts = ("".join(f"# {note}\n" for note in row.notes) + as_yaml(row.manifest) for row in objects)
     sys.stdout.write("---\n".join(parts))
     return 0

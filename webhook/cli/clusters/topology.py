@@ -11,7 +11,7 @@ from planner.manifests.topologies.proposal import API_VERSIONS, propose, topolog
 from planner.model.topology import HOSTNAME
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
-from webhook.cli.common.standing_words import add_installation, look_at_snapshot
+from webhook.cli.common.standing_words import add_cluster, look_at_snapshot
 from webhook.report import terminal
 from webhook.report.documents import as_yaml, indented
 from webhook.report.fabric_map import FabricMap, fabric_map
@@ -39,7 +39,7 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     proposing = verb(actions, "propose", "generate a Topology from node labels", EPILOG)
-    _add_cluster(proposing)
+    add_cluster(proposing)
     proposing.add_argument(
         "--kind",
         choices=tuple(API_VERSIONS),
@@ -48,17 +48,11 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     proposing.set_defaults(run=run_propose)
     showing = verb(actions, "show", "draw racks with their nodes, free GPUs and gangs", EPILOG)
-    _add_cluster(showing)
+    add_cluster(showing)
     inputs.add_topology(showing)
     showing.add_argument("--nodes", action="store_true", help="name each node")
     showing.add_argument("-o", "--output", choices=("table", "json"), default="table")
     showing.set_defaults(run=run_show)
-
-
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    inputs.add_cluster(parser, required=False)
-    add_installation(parser)
-    parser.set_defaults(watch=False)
 
 
 def run_propose(args: argparse.Namespace) -> int:
@@ -80,7 +74,7 @@ def _propose(kind: str, snapshot: Snapshot) -> int:
         return 1
     parts = []
     for proposal in proposals:
-        notes = [f"{proposal.nodes} nodes, labels of {proposal.source}", *proposal.notes]
+        notes = [proposal.summary, *proposal.notes]
         manifest = topology_manifest(proposal.topology, kind)
         parts.append("".join(f"# {note}\n" for note in notes) + as_yaml(manifest))
     sys.stdout.write("---\n".join(parts))

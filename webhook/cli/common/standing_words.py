@@ -43,6 +43,13 @@ def add_installation(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Files with a cluster, or where to find the one that is running: for `look_at_snapshot`."""
+    inputs.add_cluster(parser, required=False)
+    add_installation(parser)
+    parser.set_defaults(watch=False)
+
+
 def add_kubeconfig(parser: argparse.ArgumentParser) -> None:
     """Adds `--kubeconfig`."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")

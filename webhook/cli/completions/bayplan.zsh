@@ -213,6 +213,8 @@ _shtab_bayplan_generate_compute_domain_defaults_added=0
 _shtab_bayplan_generate_kai_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "*--queue[create a Queue, with this GPU quota (default\: default-queue, without a limit)]:NAME[=GPUS]:"
 )
 
@@ -222,6 +224,8 @@ _shtab_bayplan_generate_kai_defaults_added=0
 _shtab_bayplan_generate_kueue_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*"{-c,--cluster}"[files or folders with output of \`kubectl get nodes,pods,topologies -A -o yaml\`]:CLUSTER:_files"
+  "--kubeconfig[default\: \$KUBECONFIG, else \~\/.kube\/config]:FILE:_files"
+  "--installation[where Bayplan runs (default\: bayplan-system)]:NAMESPACE:"
   "--queue[default\: main]:NAME:"
   "*"{-n,--namespace}"[create a LocalQueue in this namespace (default\: default)]:namespace:"
   "--api-version[API version of Kueue\'s objects\; v1beta1 for Kueue before 0.15 (default\: v1beta2)]:api_version:(v1beta2 v1beta1)"
