@@ -1,15 +1,15 @@
-"""What was asked and answered, kept in files, read again and decided again under other policies.
+"""Records admission requests and decisions in files, and decides them again with other policies.
 
-- `entries`: an admission as a line of a journal, and back; what a decision is compared by
-- `changes`: what policies change, field by field with the values
-- `secrets`: what is left out of it
-- `writer`: the files, bounded and rotated, written by a thread of their own
-- `audit_log`: admissions out of the API server's audit log
-- `reader`: entries out of both kinds of files, as far as they are good
-- `run_lengths`: how long gangs had their places, read ahead of a replay
-- `replay`: the entries decided again in their order, with holds and releases
-- `courses`: what gangs hold and who waits meanwhile, as it was and as it is decided again
-- `differences`: what would be different, as a report
+- `entries`: converts an admission to a line of the journal and back, and the part of a decision to compare
+- `changes`: the fields that policies change, with their values
+- `secrets`: removes secret values from objects
+- `writer`: writes the files in a thread, with limits and rotation
+- `audit_log`: reads admissions from the API server's audit log
+- `reader`: reads entries from journals and audit logs, as far as they are valid
+- `run_lengths`: how long gangs ran, which a replay needs in advance
+- `replay`: decides the entries again in their order, with reservations and releases
+- `courses`: the recorded and the replayed course of the cluster: holders and waiting gangs over time
+- `differences`: reports the differences between recorded and replayed decisions
 
 Begin with `entries`, then `replay.Replay`.
 """

@@ -1,7 +1,7 @@
-"""Admissions out of the API server's audit log (audit.k8s.io/v1, a JSON event a line). Pure.
+"""Reads admissions from the API server's audit log (audit.k8s.io/v1, one JSON event per line). Pure.
 
-It tells what was sent (level Request or above) and whether it was let in, not what a webhook made of it. What
-was sent as a patch tells no object; the object as it was before is the one that was stored last.
+An event has the sent object (level Request or above) and whether it was admitted, but not what webhooks
+changed. Events of patches have no whole object. The old object of an update is taken from an earlier event.
 """
 
 from __future__ import annotations
@@ -20,24 +20,26 @@ from webhook.workloads.kinds import row_of
 API_VERSION = "audit.k8s.io/v1"
 _VERBS: dict[str, Operation] = {"create": "CREATE", "update": "UPDATE", "delete": "DELETE"}
 _OURS = ".bayplan.dev"
-"""How the webhooks' names end, by which the API server tells whose refusal it passes on."""
+"""The suffix of our webhooks' names, which the API server includes in the message of a refusal."""
 MOST_REMEMBERED = 20_000
-"""Objects that are known as they were stored last; of older ones an update shows no former state."""
+"""Maximum number of remembered objects, to bound memory. Updates of forgotten objects are left out."""
 
 Json = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class AuditLog:
-    """Events to admissions, in their order. `left_out` counts those of which the object, or the one before an
-    update, is not known."""
+    """Converts events to admissions, in their order. `left_out`: number of events without a known object, or
+    without a known old object.
+    """
 
     left_out: int = 0
     _stored: OrderedDict[tuple[str, ...], Json] = field(default_factory=OrderedDict)
 
     def entry(self, event: Json) -> JournalEntry | None:
-        """The admission in an event; None where it is none that Bayplan is asked about. Raises
-        `NotAnEntryError` for what is no event."""
+        """Returns the admission in an event; None if it is not one that Bayplan handles. Raises
+        `NotAnEntryError` for a malformed event.
+        """
         with reading("an audit event"):
             return self._admission(event)
 
@@ -48,7 +50,7 @@ class AuditLog:
         if event.get("stage") != "ResponseComplete" or ref.get("subresource") or not code:
             return None
         refused = code >= 400 and _OURS in message
-        if code >= 400 and not refused:  # it never reached a webhook, or somebody else refused it
+        if code >= 400 and not refused:  # it did not reach our webhook, or something else refused it
             return None
         key = tuple(str(ref.get(part) or "") for part in ("apiGroup", "resource", "namespace", "name"))
         sent = event.get("requestObject") if operation != "DELETE" else self._stored.get(key)

@@ -1,6 +1,6 @@
-"""What policies change, field by field with the values, and how two such changes differ. Pure.
+"""The fields that policies change, with their values, and the differences between two sets of changes. Pure.
 
-Values are kept as JSON texts, without what may be secret (`secrets`): the journal holds them.
+Values are kept as JSON, without secret values (`secrets`), because the journal stores them.
 """
 
 from __future__ import annotations
@@ -17,22 +17,26 @@ from webhook.jsontools.patch import tokens
 from webhook.jsontools.path import Path, dotted, find
 
 FieldChanges = Mapping[str, str]
-"""By dotted field the value that it gets, as JSON; "" where it is removed."""
+"""The new value of each changed field as JSON, by dotted path; "" for a removed field."""
 FIELDS = 6
-"""Fields that are named of those that a policy changes."""
+"""Number of changed fields that a message names."""
 LONGEST_VALUE = 1000
-"""Characters of a value that are kept; of a longer one its beginning, and a digest to compare."""
+"""Maximum length of a value; a longer one is kept as its beginning and a digest, which suffices to
+compare.
+"""
 SHOWN = 80
-"""Characters of a value in a message."""
+"""Maximum length of a value in a message."""
 
 SECRET = "(left out)"
-"""What stands for a value that may be secret, in place of JSON."""
+"""Replaces the JSON of a value that may be secret."""
 
 Json = Mapping[str, Any]
 
 
 def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
-    """The fields that a patch of an object of this kind changes, down to single values, in their order."""
+    """Returns the fields that JSON Patch operations change in an object of this kind, down to
+    single values.
+    """
     changed: dict[str, str] = {}
     for operation in patches:
         path = tuple(int(step) if step.isdigit() else step for step in tokens(operation["path"]))
@@ -47,7 +51,9 @@ def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
 
 
 def changes_differ(was: FieldChanges, now: FieldChanges) -> tuple[str, tuple[str, ...]]:
-    """In words what is changed otherwise, and the fields of which that is so; "" where nothing is."""
+    """Returns the differences between two sets of changes in words ("" for none), and the fields
+    that differ.
+    """
     added = [field for field in now if field not in was]
     left_out = [field for field in was if field not in now]
     other = [field for field in now if field in was and was[field] != now[field]]
@@ -69,7 +75,7 @@ def _shown(value: str) -> str:
 
 
 def _without_secrets(path: Path, value: Any, kind: str) -> Any:
-    """The value as it would be kept if it stood at its place in the whole object."""
+    """Returns the value without secrets, as `without_secrets` treats it at its path in the whole object."""
     whole = value
     for step in reversed(path):
         whole = [whole] if isinstance(step, int) else {step: whole}
@@ -77,13 +83,13 @@ def _without_secrets(path: Path, value: Any, kind: str) -> Any:
     for step in path:
         key = 0 if isinstance(step, int) else step
         if isinstance(kept, str) or (isinstance(kept, dict) and key not in kept):
-            return LEFT_OUT  # what is left out here, or further up
+            return LEFT_OUT  # this value or one of its parents was removed
         kept = kept[key]
     return kept
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
-    """Single values with their paths; a list of plain values is one."""
+    """Yields scalar values with their paths; a list of scalars counts as one value."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _leaves((*path, str(key)), inner)

@@ -1,6 +1,6 @@
-"""What gangs hold and who waits, from one admission to the next, as the course of a cluster. Pure.
+"""The course of a cluster: what gangs hold and which gangs wait, from one admission to the next. Pure.
 
-A replay has two: what was, as the entries tell it, and what comes of them when they are decided again.
+A replay has two courses: the recorded one from the entries, and the one of the replayed decisions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from webhook.report.fabric_map import fabric_maps
 from webhook.wire.request import AdmissionRequest
 
 Rack = tuple[tuple[str, int], ...]
-"""Its nodes, each with its GPUs."""
+"""The nodes of a rack, each with its number of GPUs."""
 
 
 def gpu_racks(snapshot: Snapshot) -> list[Rack]:
-    """The nodes with GPUs, by the last level above them; each node in the first topology that has it."""
+    """Returns the nodes with GPUs, grouped by the last level above hosts. A node in several topologies counts
+    in the first one.
+    """
     seen: set[str] = set()
     racks = []
     for row in (row for fabric in fabric_maps(snapshot) for row in fabric.rows):
@@ -35,7 +37,9 @@ def gpu_racks(snapshot: Snapshot) -> list[Rack]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a gang holds: the GPUs of its pods, by node and all of them, and those that idle for it."""
+    """The place of a gang: the GPUs of its pods by node (`taken`) and in total (`gpus`), and reserved idle
+    GPUs.
+    """
 
     gang: str
     taken: Taken
@@ -44,13 +48,14 @@ class _Place:
 
 
 class ClusterCourse:
-    """Takes up who holds, ends and waits, each with its time in seconds since the epoch; `course` tells it.
+    """Records which gangs hold, end and wait. `course` returns the result.
 
-    The times never go back. Reservations are named by their ids, gangs that wait by their names.
+    Times are seconds since the epoch, and must not decrease. Reservations are identified by their ids,
+    waiting gangs by their names.
     """
 
     def __init__(self, name: str, snapshot: Snapshot, racks: Sequence[Rack], start: float) -> None:
-        """A cluster with these racks from `start` on, with what is on it."""
+        """Starts at `start` with these racks, and with the pods and reservations of the snapshot."""
         self.name, self._start = name, start
         self._use = RackUse([[gpus for _, gpus in rack] for rack in racks])
         names = (node for rack in racks for node, _ in rack)
@@ -61,10 +66,10 @@ class ClusterCourse:
         self._waits: list[GangWait] = []
         self._slowdown: list[float] = []
         self._running = self._idle = 0
-        self._take_what_stands(snapshot)
+        self._take_existing(snapshot)
 
     def hold(self, reservation: Reservation, now: float) -> None:
-        """A gang has its place from now on; what it held before, it gives back."""
+        """Records that a gang holds a reservation from now on, in place of its earlier one."""
         self._advance(now)
         replaced = self._end(reservation.id)
         taken, gpus = self._seats(reservation, self._use.free)
@@ -77,32 +82,32 @@ class ClusterCourse:
                 self._slowdown.append(slowdown(self._use, taken))
 
     def end(self, reservation: str, now: float) -> None:
-        """A reservation has ended."""
+        """Records the end of a reservation."""
         self._advance(now)
         self._end(reservation)
 
     def wait(self, gang: str, gpus: int, now: float) -> None:
-        """A gang stands in the queue, unless it does already."""
+        """Records that a gang waits, unless it already does."""
         self._advance(now)
         self._waiting.setdefault(gang, (now, gpus))
 
     def leave(self, gang: str, now: float) -> None:
-        """A gang waits no more, and never had a place."""
+        """Records that a waiting gang has left the queue without a place."""
         self._advance(now)
         if gang in self._waiting:
             since, gpus = self._waiting.pop(gang)
             self._waits.append(GangWait(gpus, now - since, never=True))
 
     def waiting(self) -> list[str]:
-        """The gangs that wait now."""
+        """Returns the waiting gangs."""
         return list(self._waiting)
 
     def holders(self) -> dict[str, str]:
-        """The gangs that have a place now, each with its reservation."""
+        """Returns the id of the reservation of each gang that has a place."""
         return {place.gang: reservation for reservation, place in self._places.items()}
 
     def course(self, end: float) -> Course:
-        """All of it until `end`; who waits then has never started."""
+        """Returns the course until `end`. Gangs that still wait count as never started."""
         self._advance(end)
         course = self._recorder.course(self.name)
         still = [GangWait(gpus, end - since, never=True) for since, gpus in self._waiting.values()]
@@ -113,8 +118,8 @@ class ClusterCourse:
         state = state_of(self._use, self._running, self._idle, len(self._waiting))
         self._recorder.advance(max(now - self._start, self._recorder.now), state)
 
-    def _take_what_stands(self, snapshot: Snapshot) -> None:
-        """The GPUs of pods and reservations that are in the cluster's files."""
+    def _take_existing(self, snapshot: Snapshot) -> None:
+        """Takes the GPUs of the pods and reservations in the snapshot."""
         for node, number in self._number.items():
             gpus = min(gpus_of(snapshot.taken_on(node)), self._use.free[number])
             self._use.take([(number, gpus)])
@@ -122,7 +127,7 @@ class ClusterCourse:
         for reservation in snapshot.reservations:
             taken, gpus = self._seats(reservation, self._use.capacity)
             self._keep(reservation, taken, gpus)
-            self._running -= gpus  # it is counted above
+            self._running -= gpus  # the pods are counted above
 
     def _keep(self, reservation: Reservation, taken: Taken, gpus: int) -> None:
         own = (self._number[node] for node in reservation.nodes if node in self._number)
@@ -132,7 +137,7 @@ class ClusterCourse:
         self._idle += idle
 
     def _end(self, reservation: str) -> bool:
-        """Whether there was such a place."""
+        """Ends a reservation, and returns whether it existed."""
         place = self._places.pop(reservation, None)
         if place is not None:
             self._use.give(place.taken)
@@ -141,7 +146,9 @@ class ClusterCourse:
         return place is not None
 
     def _seats(self, reservation: Reservation, room: Sequence[int]) -> tuple[Taken, int]:
-        """The GPUs of its pods on nodes that are known, of no node more than its room; and their sum."""
+        """Returns the GPUs of a reservation's pods on known nodes, limited to the `room` of each node, and
+        their sum.
+        """
         per_pod = {pod_set: gpus_of(amounts) for pod_set, amounts in reservation.requests}
         by_node: dict[str, int] = {}
         for seat in reservation.assignments:
@@ -153,14 +160,15 @@ class ClusterCourse:
 
 @dataclass(slots=True)
 class Recorded:
-    """Follows entries into the course of what was. `tells_places`: any of them told of a place or of a queue;
-    an audit log tells of neither."""
+    """Builds the recorded course from entries. `tells_places`: whether any entry had a reservation or a
+    queued gang; entries of an audit log have neither.
+    """
 
     cluster: ClusterCourse
     tells_places: bool = False
 
     def follow(self, entry: JournalEntry) -> None:
-        """Places that were given and given back, and gangs that were queued or deleted while they waited."""
+        """Records new and ended reservations, queued gangs, and waiting gangs that were deleted."""
         now, request = entry.time, entry.request
         for reservation in entry.gone:
             self.cluster.end(reservation, now)
@@ -183,7 +191,7 @@ class Recorded:
 
 
 def gangs_of(request: AdmissionRequest, gangs: Iterable[str]) -> Iterator[str]:
-    """Those of the request's object: of its name, or parts of it."""
+    """Yields those of `gangs` that belong to the request's object: with its name, or parts of it."""
     metadata = (request.object or request.old_object or {}).get("metadata")
     name = request.name or (metadata.get("name") if isinstance(metadata, dict) else "")
     own = f"{request.namespace}/{request.kind.kind}/{name}"

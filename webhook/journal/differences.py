@@ -1,4 +1,4 @@
-"""What would have been different, as the results of a report: counted by policy and namespace. Pure."""
+"""Reports the differences between recorded and replayed decisions, by policy and namespace. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from webhook.journal.entries import LONGEST, Answered, JournalEntry
 from webhook.report.model import Fate, Outcome, Report, Result
 
 CHANGED = "fields"
-"""The property of a result that lists the fields that are changed otherwise."""
+"""The property of a result that lists the fields with different changes."""
 EXAMPLES = 3
-"""Objects that are named of admissions in which the same is different."""
+"""Number of objects named in a result for several admissions."""
 
 Key = tuple[str, str, str, str, str]
 
 
 @dataclass(slots=True)
 class Differences:
-    """Takes up admissions with both answers; `report` is what came of them. What is the same is only counted.
+    """Collects the differences of admissions. Equal answers are only counted.
 
-    Admissions in which the same is different (rule, policy, namespace, kind, fields) are one result, with the
+    Admissions with the same difference (rule, policy, namespace, kind, fields) are one result, with the
     values of the first.
     """
 
@@ -40,7 +40,7 @@ class Differences:
     _counts: Counter[Key] = field(default_factory=Counter)
 
     def add(self, entry: JournalEntry, now: Answered) -> None:
-        """An admission that was answered, and how it is answered now."""
+        """Adds an admission, with its replayed answer `now`."""
         self.admissions += 1
         self.first, self.last = self.first or entry.time, entry.time
         self.was[entry.answer.outcome] += 1
@@ -56,7 +56,7 @@ class Differences:
                 names.append(result.object)
 
     def report(self, revision: str) -> Report:
-        """All of it, in the order in which it first came up."""
+        """Returns the report, with results in the order of their first admission."""
         results = tuple(self._counted(key, result) for key, result in self._results.items())
         return Report(results, revision, fates=tuple(self._fates))
 
@@ -67,7 +67,7 @@ class Differences:
         return replace(result, message=result.message + count_words, properties=properties)
 
     def words(self) -> Iterator[str]:
-        """What was decided again, and what came of it, a line each."""
+        """Yields lines with the number of admissions, and of each outcome that has a different number."""
         if not self.admissions:
             yield "no admission was decided again"
             return
@@ -78,7 +78,7 @@ class Differences:
 
 
 def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
-    """What is different in one admission."""
+    """Yields the differences in one admission."""
     was = entry.answer
     blank = Result(
         entry.name, "warn", "policy", PLAN, api_version=entry.request.kind.api_version,
@@ -99,7 +99,7 @@ def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
 
 
 def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
-    """Gangs that are in both, and are decided or placed otherwise."""
+    """Yields the gangs with a different decision or place; only gangs that are in both answers."""
     for gang in (name for name in was.gangs if name in now.gangs):
         before, place_before, _ = was.gangs[gang]
         after, place, _ = now.gangs[gang]
@@ -117,7 +117,7 @@ def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
 
 
 def _changed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
-    """By policy, the fields that it sets and did not, the other way round, and those with other values."""
+    """Yields by policy the fields that it newly sets, no longer sets, or sets to another value."""
     for policy in dict.fromkeys((*was.changes, *now.changes)):
         words, fields = changes_differ(was.changes.get(policy, {}), now.changes.get(policy, {}))
         if fields:

@@ -1,6 +1,6 @@
-"""An admission as a line of a journal, and what two decisions on it are compared by. Pure.
+"""Converts an admission to a line of the journal and back. Pure.
 
-A line is JSON: the time, the phase, the request as the API server sends it (without secrets), and the answer.
+A line is JSON: time, phase, the request as the API server sends it (without secrets), and the answer.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import API_VERSION, BadCall, decode
 
 VERSION = 2
-"""Of the journal's lines; a reader of another version says so, and reads none of them."""
+"""Version of the journal's lines. A reader rejects other versions."""
 HEAD = "bayplanJournal"
-"""The key of a file's first line, with the version as its value."""
+"""The key in a file's first line; its value is the version."""
 LONGEST = 2048
-"""Characters of a message that are kept."""
+"""Maximum length of a recorded message in characters."""
 
 Json = Mapping[str, Any]
 
 
 class NotAnEntryError(ValueError):
-    """A line is no admission; the message says why, in words for people."""
+    """A line is not an admission. The message says why."""
 
 
 def as_json(value: object) -> str:
-    """A value of a line as it stands there, its beginning."""
+    """Returns the first 40 characters of a value as JSON, for error messages."""
     return orjson.dumps(value).decode()[:40]
 
 
 @contextmanager
 def reading(form: str) -> Iterator[None]:
-    """Read a line as `form`, in words. Raises `NotAnEntryError` for all that is not of it."""
+    """Converts all errors of reading a line to `NotAnEntryError`. `form`: what the line should be,
+    in words.
+    """
     try:
         yield
     except NotAnEntryError:
@@ -59,7 +61,7 @@ def reading(form: str) -> Iterator[None]:
 
 
 class GangAnswer(NamedTuple):
-    """What was decided on a gang, its place in words ("" for none), and the GPUs that it asks for."""
+    """The decision on a gang, its place in words ("" for none), and the number of GPUs that it requests."""
 
     decision: str
     place: str = ""
@@ -68,11 +70,11 @@ class GangAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a decision comes to, whatever the mode: the answer of enforce.
+    """The part of a decision that is compared, as in mode enforce.
 
-    `gangs`: by name. `changes`: by policy the fields that it changes, with their values. `policy`: who
-    refuses. `whole`: what the policies changed and the planner decided is known; an audit log tells only
-    whether the object was let in.
+    `gangs`: by name. `changes`: by policy, the changed fields with their values. `policy`: the policy that
+    refuses. `whole`: whether changes and gangs are known; an audit log only has whether the object was
+    admitted.
     """
 
     allowed: bool
@@ -87,11 +89,12 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One admission. `time`: seconds since the epoch. `gone`: reservations that ended since the one before;
-    `came`: those that were made since, by this one too.
+    """One admission. `time`: seconds since the epoch. `gone`: reservations that ended since the entry before
+    it. `came`: reservations that were made since then, including those of this admission.
 
-    `claims`: reservations that the object claimed. `stored`: it is known to be stored, so its reservations
-    are claimed at once (an audit log has one event, a journal two calls).
+    `claims`: reservations that the object claimed. `stored`: whether the object is known to be stored, so
+    that its reservations are claimed immediately. This is so for an audit log, which has one event per
+    object; a journal has two calls.
     """
 
     time: float
@@ -104,13 +107,14 @@ class JournalEntry:
     stored: bool = False
 
     def begun(self, held: Reservation) -> float:
-        """When a reservation began of which this one tells. It says so itself: a place that the controller
-        gave is told by the next admission only."""
+        """Returns when a reservation of `came` began, in seconds since the epoch. It may be earlier than this
+        entry: the controller's reservations are only recorded with the next admission.
+        """
         return held.created if 0 < held.created < self.time else self.time
 
     @property
     def name(self) -> str:
-        """NAMESPACE/KIND/NAME of the object."""
+        """The object as NAMESPACE/KIND/NAME."""
         request = self.request
         obj = request.object or request.old_object or {}
         metadata = obj.get("metadata")
@@ -120,7 +124,7 @@ class JournalEntry:
 
 
 def answered(decision: Decision, kind: str) -> Answered:
-    """What the decision on an object of this kind is compared by."""
+    """Returns the part of a decision on an object of this kind that is compared."""
     response = decision.in_enforce
     changes: dict[str, dict[str, str]] = {}
     for effect in decision.effects:
@@ -146,7 +150,7 @@ def answered(decision: Decision, kind: str) -> Answered:
 
 
 def _place(domain: Iterable[str], reservation: Any) -> str:
-    """The domain; where a gang is in none, its nodes."""
+    """Returns the domain of a gang; its nodes if it is not in a single domain."""
     path = "/".join(part for part in domain if part)
     if path or reservation is None:
         return path
@@ -161,7 +165,9 @@ def line_of(
     gone: Iterable[str] = (),
     came: Iterable[Reservation] = (),
 ) -> bytes:
-    """The admission as one line of JSON, with a line feed; `came`: reservations that others made."""
+    """Returns the admission as a line of JSON, with a line feed. `moment`: seconds since the epoch. `gone`,
+    `came`: reservations that ended, or that others made, since the line before.
+    """
     answer = answered(decision, request.kind.kind)
     claims = [step.reservation for step in decision.steps if isinstance(step, ReservationClaim)]
     document = {
@@ -186,14 +192,14 @@ def line_of(
 
 
 def reserved(request: AdmissionRequest, decision: Decision) -> tuple[Reservation, ...]:
-    """What the decision reserves, unless it is only shown."""
+    """Returns what the decision reserves; nothing for a dry run, or in modes other than enforce."""
     if request.dry_run or decision.mode != "enforce":
         return ()
     return tuple(step.reservation for step in decision.steps if isinstance(step, Reserve))
 
 
 def _request(request: AdmissionRequest) -> dict[str, Any]:
-    """The request as the API server sends it, without secrets, and without what asks the API server."""
+    """Returns the request as the API server sends it, without secrets and options."""
     return {
         **request.as_cel(),
         "object": without_secrets(request.object),
@@ -203,18 +209,20 @@ def _request(request: AdmissionRequest) -> dict[str, Any]:
 
 
 LATEST = 4_102_444_800.0
-"""Seconds from 1970 to 2100: what is later is told in another unit."""
+"""The year 2100, in seconds since the epoch. A larger number is in another unit, such as milliseconds."""
 
 
 def _time(seconds: object) -> float:
-    """Seconds since 1970. Raises `NotAnEntryError` for what is no such time."""
+    """Returns the time in seconds since the epoch. Raises `NotAnEntryError` if it is not a number before
+    2100.
+    """
     if not isinstance(seconds, (int, float)) or not 0 <= seconds < LATEST:
         raise NotAnEntryError(f"time is {as_json(seconds)}, which is no number of seconds from 1970 to 2100")
     return float(seconds)
 
 
 def entry_of(document: Json) -> JournalEntry:
-    """The admission in a line. Raises `NotAnEntryError` where it is none."""
+    """Returns the admission in a line. Raises `NotAnEntryError` for anything else."""
     with reading("a journal's line"):
         review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": document["request"]}
         answer, phase = document["answer"], document["phase"]

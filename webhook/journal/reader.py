@@ -1,6 +1,7 @@
-"""Entries out of journals and audit logs, in the order of their times, read line by line.
+"""Reads entries from journals and audit logs in the order of their times, line by line.
 
-A file is read as far as it is good: one that was cut, or is of another version, says so and spoils no other.
+Each file is read up to its first invalid line. A truncated file, or a file of another version, is reported
+and does not affect other files.
 """
 
 from __future__ import annotations
@@ -19,23 +20,29 @@ from webhook.journal.entries import HEAD, VERSION, JournalEntry, NotAnEntryError
 from webhook.wire.review import BODY_LIMIT
 
 LINE_LIMIT = 2 * BODY_LIMIT
-"""Bytes of a line: an object and the one before it. A file without line feeds is never read into memory."""
+"""Maximum length of a line in bytes, enough for an object and its old object. It keeps a file without line
+feeds from filling the memory.
+"""
 SUFFIXES = (".jsonl", ".log", ".json")
 
 
 @dataclass(slots=True)
 class JournalReader:
-    """`entries` reads the files; `problems` tells what was not read, as soon as they are at their end."""
+    """Reads the files and folders at `paths`. `problems`: what could not be read; complete when `entries`
+    ends.
+    """
 
     paths: Sequence[str]
     problems: list[str] = field(default_factory=list)
 
     def entries(self) -> Iterator[JournalEntry]:
-        """All of them by time, each once. Raises `InputError` for a path that names nothing."""
+        """Yields all entries by time, without duplicates. Raises `InputError` for a path that does
+        not exist.
+        """
         return self._once(heapq.merge(*map(self._of_file, self._files()), key=lambda entry: entry.time))
 
     def again(self) -> JournalReader | None:
-        """Another reader of the same files; None where one of them is a pipe, which is read once."""
+        """Returns another reader of the same files; None if one is a pipe, which can be read only once."""
         return JournalReader(self.paths) if all(file.is_file() for file in self._files()) else None
 
     def _files(self) -> list[Path]:
@@ -43,7 +50,9 @@ class JournalReader:
         return list({file.resolve(): file for file in every_file}.values())
 
     def _once(self, entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
-        """Without those that stand in several files: a copy has the time and the request of another."""
+        """Removes duplicates from overlapping files: entries with the same time, request UID, phase and
+        object.
+        """
         moment, seen, repeated = -1.0, set[tuple[str, str, str]](), 0
         for entry in entries:
             if entry.time != moment:
@@ -90,7 +99,7 @@ class JournalReader:
 
 
 def _document(line: bytes) -> tuple[dict[str, Any], str]:
-    """The JSON object in a line, or what is wrong with it."""
+    """Returns the JSON object in a line, and "" or the error."""
     if len(line) > LINE_LIMIT:
         return {}, f"a line of more than {LINE_LIMIT} bytes"
     try:

@@ -1,9 +1,9 @@
-"""Entries decided again in their order, each in the cluster that the ones before it leave behind. Pure.
+"""Decides entries again in their order. Each decision sees the cluster after the decisions before it. Pure.
 
-What is decided is what the webhook decides (`admission.decision.decide`). Holds begin and expire by the times
-of the entries; a claim, a deletion and the end of a reservation are followed where the entries tell of them;
-gangs that wait are let in by the controller's queue whenever something is given back. A gang that begins
-later or earlier than it did runs as long as it did.
+Decisions are made by the webhook's own function (`admission.decision.decide`). Holds begin and expire at the
+times of the entries. Claims, deletions and ends of reservations are repeated from the entries. When a place
+is released, waiting gangs are admitted in the order of the controller's queue. A gang that starts earlier or
+later than recorded runs as long as recorded.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from webhook.workloads.options import MODE
 
 @dataclass(slots=True)
 class Replay:
-    """`snapshot`: the cluster without what the entries hold, None for policies alone. `environment`: the
-    surroundings, with the parameters in force.
+    """The state of a replay. `snapshot`: the cluster without the gangs of the entries, None to replay only
+    policies. `environment`: with the parameters in force.
 
-    `waiting` are the gangs that wait now, and `let_in` those that waited and have a place since, with the
-    seconds that they waited. `course` is told of all of it, where there is one. `lengths`: how long gangs
-    run that begin earlier here; of one that it does not tell of the place is given back when it was.
+    `waiting`: gangs that wait now. `let_in`: gangs that got a place after waiting, with their waiting times
+    in seconds. `course`: records all of this, if given. `lengths`: how long gangs run if they start earlier
+    than recorded; a gang without a length ends when it was recorded to end.
     """
 
     policies: PolicySet
@@ -48,16 +48,18 @@ class Replay:
     course: ClusterCourse | None = None
     lengths: RunLengths = field(default_factory=RunLengths)
     _since: dict[str, float] = field(default_factory=dict)
-    """By reservation when it was made, as the entries tell it."""
+    """The recorded start of each reservation."""
     _lengths: dict[str, float] = field(default_factory=dict)
-    """By reservation how long it was held, of gangs that begin later here and have not ended yet."""
+    """The recorded lengths of reservations that start later in the replay and have not ended."""
     _early: set[str] = field(default_factory=set)
-    """Reservations that end here before they did."""
+    """Reservations that end earlier in the replay than recorded."""
     _over: dict[str, str] = field(default_factory=dict)
-    """Those that have ended here, not there yet, with their gangs: calls about these begin nothing anew."""
+    """Reservations that have ended in the replay, but not in the record, with their gangs. Recorded calls for
+    these gangs must not start them again.
+    """
 
     def answer(self, entry: JournalEntry) -> Answered | None:
-        """What is answered now; None for a call that only claims or gives back."""
+        """Returns the replayed answer; None for a call that only claims or releases."""
         self._since.update((held.id, entry.begun(held)) for held in entry.came if held.id not in self._since)
         self.until(entry.time, entry.gone)
         request = self._in_its_namespace(entry)
@@ -76,8 +78,9 @@ class Replay:
         return answered(decision, request.kind.kind)
 
     def until(self, moment: float, gone: Collection[str] = ()) -> None:
-        """Give back what has ended by then, each at its time, and `gone`, reservations by id; let in who has
-        room."""
+        """Releases reservations that expire until `moment`, each at its time, and those with ids in `gone`.
+        Admits waiting gangs that fit.
+        """
         while due := min(self._ends(), default=0.0):
             if due > moment:
                 break
@@ -95,8 +98,9 @@ class Replay:
         return self.snapshot.reservations if self.snapshot is not None else ()
 
     def _ended(self, name: str, moment: float) -> None:
-        """A gang's place was given back. Here it may have begun later, or wait still: then it runs as long as
-        it did, from when it begins here."""
+        """Handles the recorded end of a reservation. If the gang started later in the replay, or still waits,
+        it runs for its recorded length instead.
+        """
         since = self._since.pop(name, None)
         self._forget(name)
         if since is None:
@@ -111,12 +115,14 @@ class Replay:
                 self._hold(replace(held, expires=begun + moment - since), moment)
 
     def _forget(self, name: str) -> None:
-        """A reservation has ended there too."""
+        """Forgets a reservation that has ended in the record too."""
         self._early.discard(name)
         self._over.pop(name, None)
 
     def _end_of(self, name: str, begun: float) -> float | None:
-        """When a gang ends that begins here before it did; None for one that has begun there."""
+        """Returns the end of a gang that starts earlier than recorded; None if its start is already
+        recorded.
+        """
         seconds = None if name in self._since else self.lengths.next_from(name, begun)
         if seconds is None:
             return None
@@ -150,7 +156,7 @@ class Replay:
         return self.environment.settings(namespace).holds
 
     def _hold(self, reservation: Reservation, now: float) -> None:
-        assert self.snapshot is not None, "who holds was planned"
+        assert self.snapshot is not None, "reservations come from plans, which need a snapshot"
         before = self.snapshot.holding(reservation.gang)
         self.snapshot = self.snapshot.with_reservation(reservation)
         unmoved = before is not None and before.assignments == reservation.assignments
@@ -158,7 +164,9 @@ class Replay:
             self.course.hold(reservation, now)
 
     def _in_its_namespace(self, entry: JournalEntry) -> AdmissionRequest:
-        """The request in the mode that its namespace had, where the cluster does not tell the Namespace."""
+        """Returns the request with the recorded mode of its namespace, if the cluster does not have the
+        Namespace.
+        """
         request = entry.request
         if (
             not request.namespace
@@ -181,7 +189,9 @@ class Replay:
         return replace(self.environment, waiting=lambda: waiting, now=now)
 
     def _carried_out(self, decision: Decision, entry: JournalEntry) -> None:
-        """Hold what the decision reserves, claimed at once where the object is known to be stored."""
+        """Applies the decision's reservations. They are claimed immediately if the object is known to be
+        stored.
+        """
         for step in decision.steps:
             if isinstance(step, Reserve) and step.reservation.id not in self._over:
                 held = hold_of(step.reservation, entry.time)
@@ -201,7 +211,7 @@ class Replay:
                 self.waiting.pop(name, None)
 
     def _claimed(self, claims: Iterable[str], request: AdmissionRequest, now: float) -> None:
-        """The object is stored: it keeps what it holds here, and so do those that it claimed."""
+        """Claims the reservations of a stored object: its own in the replay, and the recorded claims."""
         metadata = (request.object or {}).get("metadata") or {}
         own = set(gangs_of(request, (held.gang for held in self._book() if held.state == "held")))
         claimed = {*claims, *map(reservation_id, own)}
@@ -211,7 +221,9 @@ class Replay:
                 self._hold(replace(held, expires=ends, state="claimed", owner_uid=uid), now)
 
     def _deleted(self, request: AdmissionRequest, now: float) -> None:
-        """The object is gone, and what it holds; where its gang had ended before, it only clears up."""
+        """Releases what a deleted object holds. If its gang has already ended, only its records are
+        removed.
+        """
         if request.dry_run:
             return
         for name in list(gangs_of(request, self.waiting)):

@@ -1,6 +1,6 @@
-"""How long gangs had their places, read ahead of a replay. Pure.
+"""How long gangs ran, read before a replay starts. Pure.
 
-A gang that begins earlier in a replay than it did has its end before the entry that tells of it.
+A gang that starts earlier in the replay may end before the entry with its recorded end.
 """
 
 from __future__ import annotations
@@ -15,27 +15,31 @@ from webhook.journal.entries import JournalEntry
 
 @dataclass(slots=True)
 class RunLengths:
-    """By reservation its runs in their order: when each began, in seconds since the epoch, and how many
-    seconds it took. Two numbers for each run, so that a journal of gigabytes has its runs in memory."""
+    """The runs of each reservation in order: start (seconds since the epoch) and length (seconds). Only these
+    two numbers are kept for a run, so that a journal of gigabytes needs little memory.
+    """
 
     _begun: dict[str, list[float]] = field(default_factory=dict)
     _seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, reservation: str, begun: float, seconds: float) -> None:
-        """A run, later than all of the same reservation before it."""
+        """Adds a run. It must be later than earlier runs of the same reservation."""
         self._begun.setdefault(reservation, []).append(begun)
         self._seconds.setdefault(reservation, []).append(seconds)
 
     def next_from(self, reservation: str, moment: float) -> float | None:
-        """The seconds that the first run took that began at a moment or later; None where none is known."""
+        """Returns the length in seconds of the first run that started at `moment` or later; None if there is
+        none.
+        """
         begun = self._begun.get(reservation, [])
         place = bisect_left(begun, moment)
         return self._seconds[reservation][place] if place < len(begun) else None
 
 
 def run_lengths(entries: Iterable[JournalEntry]) -> RunLengths:
-    """Of all gangs whose place was given back because they had ended. Who deleted a gang that ran did so when
-    they did, however long it had run: such a run has no length."""
+    """Returns the run lengths of all gangs that ended by themselves. The run of a gang that a user deleted
+    has no length, because the time of the deletion does not depend on its start.
+    """
     lengths = RunLengths()
     running: dict[str, tuple[str, float]] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Objects without what may be secret in them. Pure."""
+"""Removes values that may be secret from objects. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 LEFT_OUT = ""
-"""What stands for a value that is left out: the field stays, for policies look whether it is there."""
+"""Replaces a removed value. The field stays, because policies may test whether it exists."""
 _ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
-"""Annotations that hold the whole object once more."""
+"""Annotations that contain a copy of the whole object."""
 _ENVIRONMENTS = ("env", "envVars", "env_vars")
-"""Fields that hold an environment: a list of variables, or a map of names to values."""
+"""Fields with environment variables: a list of variables, or a map of names to values."""
 _TEXTS = ("runtimeEnvYAML", "userData", "cloudInit")
-"""Fields that hold an environment as one text (Ray's), or a machine's."""
+"""Fields with an environment as one text (Ray), or with the configuration of a machine."""
 _VALUES = ("data", "stringData", "binaryData")
-"""What a Secret or ConfigMap holds."""
+"""The data fields of a Secret or ConfigMap."""
 
 
 def without_secrets(value: Any) -> Any:
-    """The object without the values of environment variables, and without the content of Secrets and
-    ConfigMaps; managed fields are left out too."""
+    """Returns the object without values of environment variables, data of Secrets and ConfigMaps, and managed
+    fields.
+    """
     if isinstance(value, list):
         return [without_secrets(item) for item in value]
     if not isinstance(value, Mapping):
@@ -41,7 +42,7 @@ def _inside(key: str, value: Any) -> Any:
 
 
 def _variable(item: Any) -> Any:
-    """A variable with its name, and with where its value comes from, but not the value."""
+    """Returns a variable with its name and the source of its value, but without the value."""
     if not isinstance(item, Mapping):
         return LEFT_OUT
     return {key: LEFT_OUT if key == "value" else inner for key, inner in item.items()}

@@ -1,7 +1,7 @@
-"""The files of a journal: bounded, rotated, and written by a thread of their own.
+"""Writes the files of a journal in a thread, with limits and rotation.
 
-A call never waits for the disk: what does not fit the queue is counted and left out, and so is what cannot be
-written.
+A call never waits for the disk. Admissions that do not fit into the queue, or cannot be written, are dropped
+and counted.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from webhook.journal.entries import HEAD, VERSION, line_of, reserved
 from webhook.wire.request import AdmissionRequest
 
 FILES = 8
-"""Files that are kept of one process; the oldest is removed where another is begun."""
+"""Number of files kept by one process; a new file replaces the oldest."""
 QUEUE = 2_000
-"""Admissions that wait to be written: some seconds of a storm."""
+"""Maximum number of admissions waiting to be written: a few seconds under heavy load."""
 STOP_SECONDS = 10.0
-"""How long a server that stops waits for the rest to be written."""
+"""Seconds that a stopping server waits for the queue to be written."""
 
 _Call = tuple[float, Phase, AdmissionRequest, Decision]
 
@@ -38,7 +38,7 @@ log = logging.getLogger("bayplan")
 
 
 def dropped_admissions() -> Counter:
-    """A counter on no registry."""
+    """Returns the counter of dropped admissions, without a registry."""
     return Counter(
         "bayplan_journal_dropped", "Admissions that the journal lacks (`serve --journal`)", registry=None
     )
@@ -46,8 +46,9 @@ def dropped_admissions() -> Counter:
 
 @dataclass
 class JournalWriter:
-    """Keeps admissions in `folder`, at most `most_bytes` of them by this process. `name` is that of its
-    files, of which no other process has the same."""
+    """Writes admissions to files in `folder`, with at most `most_bytes` bytes by this process. `name`: part
+    of the file names; unique to the process.
+    """
 
     folder: Path
     most_bytes: int
@@ -62,25 +63,25 @@ class JournalWriter:
     _revision: int = -1
     _held: frozenset[str] = frozenset()
     _written_ids: set[str] = field(default_factory=set)
-    """Reservations of decisions that are written already, by id."""
+    """Ids of reservations in the decisions that are already written."""
     _failed: bool = False
 
     def start(self) -> None:
-        """Begin to write. Raises `OSError` where the folder cannot be written."""
+        """Starts the thread. Raises `OSError` if the folder cannot be written."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._begin()
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
     def record(self, phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
-        """Have an admission written some time. Never waits, never raises."""
+        """Queues an admission for writing. Never blocks, never raises."""
         try:
             self._queue.put_nowait((self.clock(), phase, request, decision))
         except queue.Full:
             self.dropped.inc()
 
     def close(self) -> None:
-        """Write what is left, and stop."""
+        """Writes the rest of the queue, and stops the thread."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join(STOP_SECONDS)
@@ -101,15 +102,15 @@ class JournalWriter:
     def _write(self, line: bytes) -> None:
         if self._written + len(line) > self.most_bytes // FILES:
             self._begin()
-        assert self._file is not None, "it is begun before the first line"
+        assert self._file is not None, "`start` opens the first file"
         self._file.write(line)
-        if self._queue.empty():  # in a storm the file's own buffer is enough
+        if self._queue.empty():  # under load, lines are flushed in batches by the file's buffer
             self._file.flush()
         self._written += len(line)
         self._failed = False
 
     def _begin(self) -> None:
-        """Begin another file, and remove the oldest of this process where there are too many."""
+        """Opens a new file, and removes the oldest of this process if there are too many."""
         if self._file is not None:
             self._file.close()
         moment = datetime.fromtimestamp(self.clock(), UTC)
@@ -122,8 +123,10 @@ class JournalWriter:
             self._files.pop(0).unlink(missing_ok=True)
 
     def _changes(self, request: AdmissionRequest, decision: Decision) -> tuple[list[str], list[Reservation]]:
-        """The reservations that ended, and those that others made, since the admission before: where a newer
-        book tells it. What stood when the journal began is told by nobody."""
+        """Returns the reservations that ended, and those that others made, since the last admission. They are
+        only known if the decision saw a newer revision of the ledger. Reservations that existed when the
+        journal started are not recorded.
+        """
         own_ids = {held.id for held in reserved(request, decision)}
         if decision.plan is None or decision.plan.snapshot.revision <= self._revision:
             self._written_ids |= own_ids

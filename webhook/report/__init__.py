@@ -1,7 +1,11 @@
-"""What each policy and the plan would do to each object, in the format that its reader wants.
+"""Reports what each policy and the plan would do to each object, in several formats.
 
-`collect` makes a `model.Report` of decisions; `formats` is the table of the formats, a file each with one
-`write`. `offender` and `lines` find the field and the line that a result points at; `in_cluster` keeps the
-Reports that replicas write; `terminal` and `documents` print tables, JSON and YAML for every command. Begin
-with `model`.
+- `model`: the `Report` and its results, from which every format is written
+- `collect`: makes the results from decisions
+- `formats`: the table of formats; each is a module with a function `write`
+- `offender`, `lines`: find the field and the line that a result is about
+- `in_cluster`: merges decisions into the Report of a namespace in a cluster
+- `terminal`, `documents`: print tables, JSON and YAML for every command
+
+Begin with `model`.
 """

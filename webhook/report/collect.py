@@ -1,8 +1,9 @@
-"""From decisions to results: what each policy and the plan say of each object. Pure.
+"""Converts decisions into the results of policies and of the plan. Pure.
 
-A mutating policy passes with what it would change; a validating one passes, fails or warns; the plan passes
-(admitted), warns (queued) or fails (rejected). Policies that need a cluster that is not there are skipped.
-In a namespace that is not enforced what would be refused warns, and each result says that nothing is done.
+A mutating policy passes, with the fields that it would change. A validating policy passes, fails or warns.
+The plan passes (admitted), warns (queued) or fails (rejected). Policies that need a missing cluster are
+skipped. In a namespace whose mode is not enforce, a refusal becomes a warning, and results say that nothing
+is done.
 """
 
 from __future__ import annotations
@@ -24,24 +25,26 @@ from webhook.report.model import EXEMPTION, MUTATION, Outcome, Result
 from webhook.report.offender import fields_named, offending_field, warned_field
 
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<line>\d+):\d+)?", re.DOTALL)
-"""A file as an error names it: with line and column where it does not parse."""
+"""A file in an error, with line and column if the file does not parse."""
 _FIELD = re.compile(r"\b(?:metadata|spec)(?:\.[\w/-]+|\[[^\]\s]+\])+")
-_DEEDS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
-"""What `enforce` would do, by the rule of a policy's result or the decision of the plan's."""
+_EFFECTS = {"mutation": "changed", "admitted": "held", "queued": "queued"}
+"""What mode enforce would do, by the rule of a policy's result, or the decision of the plan's result."""
 
 
 _PLAN_OUTCOME: dict[str, Outcome] = {"admitted": "pass", "queued": "warn", "rejected": "fail"}
 FIELDS_TOLD = 6
-"""Changed fields that a result names; the patch itself is in `bayplan mutate -o patch`."""
+"""Number of changed fields that a result names; `bayplan mutate -o patch` prints the whole patch."""
 
 
 PODS = "pods"
-"""The policy under which a report tells what becomes of an object's pods: replaced, or fewer that fit."""
+"""The policy name of results on an object's pods: pods that would be replaced, or too few that fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """An object under report: its name, where it stands ("" for no file), that file's text, its decision."""
+    """An object of a report with its decision. `name`: NAMESPACE/KIND/NAME. `file`: "" if it is not in a
+    file. `document`: its index in the file. `text`: the content of the file.
+    """
 
     name: str
     api_version: str
@@ -51,7 +54,9 @@ class Subject:
     decision: Decision
 
     def line(self, field: str) -> int:
-        """The line of a field in the file, that of the object where `field` is ""; 0 without a file."""
+        """Returns the line of a field in the file; the line of the object if `field` is "", 0
+        without a file.
+        """
         if not self.file:
             return 0
         _, kind, name = self.name.split("/", 2) if self.name.count("/") >= 2 else ("", "", "")
@@ -59,7 +64,7 @@ class Subject:
 
 
 def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
-    """Every result, object by object; within one the policies in their order, then the plan."""
+    """Returns the results of all objects, in order; for each object, of the policies and then of the plan."""
     return tuple(
         _placed(_in_mode(result, subject.decision.mode), subject)
         for subject in subjects
@@ -68,37 +73,41 @@ def results(subjects: Iterable[Subject]) -> tuple[Result, ...]:
 
 
 def unread(errors: Iterable[InputError]) -> tuple[Result, ...]:
-    """A result for each file that cannot be read, in place of those of its objects."""
+    """Returns a result for each file that cannot be read, in place of the results of its objects."""
     return tuple(map(_unread, errors))
 
 
 def _unread(error: InputError) -> Result:
     place = _PLACE.fullmatch(error.where.file)
-    assert place is not None, "it matches any text"
+    assert place is not None, "the pattern matches any text"
     file, line = place.group("file", "line")
     name = PurePath(file).name
     return Result(name, "error", "policy", "input", "unreadable", _about(error), file, int(line or 0))
 
 
 def _about(error: InputError) -> str:
-    """What is wrong, with the object in the file, but not the file: the result names it."""
+    """Returns the error with object and field, but without the file, which the result has already."""
     return ": ".join(part for part in (error.where.object, error.where.field, error.message) if part)
 
 
 def _in_mode(result: Result, mode: Mode) -> Result:
-    """The result as it is where nothing is enforced: nobody is refused, so what would be is a warning."""
+    """Returns the result for a namespace in this mode: in modes other than enforce, a refusal is a
+    warning.
+    """
     if mode == "enforce":
         return result
     refused = result.result in ("fail", "error")
-    deed = "refused" if refused else _DEEDS.get(result.properties.get("decision", result.rule), "")
-    message = f"{result.message} (mode {mode}: not {deed})" if deed else result.message
+    effect = "refused" if refused else _EFFECTS.get(result.properties.get("decision", result.rule), "")
+    message = f"{result.message} (mode {mode}: not {effect})" if effect else result.message
     properties = {**result.properties, "mode": mode}
     outcome: Outcome = "warn" if refused else result.result
     return replace(result, result=outcome, message=message, properties=properties)
 
 
 def _placed(result: Result, subject: Subject) -> Result:
-    """The result with its place: the field, or the thing, that its message names, else the object's line."""
+    """Returns the result with its line and field: the field or name in its message, else the
+    object's line.
+    """
     match = _FIELD.search(result.message)
     field = result.field or (match.group() if match else "")
     if not field and result.result != "pass":
@@ -140,11 +149,11 @@ def _of(subject: Subject) -> Iterator[Result]:
 
 
 def _together(planned: Iterable[Result]) -> Iterator[Result]:
-    """The plan's results for the gangs of one object, those that say the same once."""
-    alike: dict[tuple[str, str, str], list[Result]] = {}
+    """Yields the plan's results for the gangs of one object; equal results are merged into one."""
+    by_message: dict[tuple[str, str, str], list[Result]] = {}
     for result in planned:
-        alike.setdefault((result.result, result.rule, result.message), []).append(result)
-    for equal_results in alike.values():
+        by_message.setdefault((result.result, result.rule, result.message), []).append(result)
+    for equal_results in by_message.values():
         count_words = f" (so for {len(equal_results)} gangs of it)" if len(equal_results) > 1 else ""
         yield replace(equal_results[0], message=equal_results[0].message + count_words)
 
@@ -162,7 +171,9 @@ def _left_out(blank: Result, row: Skipped) -> Result:
 
 
 def _exempted(blank: Result, row: Exempted) -> Result:
-    """An exemption that is used is a skip, as in Kyverno's reports; one that has ended a warning."""
+    """Returns the result of an exception that applies: a skip, as in Kyverno's reports; a warning if it has
+    ended.
+    """
     return replace(
         blank,
         result="warn" if row.over else "skip",

@@ -1,4 +1,4 @@
-"""What commands and reports print for programs: a value as JSON or as YAML."""
+"""Prints values as JSON or YAML, for commands and reports."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import yaml
 
 
 def indented(value: object) -> str:
-    """The value as JSON, two blanks a level. Raises `orjson.JSONEncodeError` for what is no JSON."""
+    """Returns the value as JSON, indented by two spaces. Raises `orjson.JSONEncodeError` for other types."""
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
 def as_list(items: Iterable[object]) -> dict[str, object]:
-    """Several objects as one, as kubectl prints them."""
+    """Returns a v1 List of the objects, as kubectl prints it."""
     return {"apiVersion": "v1", "kind": "List", "items": list(items)}
 
 
 def as_yaml(value: object) -> str:
-    """The value as one YAML document, keys in their order, lines of about 110 characters, nothing escaped.
+    """Returns the value as a YAML document: keys in their order, lines of about 110 characters, unescaped.
 
-    Raises `yaml.representer.RepresenterError` for what is no JSON.
+    Raises `yaml.representer.RepresenterError` for types that JSON does not have.
     """
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110)
 
 
 def document(output: str, value: object) -> str:
-    """The value as `output` says: `json`, or else YAML."""
+    """Returns the value as JSON if `output` is `json`, else as YAML."""
     return indented(value) if output == "json" else as_yaml(value)

@@ -1,4 +1,4 @@
-"""A topology as rows of nodes with the gangs in them: what a terminal and a page draw. Pure."""
+"""Makes a map of a topology: rows of nodes with their gangs, which terminal and HTML page draw. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from planner.model.topology import Topology
 from webhook.report.printable import printable
 
 NodeState = Literal["placed", "held", "full", "partly", "free", "unusable"]
-"""Of a gang: its pods are placed on the node, or it holds the node beside them. Of pods in no gang: they
-leave no GPU, or some. `free`: nothing but DaemonSets is on it; `unusable`: cordoned or not ready."""
+"""The state of a node. `placed`: pods of a gang are placed on it. `held`: a gang has reserved it, without
+pods. `full`, `partly`: pods outside gangs use all GPUs, or some. `free`: it runs only DaemonSets. `unusable`:
+it is cordoned or not ready.
+"""
 WITHOUT_LABELS = "(without labels)"
 ALL_NODES = "all nodes"
-"""The title of the only row where a topology has no level above the hosts."""
+"""The title of the only row of a topology without a level above hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCell:
-    """A node on the map: what is on it, the gang that has it ("" for none), and its GPUs."""
+    """A node on the map: its state, the gang that uses or holds it ("" for none), and its GPUs."""
 
     node: str
     state: NodeState
@@ -32,10 +34,10 @@ class NodeCell:
 
 @dataclass(frozen=True, slots=True)
 class MapRow:
-    """A domain: `depth` from 0 below the topology, `cells` its nodes where it is the last level above them.
+    """A domain on the map. `depth`: from 0 for the coarsest level. `cells`: its nodes, if it is of the last
+    level above hosts.
 
-    A chain of domains that hold the very same nodes (a rack and its NVLink domain) is one row, whose title
-    names all of them.
+    Nested domains with the same nodes (a rack and its NVLink domain) are one row, whose title names them all.
     """
 
     title: str
@@ -46,9 +48,9 @@ class MapRow:
 
 @dataclass(frozen=True, slots=True)
 class FabricMap:
-    """A topology with its totals, its domains from the coarsest down, and the gangs in it as they stand.
+    """A topology with its totals, its domains in tree order, and its gangs in the order of their nodes.
 
-    `title`: its name, with the domains that hold all of it (its only zone).
+    `title`: its name, with the domains that contain all of its nodes (such as its only zone).
     """
 
     title: str
@@ -59,12 +61,12 @@ class FabricMap:
 
 
 def fabric_maps(snapshot: Snapshot) -> tuple[FabricMap, ...]:
-    """Every topology of a cluster."""
+    """Returns the maps of all topologies of a cluster."""
     return tuple(fabric_map(snapshot, topology) for topology in snapshot.topologies)
 
 
 def fabric_map(snapshot: Snapshot, topology: Topology) -> FabricMap:
-    """The topology as it stands in the snapshot."""
+    """Returns the map of a topology in the snapshot."""
     count = census(snapshot, topology.name)
     gang_nodes = _gang_nodes(snapshot)
     root = snapshot.base.trees[topology.name].root
@@ -78,7 +80,9 @@ def fabric_map(snapshot: Snapshot, topology: Topology) -> FabricMap:
 
 
 def _narrowed(domain: Count, branch: Subtree) -> tuple[Count, Subtree, list[str]]:
-    """The finest domain that holds the very same nodes, is above racks, and the names passed on the way."""
+    """Descends to the finest domain above racks that has the same nodes. Returns it with the names of the
+    domains on the way.
+    """
     titles = []
     while len(domain.domains) == 1 and not _is_last(domain) and not _is_last(domain.domains[0]):
         domain, branch = domain.domains[0], branch.children[0]
@@ -107,7 +111,7 @@ def _rows(
 
 
 def _is_last(domain: Count) -> bool:
-    """Whether hosts stand directly below."""
+    """Reports whether the children of the domain are hosts."""
     return all(not inside.domains for inside in domain.domains)
 
 
@@ -130,7 +134,9 @@ def _state(snapshot: Snapshot, node: str, count: Count) -> NodeState:
 
 
 def _gang_nodes(snapshot: Snapshot) -> dict[str, tuple[str, NodeState]]:
-    """The gang on each node that has any: of several the last whose pods are there, else who holds it."""
+    """Returns the gang of each node. If several have pods on it, the last one; without pods, its first
+    holder.
+    """
     by_node: dict[str, tuple[str, NodeState]] = {}
     for reservation in snapshot.reservations:
         for node in snapshot.held_nodes(reservation):
@@ -142,5 +148,5 @@ def _gang_nodes(snapshot: Snapshot) -> dict[str, tuple[str, NodeState]]:
 
 
 def _in_line(text: str) -> str:
-    """A name as part of a line."""
+    """Returns a name without line breaks and unprintable characters."""
     return " ".join(printable(text).split())

@@ -1,4 +1,4 @@
-"""The map of a topology as text: a row for each rack, a sign for each node. Pure."""
+"""Draws the map of a topology as text: a row for each rack, a character for each node. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from webhook.report.printable import printable
 from webhook.report.terminal import folded
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZΓΔΘΛΞΠΣΦΨΩ"
-"""A gang's sign: upper case where its pods are, lower case on what it holds beside them. Greek letters that
-look like Latin ones are left out."""
+"""The letters of gangs: upper case for nodes with pods of the gang, lower case for nodes that it only holds.
+Greek letters that look like Latin ones are left out.
+"""
 _FURTHER_GANG = "@"
-"""The sign of all gangs beyond the letters."""
+"""The sign of all gangs for which no letter is left."""
 _SIGNS: Mapping[NodeState, str] = {"full": "#", "partly": "+", "free": ".", "unusable": "-"}
 _WORDS: Mapping[NodeState, str] = {
     "placed": "A: a gang's pods",
@@ -28,15 +29,17 @@ _WORDS: Mapping[NodeState, str] = {
 }
 _STYLES: Mapping[NodeState, str] = {"placed": "bold cyan", "held": "cyan", "unusable": "dim", "free": "green"}
 _TITLE = 30
-"""Columns of a row's title at most: racks' NVLink domains are lettered by UUIDs, and the nodes count more."""
+"""Maximum width of a row's title. Names of NVLink domains contain UUIDs; the space is better used
+for nodes.
+"""
 _FEWEST_NODES = 8
-"""Signs in a line of a wide rack, also on a narrow terminal."""
+"""Minimum number of nodes in a line, even on a narrow terminal."""
 
 
 def drawn(fabric: FabricMap, width: int, *, nodes: bool = False) -> Iterator[Text]:
-    """The lines of the map, each of `width` columns at most: totals, levels, racks, gangs, and the signs.
+    """Yields the lines of the map, at most `width` columns wide: totals, racks, gangs and the legend.
 
-    `nodes`: each node by its name too.
+    `nodes`: add a line for each node.
     """
     letters = letters_of(fabric.gangs)
     yield Text(f"{fabric.title}  {_totals(fabric.count)}", "bold")
@@ -52,12 +55,12 @@ def drawn(fabric: FabricMap, width: int, *, nodes: bool = False) -> Iterator[Tex
 
 
 def letters_of(gangs: Sequence[str]) -> dict[str, str]:
-    """A letter for each gang, in their order."""
+    """Assigns a letter to each gang, in their order."""
     return {gang: LETTERS[i] if i < len(LETTERS) else _FURTHER_GANG for i, gang in enumerate(gangs)}
 
 
 class _Layout:
-    """Columns that serve all rows: the titles, the nodes, the free GPUs."""
+    """The widths of the columns of all rows: titles, nodes and free GPUs."""
 
     def __init__(self, rows: Sequence[MapRow], width: int) -> None:
         indented = (2 * row.depth + len(row.title) for row in rows)
@@ -100,7 +103,7 @@ def _node(cell: NodeCell, row: MapRow, letters: Mapping[str, str]) -> Text:
 
 
 def _gangs(letters: Mapping[str, str], width: int) -> Iterator[Text]:
-    """Each gang beside its letter; those beyond the letters are counted."""
+    """Yields a line with letter and name for each gang; gangs without a letter are counted."""
     lettered = [(letter, gang) for gang, letter in letters.items() if letter != _FURTHER_GANG]
     for letter, gang in lettered:
         yield Text(f"  {letter} ", "cyan").append(folded(printable(gang), "    ", width)[4:], "not cyan")

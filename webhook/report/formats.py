@@ -1,4 +1,4 @@
-"""The table of report formats. A new format is a new file and a new row here."""
+"""The table of report formats. To add a format, add a module and a row here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webhook.report.model import Report
 
 
 class Write(Protocol):
-    """Write a whole report to `out`."""
+    """Writes a report to `out`."""
 
     def __call__(self, report: Report, out: TextIO) -> None: ...
 

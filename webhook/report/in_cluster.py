@@ -1,7 +1,7 @@
-"""What was decided in a namespace of a cluster, as its `Report` of OpenReports. Pure.
+"""Merges decisions into the `Report` (openreports.io) of a namespace in a cluster. Pure.
 
-One Report a namespace, named `bayplan`, with the newest results of each object: the oldest make room.
-Replicas write it in turn, so what one of them was told is merged into what is there.
+Each namespace has one Report, named `bayplan`, with the newest results of each object. When it is full, the
+oldest results are removed. Several replicas write it, so each merges its decisions into the stored object.
 """
 
 from __future__ import annotations
@@ -24,25 +24,28 @@ from webhook.report.openreports import API_VERSION, LABELS, result_entry
 Json: TypeAlias = dict[str, Any]
 
 NAME = "bayplan"
-"""Of the Report in each namespace."""
+"""The name of the Report in each namespace."""
 LARGEST_COUNT, LARGEST_BYTES = 1000, 900_000
-"""Results of one Report, and their size as JSON: etcd takes 1.5 MiB an object, with all its metadata."""
+"""Maximum number of results in a Report, and their size as JSON in bytes: etcd limits an object to
+1.5 MiB.
+"""
 LONGEST = 500
-"""Characters of a message or property: what has more is in the audit log, or told by `bayplan report`."""
+"""Maximum length of a message or property. Longer texts are in the audit log and in `bayplan report`."""
 SETTLED_SECONDS = 30.0
-"""How long after a decision the object may be unknown to watches, which are a moment behind."""
+"""Seconds after a decision in which the object may be missing from watches, which lag behind."""
 REFUSED_SECONDS = 86_400.0
-"""How long a refusal is told of an object that never came to be."""
+"""Seconds for which a refusal is kept if the object never existed."""
 _OF_PODS = "told-by"
 _PODS = "its pods"
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionNews:
-    """What one decision says of an object, NAMESPACE/KIND/NAME: results as a Report has them, newest first.
+    """The results of a decision on an object (NAMESPACE/KIND/NAME), as entries of a Report, newest first.
 
-    `anew`: the whole object was judged, so that nothing told before of it holds. `by_pods`: they are of pods
-    that it made; an object that was judged itself speaks for them. `gone`: it is not there any more.
+    `anew`: the whole object was evaluated, so earlier results of it are replaced. `by_pods`: the results are
+    for pods that the object created; they are dropped if the object has results of its own. `gone`: the
+    object was deleted.
     """
 
     object: str
@@ -53,16 +56,17 @@ class DecisionNews:
 
     @property
     def namespace(self) -> str:
-        """Where the object is."""
+        """The namespace of the object."""
         return namespace_of(self.object)
 
 
 def decision_news(
     name: str, api_version: str, decision: Decision, now: float, *, anew: bool = True, pods_of: str = ""
 ) -> DecisionNews:
-    """What is to be told of a decision; of a pod's under the name of the object that made it, `pods_of`.
+    """Returns the results of a decision for the Report. `now`: seconds since the epoch. `pods_of`: the name
+    of the object that created the pod, under which the results of a pod are kept.
 
-    What only passes, or was not looked at, is left out: a Report answers what would change here.
+    Results that only pass or skip are left out, because a Report shows what was changed or refused.
     """
     moment = datetime.fromtimestamp(now, UTC)
     shown = pods_of or name
@@ -92,9 +96,10 @@ def _cut(text: str) -> str:
 
 
 def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], revision: str) -> Json | None:
-    """The Report with the news in it; `document` is what is there, None for nothing.
+    """Returns the Report with the decisions merged into it. `document`: the stored Report, None if there is
+    none.
 
-    The same, or None again, where the news change nothing.
+    Returns `document` itself if nothing changes.
     """
     before: list[Json] = list((document or {}).get("results") or ())
     entries = _with(before, news)
@@ -117,9 +122,9 @@ def merged(document: Json | None, namespace: str, news: Iterable[DecisionNews], 
 
 
 def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
-    """The entries with the news before them, less those that the news replace.
+    """Returns the entries with the news before them, without the entries that the news replace.
 
-    Entries are numbered, and known by their object: a thousand news are not a thousand walks over all.
+    Entries have numbers and are indexed by object, so that the time does not grow with news times entries.
     """
     entries = dict(enumerate(before))
     numbers: dict[str, list[int]] = defaultdict(list)
@@ -142,7 +147,7 @@ def _with(before: Sequence[Json], news: Iterable[DecisionNews]) -> list[Json]:
 
 
 def _bounded(entries: list[Json]) -> list[Json]:
-    """The newest that there is room for."""
+    """Returns the newest entries, within the maximum number and size of a Report."""
     newest = sorted(entries, key=_seconds, reverse=True)[:LARGEST_COUNT]
     size = 0
     for place, entry in enumerate(newest):
@@ -153,8 +158,9 @@ def _bounded(entries: list[Json]) -> list[Json]:
 
 
 def objects_in(document: Json) -> dict[str, float]:
-    """The objects of which a Report tells: each with the time, in seconds since the epoch, from which on it
-    is left out where it is not there."""
+    """Returns the objects in a Report. For each, the time (seconds since the epoch) after which its results
+    are removed if the object does not exist.
+    """
     expiry: dict[str, float] = {}
     for entry in document.get("results") or ():
         patience = REFUSED_SECONDS if "refused" in entry.get("properties", {}) else SETTLED_SECONDS
@@ -164,8 +170,9 @@ def objects_in(document: Json) -> dict[str, float]:
 
 
 def exemptions_in(document: Mapping[str, Any], name: str) -> tuple[dict[str, str], ...]:
-    """What a Report tells of exemptions of the object NAMESPACE/KIND/NAME, a row for each policy: the policy
-    and its PolicyException, until when, and what that left out, or that it has ended."""
+    """Returns the exceptions in a Report that apply to the object NAMESPACE/KIND/NAME, one row for each
+    policy: `policy`, `exception` (name of the PolicyException), `until` and `message`.
+    """
     entries = [entry for entry in document.get("results") or () if isinstance(entry, Mapping)]
     return tuple(
         {
@@ -179,7 +186,7 @@ def exemptions_in(document: Mapping[str, Any], name: str) -> tuple[dict[str, str
 
 
 def _object_name(entry: Mapping[str, Any]) -> str:
-    """NAMESPACE/KIND/NAME."""
+    """Returns the object of an entry as NAMESPACE/KIND/NAME."""
     resource: Mapping[str, Any] = next(iter(entry.get("resources") or ()), {})
     return "/".join(str(resource.get(key, "")) for key in ("namespace", "kind", "name"))
 

@@ -1,4 +1,4 @@
-"""A report as plain JSON: the summaries, the revision, and every result with all its fields."""
+"""Writes a report as JSON: summaries, revision, and all results with all fields."""
 
 from __future__ import annotations
 

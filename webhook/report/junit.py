@@ -1,6 +1,6 @@
-"""A report as JUnit XML: an object is a test suite, a rule is a test case.
+"""Writes a report as JUnit XML: an object is a test suite, a rule is a test case.
 
-JUnit knows no warning: that is a passed case whose output says so.
+JUnit has no warnings. A warning is a passed test case with the message as its output.
 """
 
 from __future__ import annotations

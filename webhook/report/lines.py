@@ -1,4 +1,4 @@
-"""On which line of a file a field stands, so that a finding can point at it."""
+"""Finds the line of a field in a YAML or JSON file."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import yaml
 from webhook.files.yaml_documents import YamlError, compose_all
 
 Path = str | Sequence[str | int]
-"""`spec.containers[0].image`, the JSON pointer `/spec/containers/0/image`, or the steps one by one.
+"""`spec.containers[0].image`, the JSON pointer `/spec/containers/0/image`, or a sequence of steps.
 
-In the dotted form a step may hold dots itself (`metadata.labels.kai.scheduler/queue`): the longest key that
-is there wins. `[name]` picks the list item of that name."""
+In the dotted form, a key may contain dots (`metadata.labels.kai.scheduler/queue`): the longest existing key
+is used. `[name]` selects the list item of that name.
+"""
 
 _INDEX = re.compile(r"\[([^\]]*)\]")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
 def line_of(text: str, document_index: int, field_path: Path, *, kind: str = "", name: str = "") -> int:
-    """The line, from 1, of the field in the document of that index (from 0) of a YAML or JSON text.
+    """Returns the line (from 1) of a field in a YAML or JSON text. `document_index`: from 0.
 
-    A field that is not there gives the line of the nearest one above it that is; a text that does not parse,
-    or has no such document, gives 1. In a List, `kind` and `name` (metadata.name) tell which item is meant.
+    For a missing field, returns the line of its nearest existing parent. Returns 1 if the text does not parse
+    or has no such document. In a List, `kind` and `name` (metadata.name) select the item.
     """
     documents = _documents(text)
     if not 0 <= document_index < len(documents):
@@ -33,7 +34,7 @@ def line_of(text: str, document_index: int, field_path: Path, *, kind: str = "",
     return 1 if node is None else _descend(node, _steps(field_path))
 
 
-@lru_cache(maxsize=16)  # findings come file by file, so few texts are asked for in turn
+@lru_cache(maxsize=16)  # results are ordered by file, so only a few texts are needed at a time
 def _documents(text: str) -> tuple[yaml.Node | None, ...]:
     try:
         return tuple(compose_all(text))
@@ -62,7 +63,7 @@ def _descend(node: yaml.Node, steps: list[str | int]) -> int:
 
 
 def _enter(node: yaml.Node, steps: list[str | int]) -> tuple[int, yaml.Node, int] | None:
-    """The line and node one step down, and how many of `steps` that step took."""
+    """Returns the line and node of the next level, and how many of `steps` make up its key."""
     if isinstance(node, yaml.SequenceNode):
         item = _element(node, str(steps[0]))
         return None if item is None else (item.start_mark.line + 1, item, 1)
@@ -75,7 +76,7 @@ def _enter(node: yaml.Node, steps: list[str | int]) -> tuple[int, yaml.Node, int
 
 
 def _entry(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """The key's and the value's node, also out of a merged (`<<`) mapping."""
+    """Returns the nodes of a key and its value, also from a merged (`<<`) mapping."""
     for key_node, value_node in node.value:
         if isinstance(key_node, yaml.ScalarNode) and key_node.value == key and key_node.tag != _MERGE:
             return key_node, value_node
@@ -92,7 +93,7 @@ def _element(node: yaml.SequenceNode, step: str) -> yaml.Node | None:
 
 
 def _item(node: yaml.Node | None, kind: str, name: str) -> yaml.Node | None:
-    """The document itself or, in a List, the item that is meant."""
+    """Returns the document itself or, in a List, the selected item."""
     if not isinstance(node, yaml.MappingNode) or not _text(node, "kind").endswith("List"):
         return node
     items = _entry(node, "items")
@@ -100,12 +101,12 @@ def _item(node: yaml.Node | None, kind: str, name: str) -> yaml.Node | None:
         return node
     for item in items[1].value:
         entry = _item(item, kind, name)
-        if entry is not None and _is(entry, kind, name):
+        if entry is not None and _matches(entry, kind, name):
             return entry
     return node
 
 
-def _is(node: yaml.Node, kind: str, name: str) -> bool:
+def _matches(node: yaml.Node, kind: str, name: str) -> bool:
     metadata = _entry(node, "metadata") if isinstance(node, yaml.MappingNode) else None
     return _text(node, "kind") == kind and metadata is not None and _text(metadata[1], "name") == name
 

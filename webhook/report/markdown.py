@@ -1,4 +1,4 @@
-"""A report as GitHub-flavoured Markdown: a comment on a pull request, what needs a person above the fold."""
+"""Writes a report as GitHub-flavoured Markdown, for a comment on a pull request. Findings come first."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from webhook.report.figures.rows import FigureTable, figure_tables
 from webhook.report.model import FATES, WORST_FIRST, ObjectResults, Outcome, Report, Result
 
 MARKER = "<!-- bayplan report -->"
-"""The first line, by which a pipeline finds its former comment and writes over it."""
+"""The first line. A pipeline uses it to find and replace its earlier comment."""
 LARGEST = 65_000
-"""Characters of a comment; GitHub takes 65,536."""
+"""Maximum length of the comment in characters; GitHub's limit is 65,536."""
 _FRAME = 500
-"""What is kept for headings and for the lines that count what is left out."""
+"""Characters reserved for headings, and for the lines that count omitted rows."""
 NAMESPACES = 100
-"""Namespaces told of one by one: ten thousand characters at most, so that the findings keep their room."""
+"""Maximum number of listed namespaces: at most ten thousand characters, to leave room for the findings."""
 _SIGN: dict[Outcome, str] = {"fail": "❌", "error": "❗", "warn": "⚠️", "pass": "✅", "skip": "⏭️"}
 _OPEN = ("fail", "error", "warn")
 FINDINGS = ("", "object", "policy", "where", "message")
@@ -27,8 +27,9 @@ _SPECIAL = re.compile(r"([\\`*_\[\]|~#<>@])")
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the comment: what is found, object by object, the worst first; folded, what would change. What a
-    comment has no room for is counted at the end of its table."""
+    """Write the comment: the findings by object, worst first, then the changes in collapsed sections. Rows
+    that do not fit are counted at the end of their table.
+    """
     objects = report.by_object
     let_in = [entry for entry in objects if entry.worst not in ("error", "fail")]
     changed = [entry for entry in let_in if entry.places or entry.changed_by]
@@ -62,14 +63,14 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _folded(words: str, heads: Sequence[str], rows: Iterable[str], room: int) -> list[str]:
-    """A table under its words, which a click opens."""
+    """Returns a table in a collapsed section with this summary."""
     lines = ["<details>", f"<summary>{words}</summary>", "", "", "</details>", ""]
     lines[3:3] = _table(heads, list(rows), room - _size(lines))
     return lines
 
 
 def _table(heads: Sequence[str], rows: Sequence[str], room: int) -> list[str]:
-    """The rows that fit into so many characters, and how many did not."""
+    """Returns a table with the rows that fit into `room` characters, and the number of omitted rows."""
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     room -= _size(lines)
     for place, row in enumerate(rows):
@@ -85,7 +86,7 @@ def _size(lines: Iterable[str]) -> int:
 
 
 def _rows(entry: ObjectResults) -> Iterator[str]:
-    """The findings of an object, under its name, which the first of them has."""
+    """Yields the rows of an object's findings. Only the first row has the object's name."""
     for place, result in enumerate(entry.findings):
         yield _row(result if not place else replace(result, object=""))
 
@@ -99,7 +100,7 @@ def _row(result: Result) -> str:
 
 
 def _change(entry: ObjectResults) -> str:
-    """Where the plan puts an object, and which policies change it."""
+    """Returns a row with the planned place of an object, and the policies that change it."""
     places = " ".join(result.message for result in entry.places)
     return _cells(*map(_escape, (entry.name, places, ", ".join(entry.changed_by))))
 
@@ -109,7 +110,7 @@ def _cells(*cells: str) -> str:
 
 
 def _fates(report: Report) -> list[str]:
-    """What becomes of the objects, in each namespace: as many of these as a comment has room for."""
+    """Returns the fates of objects by namespace, for at most `NAMESPACES` namespaces."""
     if not report.fates:
         return []
     spaces = report.by_namespace
@@ -137,10 +138,10 @@ def _figures(table: FigureTable) -> list[str]:
 
 
 def _numbers(name: str, numbers: Iterable[int]) -> str:
-    """A row of counts, empty for none."""
+    """Returns a row of counts; zeros are empty cells."""
     return f"| {_escape(name)} |" + "".join(f" {number or ''} |" for number in numbers)
 
 
 def _escape(text: str) -> str:
-    """The text as it is read, in one line: no markup, no HTML, no cell's end, nobody notified."""
+    """Escapes text for a table cell: no markup, HTML, line break, cell separator, or @mention."""
     return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", " ".join(text.split()))

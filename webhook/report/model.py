@@ -1,4 +1,4 @@
-"""The one list of results that every format is written from."""
+"""The `Report` and its results. Every format is written from them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from webhook.report.printable import printable, printable_name
 from webhook.report.views import ObjectKey, ObjectView
 
 Outcome = Literal["pass", "fail", "warn", "error", "skip"]
-"""pass: as asked; fail: refused; warn: not as asked but let through; error: could not be evaluated; skip: not
-applicable. The words and their order are those of OpenReports."""
+"""pass: complies; fail: refused; warn: admitted, but does not comply; error: could not be evaluated; skip:
+not applicable. The words and their order are those of OpenReports.
+"""
 Fate = Literal["refused", "queued", "changed", "unchanged"]
-"""What becomes of an object, the first that applies."""
+"""What would happen to an object; the first that applies."""
 FATES: tuple[Fate, ...] = get_args(Fate)
 Severity = Literal["critical", "high", "medium", "low", "info", ""]
 Source = Literal["policy", "plan"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 MUTATION = "mutation"
-"""The rule of a result that tells what a mutating policy would change."""
+"""The rule of results with the changes of a mutating policy."""
 EXEMPTION = "exemption"
-"""The rule of a result that tells what an exemption left out, or that it has ended."""
+"""The rule of results for a PolicyException that applies, or has ended."""
 _NAMES = ("object", "policy", "rule", "file", "field", "api_version")
 EACH = "each by itself, as if it alone were applied"
 TOGETHER = "together, as one apply in this order"
@@ -36,12 +37,12 @@ WORST_FIRST: tuple[Outcome, ...] = ("error", "fail", "warn", "pass", "skip")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one rule of one policy, or the plan, says of one object.
+    """The result of a rule of a policy, or of the plan, for an object.
 
-    `object` is NAMESPACE/KIND/NAME, `api_version` its apiVersion ("" where unknown). `file`, `line` (from 1,
-    0 where unknown) and `field` (a dotted path, "" for the object as a whole) say where a person can change
-    it. `rule` names the validation, mutation or planner's reason within `policy`. `properties` are further
-    facts, as strings. Characters that no terminal or XML file should be given become U+FFFD.
+    `object`: NAMESPACE/KIND/NAME. `api_version`: "" if unknown. `file`, `line` (from 1, 0 if unknown) and
+    `field` (a dotted path, "" for the whole object): where to change it. `rule`: the validation, mutation or
+    planner's reason within `policy`. `properties`: further facts. Characters that are unsafe for terminals or
+    XML become U+FFFD.
     """
 
     object: str
@@ -64,24 +65,24 @@ class Result:
 
     @property
     def title(self) -> str:
-        """The policy and, where there is one, the rule."""
+        """POLICY/RULE, or POLICY without a rule."""
         return f"{self.policy}/{self.rule}" if self.rule else self.policy
 
     @property
     def place(self) -> str:
-        """FILE:LINE as editors and terminals link it, "" for what came from no file."""
+        """FILE:LINE, as editors and terminals link it; "" without a file."""
         return f"{self.file}:{self.line}" if self.file and self.line else self.file
 
     @property
     def reference(self) -> tuple[str, str, str]:
-        """The object's namespace ("" for cluster-wide ones), kind and name; a file is a name alone."""
+        """The object's namespace ("" if cluster-scoped), kind and name. A file has only a name."""
         parts = ("", "", *self.object.split("/", 2))
         return parts[-3], parts[-2], parts[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectResults:
-    """One object under report with its results, the worst first."""
+    """An object with its results, the worst first."""
 
     key: ObjectKey
     results: tuple[Result, ...]
@@ -93,7 +94,7 @@ class ObjectResults:
 
     @property
     def worst(self) -> Outcome:
-        """The gravest outcome of all."""
+        """The worst outcome."""
         return self.results[0].result
 
     @property
@@ -103,23 +104,24 @@ class ObjectResults:
 
     @property
     def places(self) -> tuple[Result, ...]:
-        """What the plan says of gangs that have a place."""
+        """The plan's results for placed gangs."""
         return tuple(result for result in self.results if result.source == "plan" and result.result == "pass")
 
     @property
     def changed_by(self) -> tuple[str, ...]:
-        """The policies that would change it, each once."""
+        """The policies that would change the object, without duplicates."""
         return tuple(dict.fromkeys(result.policy for result in self.results if result.rule == MUTATION))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The results in the order of the objects, the policies' revision, and the time if it is to be told.
+    """The results in the order of the objects. `revision`: of the policies. `generated`: None to omit the
+    time.
 
-    `fates`: NAMESPACE and fate of every object, in their order. `every`: people are shown what passes too.
-    `judged`: in words, whether each object is judged by itself or all together ("" where nothing is planned).
-    `courses`: the figures of a cluster's course, where some are compared. For pages: `maps` of the cluster,
-    and `views` of the objects.
+    `fates`: namespace and fate of every object, in their order. `every`: human-readable formats also show
+    results that pass. `judged`: whether objects are evaluated each by itself or together, in words ("" if
+    nothing is planned). `courses`: the figures of compared courses of a cluster. `maps` of the cluster and
+    `views` of objects are for the HTML page.
     """
 
     results: tuple[Result, ...]
@@ -137,12 +139,12 @@ class Report:
 
     @property
     def summary(self) -> dict[Outcome, int]:
-        """How many results there are of each outcome, every outcome named."""
+        """The number of results of each outcome, including zeros."""
         return {outcome: sum(r.result == outcome for r in self.results) for outcome in OUTCOMES}
 
     @property
     def by_policy(self) -> dict[str, dict[Outcome, int]]:
-        """The same counts for each policy (`plan` among them), those with the worst outcomes first."""
+        """The number of results of each outcome by policy (and `plan`), with the worst policies first."""
         counts: dict[str, dict[Outcome, int]] = {}
         for result in self.results:
             row = counts.setdefault(result.policy, dict.fromkeys(OUTCOMES, 0))
@@ -154,7 +156,9 @@ class Report:
 
     @property
     def policies_told(self) -> tuple[dict[str, dict[Outcome, int]], int]:
-        """The counts of policies with a finding or a change, or of all; and how many are left out."""
+        """The counts of policies with a finding or a change (with `every`, of all), and the number of the
+        others.
+        """
         counts, changes = self.by_policy, self.changes
         spoken = {
             policy: row
@@ -165,28 +169,28 @@ class Report:
 
     @property
     def objects(self) -> dict[Fate, int]:
-        """How many objects have each fate, every fate named."""
+        """The number of objects with each fate, including zeros."""
         counts = Counter(fate for _, fate in self.fates)
         return {fate: counts[fate] for fate in FATES}
 
     @property
     def by_namespace(self) -> dict[str, dict[Fate, int]]:
-        """The same counts for each namespace, by name."""
+        """The number of objects with each fate by namespace, sorted by name."""
         counts = Counter(self.fates)
         names = sorted({namespace for namespace, _ in self.fates})
         return {name: {fate: counts[name, fate] for fate in FATES} for name in names}
 
     @property
     def changes(self) -> dict[str, int]:
-        """How many objects each policy would change; only those that would change some."""
+        """The number of objects that each policy would change; policies without changes are omitted."""
         pairs = {(r.policy, r.object, r.api_version) for r in self.results if r.rule == MUTATION}
         return dict(Counter(policy for policy, _, _ in pairs))
 
     @property
     def by_object(self) -> tuple[ObjectResults, ...]:
-        """The objects with their results, those with the worst first, then as they stand.
+        """The objects with their results: the worst objects first, otherwise in their order.
 
-        What stands twice, in two files, is two objects.
+        An object in two files counts as two objects.
         """
         grouped: dict[ObjectKey, list[Result]] = {}
         for result in self.worst_first:
@@ -195,17 +199,17 @@ class Report:
 
     @property
     def worst_first(self) -> tuple[Result, ...]:
-        """Errors, then failures, warnings, passes and skips; within each as they stand."""
+        """Errors, then failures, warnings, passes and skips; otherwise in their order."""
         return tuple(sorted(self.results, key=lambda result: WORST_FIRST.index(result.result)))
 
     def fate_of_all(self) -> str:
-        """What becomes of the objects, in words: `of 300 objects 12 refused, 3 queued, 285 unchanged`."""
+        """Returns the fates in words: `of 300 objects 12 refused, 3 queued, 285 unchanged`."""
         counts = self.objects
         fates_words = ", ".join(f"{counts[fate]} {fate}" for fate in FATES if counts[fate])
         return f"of {counted(len(self.fates), 'object')} {fates_words}" if fates_words else "no object"
 
     def headline(self) -> str:
-        """The summary in words: `2 fail, 1 warn, 12 pass`."""
+        """Returns the summary in words: `2 fail, 1 warn, 12 pass`."""
         counts = self.summary
         return ", ".join(f"{counts[outcome]} {outcome}" for outcome in WORST_FIRST if counts[outcome]) or (
             "nothing to report"

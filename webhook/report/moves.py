@@ -1,4 +1,4 @@
-"""Moves of a defragmentation for people: the map before and after, who goes where, and figures. Pure."""
+"""Prints the moves of a defragmentation: maps before and after, the moves, and figures. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from webhook.report.fabric_text import drawn
 from webhook.report.printable import printable
 
 _NODES = 4
-"""Nodes that are named for each side of a move; JSON has all."""
+"""Maximum number of nodes named for each side of a move; JSON has all."""
 
 
 def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
-    """All that is told of moves, in lines of `width` columns at most."""
+    """Yields the output for moves, in lines of at most `width` columns."""
     if not result.moves:
         yield Text(f"{aim(result)} now; nothing needs to move")
         return
@@ -41,7 +41,7 @@ def lines(result: Defragmentation, width: int) -> Iterator[Text | Table]:
 
 
 def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
-    """What the moves change, before and after: free domains of each level, and nodes that are partly used."""
+    """Returns figures before and after the moves: free domains of each level, and partly used nodes."""
     counts = [census(snapshot, result.topology.name) for snapshot in (result.before, result.after)]
     rows: list[tuple[str, int, int]] = []
     for level in result.topology.levels:
@@ -52,19 +52,19 @@ def figures(result: Defragmentation) -> list[tuple[str, int, int]]:
 
 
 def figures_json(result: Defragmentation) -> list[dict[str, object]]:
-    """The same as plain JSON."""
+    """Returns the figures as JSON."""
     return [{"figure": words, "before": before, "after": after} for words, before, after in figures(result)]
 
 
 def refusal(refused: NoMoves, width: int) -> Iterator[Text]:
-    """Why there are no moves, and what keeps the domains that cannot be freed."""
+    """Yields why there are no moves, and for each domain why it cannot be freed."""
     yield Text(terminal.folded(f"{refused.reason}: {refused.message}", "", width))
     for domain, why in refused.kept.items():
         yield Text(terminal.folded(f"{_path(domain)}: {printable(why)}", "  ", width))
 
 
 def aim(result: Defragmentation) -> str:
-    """What is so after the moves, as a sentence without its full stop."""
+    """Returns the state after the moves, as a sentence without a full stop."""
     names = ", ".join(_path(domain) for domain in result.domains)
     if result.gang is not None:
         return f"{printable(result.gang.gang)} has its place in {names}"

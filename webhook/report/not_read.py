@@ -1,4 +1,4 @@
-"""What a report has to assume: kinds whose pods are not read, and namespaces that are in no file. Pure."""
+"""Results for the assumptions of a report: unsupported kinds, and namespaces that are in no file. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from webhook.report.collect import Subject
 from webhook.report.model import Report, Result
 
 NAMESPACE = "namespace"
-"""The policy under which a report tells of a namespace that is in no file."""
+"""The policy name of results for namespaces that are in no file."""
 KIND = "kind"
-"""The same for an object of a kind that is not read."""
+"""The policy name of results for objects of unsupported kinds."""
 ALWAYS_THERE = frozenset({"default"})
-"""Namespaces that the API server makes itself, and in which manifests without a namespace stand."""
+"""Namespaces that the API server creates, and that manifests without a namespace use."""
 
 
 def of_unread_kinds(subjects: Iterable[Subject], pods: Mapping[str, str]) -> tuple[Result, ...]:
-    """A warning for each object whose pods are not read; `pods`: by object the field that describes them."""
+    """Returns a warning for each object of an unsupported kind. `pods`: the field of its pod template, by
+    object.
+    """
     return tuple(_of_kind(subject, pods[subject.name]) for subject in subjects if subject.name in pods)
 
 
 def unread_kind(api_version: str, kind: str) -> str:
-    """What becomes of an object of a kind whose pods are not read."""
+    """Returns a message on how an object of an unsupported kind is handled."""
     return (
         f"{kind} of {api_version} is not a supported kind: the object is admitted "
         "unchanged; each pod that it creates is handled by itself when it is created, and belongs to no gang"
@@ -41,10 +43,10 @@ def _of_kind(subject: Subject, field: str) -> Result:
 def of_unknown_namespaces(
     subjects: Iterable[Subject], known_names: Collection[str], modes: Mapping[str, Mode]
 ) -> tuple[Result, ...]:
-    """A result for each namespace that has no known name and is not always there, at the first object in it.
+    """Returns a result for each namespace without a Namespace object, located at the first object in it.
 
-    A warning where other namespaces are known, for then this may be a slip; else it is skipped, for the files
-    tell of none. `modes`: in which mode each was judged.
+    The result is a warning if other Namespaces are known, because then the name may be a mistake; otherwise
+    a skip. `modes`: the mode in which the objects of each namespace were evaluated.
     """
     by_name: dict[str, list[Subject]] = {}
     for subject in subjects:
@@ -70,7 +72,9 @@ def _of_namespace(name: str, inside: list[Subject], mode: Mode, others_known: bo
 
 
 def assumptions(report: Report) -> str:
-    """In a line, the namespaces of which nothing is known and no warning tells; "" for none."""
+    """Returns a line that lists the namespaces without a Namespace object and without a warning; ""
+    for none.
+    """
     names = [
         result.reference[0]
         for result in report.results

@@ -1,7 +1,7 @@
-"""Which field of an object a refusal is about, so that a report can point at it. Pure.
+"""Finds the field of an object that a refusal is about, so that a report can show its line. Pure.
 
-A message names its cause in words; the field is found again in the object: a topology key where the request
-said which, a resource where the message names one, else what was required.
+The message names the cause in words. The field is the origin of a topology constraint, a resource that the
+message names, or else the field of the required level.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 
 _LISTS = ("limits", "requests")
 _KINDS = {"Topology": ("topology",), "Topologies": ("topology", "required", "preferred")}
-"""What a reason's last word says about the origin of the trouble; else it is a level."""
+"""The kinds of origins that a refusal is about, by the last word of its reason; by default a level."""
 _LEVELS = ("required", "preferred")
 
 
 def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str, Any]) -> str:
-    """The dotted path of the field that the planner's refusal of `group` in `obj` is about, "" for none.
+    """Returns the dotted path of the field in `obj` that the planner's refusal of `group` is about, "" for
+    none.
 
-    `reason` is the planner's token and `message` its words. Of two fields that contradict each other, the
-    later one is given.
+    `reason`: the planner's CamelCase token. `message`: its text. If two fields contradict each other, returns
+    the later one.
     """
     named_fields = [field for field, _, _ in group.origins if field in message]
     if named_fields:
@@ -37,8 +38,9 @@ def offending_field(group: PodGroup, reason: str, message: str, obj: Mapping[str
 
 
 def warned_field(group: PodGroup, warnings: Iterable[str]) -> str:
-    """The field that a warning on an admitted gang is about: one that it names, or the origin of the level of
-    which it speaks; "" for neither."""
+    """Returns the field that a warning on an admitted gang is about: a field that it names, or the origin of
+    the level that it names; "" for neither.
+    """
     for warning in warnings:
         for field, meaning, _ in group.origins:
             if field in warning or warning.startswith(f"the {meaning} level "):
@@ -47,21 +49,23 @@ def warned_field(group: PodGroup, warnings: Iterable[str]) -> str:
 
 
 def resources_named(obj: Any, message: str) -> Iterator[str]:
-    """The paths of the resource amounts that a message names, in full or by MIG profile, longest first."""
+    """Yields the paths of resource amounts that a message names, in full or by MIG profile; longest names
+    first.
+    """
     amounts = [(name, where) for name, where in _amounts(obj, "") if name.removeprefix(MIG_PREFIX) in message]
     yield from (where for _, where in sorted(amounts, key=lambda item: -len(item[0])))
 
 
 def fields_named(obj: Any, message: str) -> Iterator[str]:
-    """The paths of what a message names, the surest first.
+    """Yields the paths of fields that a message names, the most certain first.
 
-    Resources; annotations, labels, environment variables and claims by their names; fields by their own
-    (`schedulerName`); annotations by what they say; where it speaks of GPUs, whatever asks for some.
+    These are resources; annotations, labels, environment variables and claims by name; fields such as
+    `schedulerName`; annotations by value; and GPU resources if the message contains "GPU".
     """
     yield from resources_named(obj, message)
     words = set(_WORD.findall(message))
-    marks = [(rank, -len(name), where) for rank, name, where in _marks(obj, "") if name in words]
-    yield from (where for _, _, where in sorted(marks))
+    named_fields = [(rank, -len(name), where) for rank, name, where in _names_in(obj, "") if name in words]
+    yield from (where for _, _, where in sorted(named_fields))
     if "GPU" in message:
         yield from (where for name, where in _amounts(obj, "") if name in GPU_RESOURCES or "gpu" in name)
 
@@ -70,11 +74,13 @@ _WORD = re.compile(r"[\w./-]*\w")
 _KEYED = ("annotations", "labels", "nodeSelector")
 _NAMED_ITEMS = ("env", "resourceClaims", "matchExpressions", "matchFields")
 _FIELDS = ("schedulerName", "hostNetwork", "dnsPolicy", "workloadRef", "schedulingGroup", "topologyPolicy")
-"""Fields of which messages speak by their own name."""
+"""Fields that messages call by their name."""
 
 
-def _marks(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
-    """What has a name of its own anywhere in an object: how well it points, the name, the path."""
+def _names_in(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
+    """Yields rank, name and path of everything with a name in an object; a lower rank is a more certain
+    match.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             inside = f"{path}.{key}" if path else str(key)
@@ -82,17 +88,19 @@ def _marks(value: Any, path: str) -> Iterator[tuple[int, str, str]]:
                 yield from ((0, str(name), f"{inside}[{name}]") for name in inner)
                 yield from ((2, str(value), f"{inside}[{name}]") for name, value in inner.items())
             if key in _NAMED_ITEMS and isinstance(inner, list):
-                yield from ((0, name, f"{inside}[{place}]") for place, name in _names(inner))
+                yield from ((0, name, f"{inside}[{place}]") for place, name in _item_names(inner))
             if key in _FIELDS:
                 yield 1, str(key), inside
-            yield from _marks(inner, inside)
+            yield from _names_in(inner, inside)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _marks(inner, f"{path}[{index}]")
+            yield from _names_in(inner, f"{path}[{index}]")
 
 
-def _names(items: list[Any]) -> Iterator[tuple[int, str]]:
-    """Each name of a named item: a claim's template's too, and the key of a requirement."""
+def _item_names(items: list[Any]) -> Iterator[tuple[int, str]]:
+    """Yields index and name of list items. The name of a claim's template, and the key of a requirement, also
+    count.
+    """
     for place, item in enumerate(items):
         if isinstance(item, Mapping):
             for key in ("name", "key", "resourceClaimTemplateName", "resourceClaimName"):

@@ -1,7 +1,7 @@
-"""A report as the `Report` of OpenReports (`openreports.io/v1alpha1`), so that its dashboards can read it.
+"""Writes a report as a `Report` of OpenReports (`openreports.io/v1alpha1`), which its dashboards can read.
 
-Its `properties` are strings only, its `severity` has five words and none for "unsaid", and its `message` is
-what upstream's Go code calls the description.
+In that API, `properties` are strings, `severity` has five values and is omitted if unknown, and `message` is
+called description in the upstream Go code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The Report object. It stands in the namespace of its objects where they share one."""
+    """Returns the Report object. It is in the namespace of its objects, if they are all in the same one."""
     metadata: dict[str, Any] = {"name": _name(report.revision)}
     namespaces = {result.reference[0] for result in report.results}
     if len(namespaces) == 1 and (namespace := namespaces.pop()):
@@ -43,7 +43,7 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def result_entry(result: Result, generated: datetime | None) -> dict[str, Any]:
-    """One result as a Report has it."""
+    """Returns the entry of a result in a Report. `generated`: its timestamp, None to omit it."""
     entry: dict[str, Any] = {"source": f"bayplan/{result.source}", "policy": result.policy}
     entry |= {
         key: value
@@ -84,6 +84,6 @@ def _timestamp(generated: datetime | None) -> dict[str, int] | None:
 
 
 def _name(revision: str) -> str:
-    """A DNS label for the object: `bayplan-` and the revision's beginning."""
+    """Returns the name of the Report (a DNS label): `bayplan-` and the first characters of the revision."""
     digest = _NOT_IN_A_NAME.sub("-", revision.rpartition(":")[2].lower())[:12].strip("-")
     return f"bayplan-{digest}" if digest else "bayplan-report"

@@ -1,7 +1,7 @@
-"""A report as SARIF 2.1.0: what is wrong, at the file and line of the offending field.
+"""Writes a report as SARIF 2.1.0, with file and line of each finding.
 
-Only failures, errors and warnings are results: a reader such as GitHub code scanning makes an alert of every
-result, passes too. Each rule that ran is listed all the same.
+Only failures, errors and warnings are written as results, because readers such as GitHub code scanning create
+an alert for every result, even for a pass. The rules that ran are all listed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.report.model import Report, Result
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL = {"fail": "error", "error": "error", "warn": "warning"}
 _SCORE = {"critical": "9.5", "high": "8.0", "medium": "5.5", "low": "3.0", "info": "1.0"}
-"""GitHub's `security-severity`: the middle of each of its bands."""
+"""GitHub's `security-severity`: a score in the middle of each of its ranges."""
 
 
 def write(report: Report, out: TextIO) -> None:
@@ -27,7 +27,7 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The SARIF log with its one run."""
+    """Returns the SARIF log, with one run."""
     rules = list(dict.fromkeys(result.title for result in report.results))
     driver: dict[str, Any] = {"name": "bayplan", "rules": [_rule(title, report) for title in rules]}
     if version := _version():
@@ -76,13 +76,13 @@ def _result(result: Result, index: int) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """A relative path as a relative reference, an absolute one as a file URI (RFC 3986)."""
+    """Returns a relative reference for a relative path, and a file URI for an absolute path (RFC 3986)."""
     path = PurePath(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def _fingerprint(result: Result) -> str:
-    """The same after lines moved: of object, rule and field, not of the line nor the numbers in words."""
+    """Returns a hash of object, rule and field, which stays the same when lines move or figures change."""
     identity = "\0".join((result.object, result.title, result.field))
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 

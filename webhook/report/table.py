@@ -1,7 +1,7 @@
-"""A report for a terminal, object by object with the worst first; plain where the output is no terminal.
+"""Writes a report for a terminal, by object with the worst first. Without a terminal, it has no colours.
 
-Lines fit the terminal, or 80 columns where there is none: a CI log folds longer ones at any character. A
-message is always whole. What only passes is counted; `Report.every` shows it too.
+Lines fit the terminal, or else 80 columns, because CI logs wrap longer lines at any character. Messages are
+never truncated. Results that pass are only counted, unless `Report.every` is set.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ _COLOUR = {"pass": "green", "fail": "red", "warn": "yellow", "error": "bold red"
 
 
 INDENT = " " * 8
-"""Under the outcome of a finding, which is at most five letters between blanks."""
+"""Indent below the outcome of a finding, which has at most five letters, with spaces around it."""
 
 
 def write(report: Report, out: TextIO) -> None:
-    """Write the summary by namespace, the objects with their findings, the policies, and the summary in
-    words."""
+    """Write the fates by namespace, the objects with their findings, the policies, and a summary."""
     console = terminal.console(out)
     if report.fates:
         console.print(report.fate_of_all())
@@ -56,8 +55,9 @@ def write(report: Report, out: TextIO) -> None:
 
 
 def _print_object(console: Console, entry: ObjectResults, width: int, *, every: bool) -> None:
-    """The object, each finding with its place and its message, where it would be and who would change it;
-    with `every` all that is said of it."""
+    """Prints an object with its findings, its planned place, and the policies that change it. `every`: prints
+    all results instead.
+    """
     console.print(Text(entry.name, f"bold {_COLOUR[entry.worst]}"))
     for result in entry.results if every else entry.findings:
         console.print(Text("  ") + Text(f"{result.result:<5}", _COLOUR[result.result]), end=" ")
@@ -72,7 +72,9 @@ def _print_object(console: Console, entry: ObjectResults, width: int, *, every: 
 
 
 def _lines_of(result: Result, width: int) -> Iterator[str]:
-    """Policy and rule, the file where it fits beside them, the field, and the message."""
+    """Yields the lines of a result: policy and rule, file (on the same line if it fits), field and
+    message.
+    """
     place = f"  {result.place}" if result.place else ""
     beside = len(INDENT + result.title + place) <= width
     yield result.title + (place if beside else "")
@@ -85,7 +87,7 @@ def _lines_of(result: Result, width: int) -> Iterator[str]:
 
 
 def _policies(console: Console, report: Report) -> None:
-    """A row for each policy with a finding or a change; those that only pass are counted."""
+    """Prints a row for each policy with a finding or a change; the others are counted."""
     (spoken, quiet), changes = report.policies_told, report.changes
     rows = [_counts(policy, changes.get(policy, 0), counts) for policy, counts in spoken.items()]
     if rows:
@@ -100,10 +102,10 @@ def _policies(console: Console, report: Report) -> None:
 
 
 def _counts(policy: str, changes: int, counts: Mapping[Outcome, int]) -> tuple[Text | str, ...]:
-    """A policy's row: how many objects it would change, and its outcomes in their colours."""
+    """Returns a policy's row: the number of objects that it would change, and its outcomes in colour."""
     return policy, _count(changes), *(_count(counts[verdict], _COLOUR[verdict]) for verdict in WORST_FIRST)
 
 
 def _count(count: int, colour: str = "") -> Text:
-    """A number, a dot for none."""
+    """Returns a number as text; a dot for zero."""
     return Text(str(count), colour) if count else Text("·", "dim")

@@ -1,4 +1,4 @@
-"""Tables for people: coloured and fitted on a terminal, plain and uncut where the output goes elsewhere."""
+"""Prints tables and text: coloured and fitted to the width on a terminal, plain and unlimited otherwise."""
 
 from __future__ import annotations
 
@@ -13,39 +13,43 @@ from rich.text import Text
 
 from webhook.report.printable import printable
 
-_UNCUT = 100_000  # columns: a file or a pipe has no width, so nothing is folded
+_UNLIMITED = 100_000  # columns: a file or a pipe has no width, so nothing is folded
 
 
 WIDTH = 80
-"""Columns of text where no terminal tells: what logs, mails and pull requests show without folding."""
+"""Columns of text without a terminal: logs, mails and pull requests show this many without wrapping."""
 
 
 WIDEST = 120
-"""Columns of text on a wide terminal: longer lines are hard to read."""
+"""Maximum columns of text on a terminal: longer lines are hard to read."""
 
 
 class PlainConsole(Console):
-    """A console that shows texts as they are: what could steer the terminal becomes U+FFFD."""
+    """A console that replaces control characters in texts by U+FFFD."""
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text, ready to be printed."""
+        """Returns the text without control characters."""
         return super().render_str(printable(text), **options)
 
 
 def console(out: TextIO | None = None) -> Console:
-    """A console on `out` (standard output); colour only on a terminal, and never markup from data."""
+    """Returns a console on `out` (default: standard output). It colours only on a terminal, and never
+    interprets markup in data.
+    """
     out = out or sys.stdout
-    width = None if out.isatty() else _UNCUT
+    width = None if out.isatty() else _UNLIMITED
     return PlainConsole(file=out, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def width(console: Console) -> int:
-    """The columns that text is folded to."""
+    """Returns the number of columns to which text is folded."""
     return min(console.width, WIDEST) if console.is_terminal else WIDTH
 
 
 def folded(text: str, indent: str, width: int) -> str:
-    """The text in lines of at most `width` columns; a longer word, which people copy, stays whole."""
+    """Folds text into lines of at most `width` columns. A longer word is not broken, so that it can be
+    copied.
+    """
     fold = textwrap.TextWrapper(
         width,
         initial_indent=indent,
@@ -57,7 +61,7 @@ def folded(text: str, indent: str, width: int) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table without lines; long cells fold, none is cut."""
+    """Returns a table without borders. Long cells are folded, not truncated."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -1,6 +1,6 @@
-"""A gang's place beside its plan, the model's estimate and a measurement: for people and as JSON. Pure.
+"""Prints a gang's pods compared with its plan, and measured bandwidth compared with the model's. Pure.
 
-The estimate and the measurement are told in lines and fields of their own.
+Estimates and measurements are always in separate lines and fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _GB = 10**9
 
 
 def lines(verified: Verification, compared: Comparison | None, at_least: float) -> Iterator[Text | Table]:
-    """Where the pods are, what the model expects of the place, and what was measured."""
+    """Yields where the pods are, the model's estimate, and the measurement. `at_least`: sufficient share (0
+    to 1).
+    """
     held = verified.held
     place = printable("/".join(filter(None, held.domain))) or "several domains"
     yield Text(f"{printable(held.gang)}  {short(held.level) + ' ' if held.level else ''}{place}", "bold")
@@ -44,7 +46,7 @@ def lines(verified: Verification, compared: Comparison | None, at_least: float) 
 
 
 def to_json(verified: Verification, compared: Comparison | None, at_least: float) -> dict[str, Any]:
-    """The same as plain JSON; `model` and `measured` are apart."""
+    """Returns the comparison as JSON, with separate fields `model` and `measured`. Bandwidths are in GB/s."""
     held = verified.held
     return {
         "name": held.gang,

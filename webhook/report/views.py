@@ -1,4 +1,4 @@
-"""What a page shows of an object beside its results: what would be written, and its racks. Pure."""
+"""The additional data of an object on the HTML page: its diff and its racks. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from planner.model.reservation import Reservation
 from webhook.report.fabric_map import FabricMap, MapRow, NodeState
 
 ObjectKey = tuple[str, str, str]
-"""An object under report: NAMESPACE/KIND/NAME, apiVersion, and its file ("" for none)."""
+"""The key of an object in a report: NAMESPACE/KIND/NAME, apiVersion, and its file ("" for none)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """`diff`: the lines from before to after, as `diff -u` marks them, without heads.
-
-    `rows`: the racks of its gangs, with the gangs' own nodes on them.
+    """`diff`: the lines of the unified diff, without its header. `rows`: the racks of the object's gangs,
+    with the nodes of these gangs marked.
     """
 
     diff: tuple[str, ...] = ()
@@ -24,7 +23,7 @@ class ObjectView:
 
 
 def racks_of(maps: Sequence[FabricMap], reservations: Sequence[Reservation]) -> tuple[MapRow, ...]:
-    """The rows of the maps in which the reservations have nodes, with these nodes drawn as theirs."""
+    """Returns the rows of the maps with nodes of the reservations, with these nodes marked as theirs."""
     own: dict[str, dict[str, tuple[str, NodeState]]] = {}
     for reservation in reservations:
         nodes = own.setdefault(reservation.topology, {})

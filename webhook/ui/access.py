@@ -1,7 +1,7 @@
-"""What a viewer may see, and what is left of a document for them. Pure.
+"""Filters a document by what a viewer may see. Pure.
 
-Who may list the pods of a namespace sees its gangs, and what was decided on them. Who may list nodes sees the
-fabric. Of what a viewer may not see nothing is sent: neither names, nor counts that tell of it.
+A viewer who may list the pods of a namespace sees its gangs and their decisions. A viewer who may list nodes
+sees the fabric. Nothing else is sent to a viewer, neither names nor counts that would reveal it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,28 @@ from planner.model.names import namespace_of
 from webhook.ui.document import Document, Entry, Section
 
 _NAME = re.compile(r"[^\s/,;:()]+/[A-Z]\w*/[^\s,;:()]+")
-"""NAMESPACE/KIND/NAME as a word of a text."""
+"""NAMESPACE/KIND/NAME as a word in a text."""
 
 HIDDEN = "a gang of another namespace"
-"""What stands for the name of a gang that the viewer may not see."""
+"""Replaces the name of a gang that the viewer may not see."""
 
 
 @dataclass(frozen=True)
 class ViewerAccess:
-    """`nodes`: whether the viewer may list nodes. `namespaces`: whose pods they may list, None for all."""
+    """What a viewer may list. `nodes`: whether nodes. `namespaces`: those whose pods they may list, None for
+    all.
+    """
 
     nodes: bool = True
     namespaces: frozenset[str] | None = None
 
     def sees(self, name: str) -> bool:
-        """Whether the viewer may see the gang or object NAMESPACE/KIND/NAME."""
+        """Reports whether the viewer may see the gang or object NAMESPACE/KIND/NAME."""
         return self.namespaces is None or namespace_of(name) in self.namespaces
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the cluster may be seen."""
+        """Whether the viewer may see everything."""
         return self.nodes and self.namespaces is None
 
 
@@ -42,14 +44,14 @@ ALL = ViewerAccess()
 
 
 def namespaces_in(document: Document) -> frozenset[str]:
-    """The namespaces of which a document tells."""
+    """Returns the namespaces in a document."""
     of_policies = (name for entry in document["policies"].values() for name in _counts(entry))
     names = (str(entry["name"]) for section in ("gangs", "decisions") for entry in document[section].values())
     return frozenset((*map(namespace_of, names), *of_policies, *map(namespace_of, _holders(document)))) - {""}
 
 
 def seen_by(access: ViewerAccess, document: Document) -> Document:
-    """The document as this viewer may have it."""
+    """Returns the part of the document that the viewer may see."""
     if access.is_whole:
         return document
     names = _Names(access, (*document["gangs"], *_holders(document)))
@@ -77,22 +79,22 @@ def seen_by(access: ViewerAccess, document: Document) -> Document:
 
 
 class _Names:
-    """Names of gangs that a viewer may not see, taken out of texts about gangs that they may see."""
+    """Removes the names of gangs that a viewer may not see from texts about other gangs."""
 
     def __init__(self, access: ViewerAccess, gangs: Iterable[str]) -> None:
         self._access = access
-        # Most names are one word, which the rule below finds, also of gangs that are gone since; a name that
-        # a person chose may be anything, and is looked for as it is.
-        self._odd = [gang for gang in gangs if not access.sees(gang) and not _NAME.fullmatch(gang)]
+        # Most names match the pattern, which also finds gangs that no longer exist. Names chosen by users may
+        # have any form, so they are searched literally.
+        self._unusual = [gang for gang in gangs if not access.sees(gang) and not _NAME.fullmatch(gang)]
 
     def in_entry(self, entry: Entry) -> Entry:
-        """The entry with its texts, also as keys, free of them."""
+        """Returns the entry without these names, in values and keys."""
         return {key: self._without(value) for key, value in entry.items()}
 
     def _without(self, value: Any) -> Any:
         match value:
             case str():
-                for gang in self._odd:
+                for gang in self._unusual:
                     value = value.replace(gang, HIDDEN)
                 return _NAME.sub(self._hidden, value) if "/" in value else value
             case list():
@@ -106,7 +108,9 @@ class _Names:
 
 
 def _racks(access: ViewerAccess, racks: Section) -> Section:
-    """Without the right to list nodes only those that their own gangs use, as their own pods tell."""
+    """Returns the visible racks. Without permission to list nodes, a viewer only sees the nodes of gangs that
+    they may see, because the pods of these gangs reveal them anyway.
+    """
     visible = {}
     for key, rack in racks.items():
         cells = [_cell(access, cell) for cell in _list(rack["cells"])]
@@ -125,7 +129,7 @@ def _racks(access: ViewerAccess, racks: Section) -> Section:
 
 
 def _cell(access: ViewerAccess, cell: list[Any]) -> list[Any]:
-    """The node without gangs that may not be seen: that it is taken is told, but not by whom."""
+    """Returns the node without the names of hidden gangs; it still shows that the node is in use."""
     node, state, gpus, free, whole, parts, gang = cell
     visible = [name for name in parts if access.sees(name)]
     mine = gang if gang and access.sees(gang) else ""

@@ -1,7 +1,7 @@
-"""What Bayplan told of its decisions in a cluster: Events of the controller, Reports of the replicas.
+"""Reads Bayplan's decisions in a cluster, from Events of the controller and Reports of the replicas.
 
-Both are handlers of a `Reflector`. What is not of the expected form is left out: anybody may write such
-objects.
+Both classes are handlers of a `Reflector`. They ignore objects of an unexpected form, because other users may
+write such objects too.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ EVENTS_QUERY = {"fieldSelector": "reportingComponent=bayplan"}
 REPORTS_QUERY = {"fieldSelector": f"metadata.name={NAME}"}
 
 KEPT_EVENTS = 10_000
-"""Events that are kept, the newest: the API server forgets them after an hour."""
+"""Maximum number of kept Events, the newest ones. The API server deletes Events after an hour."""
 
 
 class EventLog:
-    """The Events of the controller. `stirred` is called after each change."""
+    """The Events of the controller. `notify` is called after each change."""
 
-    def __init__(self, stirred: Callable[[], None]) -> None:
-        self._stirred = stirred
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
         self._entries: dict[str, DecisionEntry] = {}
 
     def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
-        """The newest of them."""
+        """Returns the newest decisions."""
         return sorted(self._entries.values(), key=lambda entry: (-entry.time, entry.id))[:count]
 
     def read(self, item: Json) -> DecisionEntry | None:
-        """The decision of an Event, None for what is none."""
+        """Returns the decision in an Event, None if it has none."""
         try:
             about = item["involvedObject"]
             name = f"{about['namespace']}/{about['kind']}/{about['name']}"
@@ -53,13 +53,13 @@ class EventLog:
             return None
 
     def replaced(self, items: Iterable[DecisionEntry | None], version: int) -> None:
-        """These are all."""
+        """Handles a complete list."""
         newest = sorted(filter(None, items), key=lambda entry: entry.time)[-KEPT_EVENTS:]
         self._entries = {entry.id: entry for entry in newest}
-        self._stirred()
+        self._notify()
 
     def changed(self, event: Event) -> None:
-        """One came, was told again, or was forgotten."""
+        """Handles an Event that was added, repeated or deleted."""
         entry = self.read(event.object)
         if entry is None:
             return
@@ -69,19 +69,21 @@ class EventLog:
             self._entries[entry.id] = entry
             for key in list(islice(self._entries, max(0, len(self._entries) - KEPT_EVENTS))):
                 del self._entries[key]
-        self._stirred()
+        self._notify()
 
 
 class ReportLog:
-    """The Reports of the replicas, one a namespace: what policies and plan said of each object there."""
+    """The Reports of the replicas, one per namespace: the results of policies and plan for each object.
+    `notify` is called after each change.
+    """
 
-    def __init__(self, stirred: Callable[[], None]) -> None:
-        self._stirred = stirred
+    def __init__(self, notify: Callable[[], None]) -> None:
+        self._notify = notify
         self._reports: dict[str, tuple[str, list[Json]]] = {}
         """Revision and results, by namespace."""
 
     def newest(self, count: int = MAX_DECISIONS) -> list[DecisionEntry]:
-        """The newest results, as decisions."""
+        """Returns the newest results as decisions."""
         entries = (
             entry
             for space, (_, rows) in self._reports.items()
@@ -91,7 +93,7 @@ class ReportLog:
         return sorted(entries, key=lambda entry: (-entry.time, entry.id))[:count]
 
     def policies(self) -> Iterator[PolicyCounts]:
-        """How often each policy came to each result, by namespace."""
+        """Yields the number of results of each policy, by namespace."""
         return counted(
             (str(row.get("policy", "")), space, _outcome(row))
             for space, (_, rows) in self._reports.items()
@@ -100,33 +102,33 @@ class ReportLog:
         )
 
     def revisions(self) -> tuple[str, ...]:
-        """Of the policy sets that decided last, in each namespace."""
+        """Returns the revisions of policies in the Reports of all namespaces."""
         return tuple(sorted({revision for revision, _ in self._reports.values() if revision}))
 
     def read(self, item: Json) -> tuple[str, tuple[str, list[Json]]]:
-        """Namespace, revision and results."""
+        """Returns namespace, revision and results of a Report."""
         metadata = item["metadata"]
         revision = str((metadata.get("annotations") or {}).get("bayplan.dev/revision", ""))
         rows = [row for row in item.get("results") or () if isinstance(row, dict)]
         return str(metadata.get("namespace", "")), (revision, rows)
 
     def replaced(self, items: Iterable[Any], version: int) -> None:
-        """These are all."""
+        """Handles a complete list."""
         self._reports = dict(items)
-        self._stirred()
+        self._notify()
 
     def changed(self, event: Event) -> None:
-        """One was written or deleted."""
+        """Handles a Report that was written or deleted."""
         namespace, report = self.read(event.object)
         if event.type == "DELETED":
             self._reports.pop(namespace, None)
         else:
             self._reports[namespace] = report
-        self._stirred()
+        self._notify()
 
 
 def counted(results: Iterable[tuple[str, str, str]]) -> Iterator[PolicyCounts]:
-    """Of (policy, namespace, result) each: how often."""
+    """Counts triples of policy, namespace and result."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     for policy, namespace, result in results:
         by_result = counts.setdefault(policy, {}).setdefault(namespace, {})
@@ -141,7 +143,7 @@ def _outcome(row: Json) -> str:
 
 
 def _entries(namespace: str, row: Json) -> Iterator[DecisionEntry]:
-    """One decision; none where the row is not as we write it."""
+    """Yields the decision of a result; nothing if the result has an unexpected form."""
     try:
         resource = row["resources"][0]
         name = f"{namespace}/{resource['kind']}/{resource['name']}"

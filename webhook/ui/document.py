@@ -1,7 +1,7 @@
-"""A picture as the JSON document of the page, and the difference of two documents. Pure.
+"""Converts a picture to the JSON document of the page, and computes the difference of two documents. Pure.
 
-A document has sections, a section has entries by key; each entry is sent anew when it differs. So that a
-change of one rack is a small event, a rack is an entry, and so is a gang.
+A document has sections with entries by key. An entry is sent again when it changes. Each rack and each gang
+is an entry of its own, so that its change is a small event.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Document: TypeAlias = Mapping[str, Section]
 SECTIONS = ("page", "health", "racks", "gangs", "decisions", "policies")
 
 MAX_DECISIONS = 500
-"""The newest decisions that are sent: some screens full; what is older is in Events, Reports and logs."""
+"""Maximum number of decisions that are sent, the newest ones. Older ones are in Events, Reports and logs."""
 
 
 def document(picture: Picture) -> Document:
-    """All that there is to see, for who may see all of it."""
+    """Returns the whole document, for viewers who may see everything."""
     fabrics = fabric_maps(picture.standing.snapshot)
     racks = dict(_racks(fabrics, picture.standing.snapshot))
     newest = sorted(picture.decisions, key=lambda entry: (-entry.time, entry.id))[:MAX_DECISIONS]
@@ -50,9 +50,9 @@ def document(picture: Picture) -> Document:
 
 
 def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | None]]:
-    """What turns one document into another, by section: each entry that differs, None for one that is gone.
+    """Returns the changed entries by section; None for a removed entry.
 
-    Sections without a difference are left out; so it is empty where nothing differs.
+    Sections without changes are omitted, so the result is empty if nothing differs.
     """
     differences: dict[str, dict[str, Entry | None]] = {}
     for section in SECTIONS:
@@ -65,7 +65,9 @@ def changes(before: Document, after: Document) -> dict[str, dict[str, Entry | No
 
 
 def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple[str, Entry]]:
-    """Each row of the map; the topology itself is one too, above its domains, at depth -1."""
+    """Yields an entry for each row of the maps. The topology itself is a row at depth -1 above its
+    domains.
+    """
     for fabric in fabrics:
         whole = MapRow(fabric.title, -1, fabric.count)
         for place, row in enumerate((whole, *fabric.rows)):
@@ -88,14 +90,16 @@ def _racks(fabrics: tuple[FabricMap, ...], snapshot: Snapshot) -> Iterator[tuple
 
 
 def rack_key(fabric: FabricMap, row: MapRow) -> str:
-    """The key of a row: its topology and path; that of the topology itself ends with a colon."""
+    """Returns the key of a row: topology and path; the key of the topology itself ends with a colon."""
     if row.depth < 0:
         return f"{fabric.topology.name}:"
     return f"{fabric.topology.name}:/{'/'.join(row.count.path)}"
 
 
 def _cell(cell: NodeCell, snapshot: Snapshot) -> list[object]:
-    """[name, state, GPUs, free ones, the gang that holds it whole or "", gangs that hold or use a part]."""
+    """Returns [name, state, GPUs, free GPUs, the gang that holds the whole node ("" for none), gangs that
+    hold or use part of it, the gang drawn on it].
+    """
     whole = snapshot.holders.get(cell.node, "")
     parts = [gang for gang in cell.count.holders if gang != whole or cell.state == "placed"]
     return [cell.node, cell.state, cell.count.gpus, cell.count.free, whole, parts, cell.gang]
@@ -119,14 +123,14 @@ def _gangs(
 
 
 def _gangs_in(rack: Entry) -> list[str]:
-    """The gangs that hold or use a node of a rack, each once, in the order of the nodes."""
+    """Returns the gangs that hold or use a node of a rack, without duplicates, in the order of the nodes."""
     cells = rack["cells"]
     assert isinstance(cells, list), "as `_racks` makes it"
     return list(dict.fromkeys(gang for cell in cells for gang in (cell[4], *cell[5]) if gang))
 
 
 def _gang(gang: GangStanding, racks: list[str], letter: str) -> Entry:
-    """What `bayplan why -o json` prints, and what the page shows beside it."""
+    """Returns the entry of a gang: the fields of `bayplan why -o json`, and further fields for the page."""
     held = gang.reservation
     entry = {**gang.to_json(), "racks": racks, "letter": letter}
     if held is not None:

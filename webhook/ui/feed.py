@@ -1,4 +1,4 @@
-"""The newest document for every viewer: each viewer's own is worked out once for all who may see the same."""
+"""Provides the newest document to all viewers. Viewers with the same access share one filtered document."""
 
 from __future__ import annotations
 
@@ -18,31 +18,33 @@ NOTHING: Document = {section: {} for section in SECTIONS}
 
 @dataclass(slots=True)
 class Feed:
-    """`follow` a source of pictures; `view` and `next_version` serve any number of viewers.
+    """The newest document. `follow` reads it from a source of pictures; `view` and `newer` serve any number
+    of viewers.
 
-    There is one document at a time, the newest: a viewer who is slow misses what lay between, and nothing is
-    kept for them.
+    Only the newest document is kept. A slow viewer skips the documents in between.
     """
 
     version: int = 0
     picture: Picture | None = None
     namespaces: frozenset[str] = frozenset()
-    """Those of which the newest document tells."""
+    """The namespaces in the newest document."""
     _whole: Document = field(default_factory=lambda: NOTHING)
     _views: dict[ViewerAccess, Document] = field(default_factory=dict)
     _events: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """What was sent already, by the identities of both documents, so that it is worked out once."""
+    """A cache of encoded differences by the ids of both documents, so that viewers share them. It is cleared
+    with each new document.
+    """
     _kept: list[Document] = field(default_factory=list)
-    """The documents of `_events`, whose identities are not given to others meanwhile."""
+    """References to the documents in `_events`. They keep Python from reusing the ids."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self, pictures: AsyncIterator[Picture]) -> None:
-        """Publish each picture, for ever."""
+        """Publishes each picture, until the source ends."""
         async for picture in pictures:
             self.publish(picture, await asyncio.to_thread(document, picture))
 
     def publish(self, picture: Picture, whole: Document) -> None:
-        """This is the newest."""
+        """Sets the newest picture and document, and wakes all viewers."""
         self.picture, self._whole = picture, whole
         self.namespaces = namespaces_in(whole)
         self.version += 1
@@ -53,13 +55,13 @@ class Feed:
         changed.set()
 
     def view(self, access: ViewerAccess) -> Document:
-        """The newest document as this viewer may have it."""
+        """Returns the part of the newest document that the viewer may see."""
         if access not in self._views:
             self._views[access] = seen_by(access, self._whole)
         return self._views[access]
 
     def event(self, before: Document, after: Document) -> bytes:
-        """The difference as JSON, b"" for none."""
+        """Returns the difference of two documents as JSON, b"" for none."""
         key = (id(before), id(after))
         if key not in self._events:
             difference = changes(before, after)
@@ -68,7 +70,7 @@ class Feed:
         return self._events[key]
 
     async def newer(self, version: int, seconds: float) -> None:
-        """Wait until there is a newer document than that, but for `seconds` at most."""
+        """Waits until there is a newer document than `version`, but at most `seconds`."""
         if self.version == version:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)

@@ -1,4 +1,4 @@
-"""Who looks at the page, and what they may see: everything with the key of a local page, else by reviews."""
+"""Authenticates viewers of the page. A local page has a key; in a cluster, `reviews` asks the API server."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ from webhook.ui.access import ALL, ViewerAccess
 
 
 class NotAuthenticatedError(Exception):
-    """The token is none, or is no longer good: the message says what would be."""
+    """The token is missing or invalid. The message says what would work."""
 
     status = 401
 
 
 class CannotAskError(NotAuthenticatedError):
-    """Whether the token is good cannot be asked now."""
+    """The API server cannot be asked about the token now."""
 
     status = 503
 
 
 class Gate(Protocol):
-    """Tells of a viewer's token what the viewer may see."""
+    """Determines what a viewer may see, by their token."""
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
-        """Of these namespaces and the nodes. Raises `NotAuthenticatedError`."""
+        """Returns the viewer's access to nodes and to these namespaces. Raises `NotAuthenticatedError`."""
         ...
 
 
 class KeyGate:
-    """One key for everything: whoever started the page has it, and sees what their own kubeconfig reads.
+    """A `Gate` with one key, which gives access to everything that the kubeconfig of the page's owner may
+    read.
 
-    Without it everybody with an account on the same machine, a login node perhaps, could look.
+    Without a key, all users of a shared machine such as a login node could open the page.
     """
 
     def __init__(self, key: str) -> None:
         self._key = key.encode()
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
-        """All. Raises `NotAuthenticatedError`."""
+        """Returns access to everything. Raises `NotAuthenticatedError` for a wrong key."""
         if not hmac.compare_digest(token.encode(), self._key):
             raise NotAuthenticatedError("open the address that `bayplan ui` printed: it has the key")
         return ALL

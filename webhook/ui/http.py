@@ -1,8 +1,8 @@
-"""The live page over HTTP: its files, one stream of events for each viewer, and what a gang's place is worth.
+"""Serves the live page over HTTP: its files, an event stream for each viewer, and bandwidth estimates.
 
-Nothing can be changed over it. Every answer forbids the browser to run or fetch anything that is not the
-page's own. The stream is Server-Sent Events, read by `fetch`, which can send a token where EventSource
-cannot.
+All routes are read-only. The headers of every response forbid the browser to run or load anything but the
+page's own files. The stream uses Server-Sent Events. The page reads it with `fetch`, because EventSource
+cannot send a token.
 """
 
 from __future__ import annotations
@@ -29,25 +29,28 @@ from webhook.ui.worth import worth_of
 STATIC = Path(__file__).parent / "static"
 REPORT_STYLE = Path(html.__file__).with_name("style.css")
 FILES = {path.name: path for path in STATIC.iterdir()} | {"base.css": REPORT_STYLE}
-"""All that there is to fetch. The style of the HTML report is the base of the page's."""
+"""The static files. The style of the HTML report is the base of the page's style."""
 
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 MAX_VIEWERS = 64
-"""Streams at once: each holds at most one event of some megabytes that its browser has not read yet."""
+"""Maximum number of streams. Each buffers at most one unread event of a few megabytes."""
 
 MAX_CONNECTIONS = 256
-"""Connections at once: browsers open up to six each."""
+"""Maximum number of connections. A browser opens up to six."""
 
 STALLED_SECONDS = 20.0
-"""How long a browser may take to read an event; then it is dropped. The largest, all of 10,000 nodes, is a
-few megabytes."""
+"""Seconds in which a browser must read an event; otherwise its stream is closed. The largest event, with
+10,000 nodes, is a few megabytes.
+"""
 
 HEARTBEAT_SECONDS = 15.0
-"""A comment after so much silence: proxies close what is silent, and a browser that is gone is noticed."""
+"""Seconds without an event after which a comment is sent: it keeps proxies from closing an idle stream, and
+detects browsers that are gone.
+"""
 
 WORTHS_AT_ONCE = 2
-"""Worths that are worked out at once; each is a search over all nodes."""
+"""Maximum number of concurrent bandwidth estimates, because each searches all nodes."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -64,7 +67,7 @@ log = logging.getLogger("bayplan")
 
 @dataclass(slots=True)
 class Page:
-    """The handlers. `limit`: streams at once; `stalled_seconds`: for a browser to read an event."""
+    """The HTTP handlers. `limit`: maximum number of streams. `stalled_seconds`: see `STALLED_SECONDS`."""
 
     feed: Feed
     gate: Gate
@@ -75,7 +78,7 @@ class Page:
     _worths: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WORTHS_AT_ONCE))
 
     def app(self) -> web.Application:
-        """The aiohttp application."""
+        """Returns the aiohttp application."""
         app = web.Application(middlewares=[self._guard], client_max_size=1024)
         app.router.add_get("/", self._file)
         app.router.add_get("/static/{name}", self._file)
@@ -87,7 +90,7 @@ class Page:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """The road of bad calls: a status and a line, never a traceback."""
+        """Converts errors to a status and a line of text, without a traceback."""
         with self.connections.answering(request.protocol):
             try:
                 return await handler(request)
@@ -95,7 +98,7 @@ class Page:
                 return _text(error.status, str(error))
             except web.HTTPException as error:
                 return _text(error.status, error.text or error.reason)
-            except Exception as error:  # the last station: the viewer gets a line, the log the rest
+            except Exception as error:  # unexpected: the viewer gets one line, the log the traceback
                 log.error("%s: %s", request.path, type(error).__name__, exc_info=error)
                 return _text(500, "an internal error; the log of the page's server has it")
 
@@ -116,12 +119,12 @@ class Page:
         return _text(200, "ok") if self.feed.version else _text(503, "the cluster is being read")
 
     async def _access(self, request: web.Request) -> ViewerAccess:
-        """What the viewer may see. Raises `NotAuthenticatedError`."""
+        """Returns what the viewer may see. Raises `NotAuthenticatedError`."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return await self.gate.access(token if scheme.lower() == "bearer" else "", self.feed.namespaces)
 
     async def _worth(self, request: web.Request) -> web.Response:
-        """What the place of one gang is worth. To who may not see it there is no such gang."""
+        """Returns the bandwidth estimate of a gang. A hidden gang is reported as not found."""
         access, name = await self._access(request), request.query.get("gang", "")
         picture = self.feed.picture
         gangs = picture.standing.gangs if picture is not None and access.sees(name) else ()
@@ -134,7 +137,9 @@ class Page:
         return web.Response(body=orjson.dumps(worth), content_type="application/json", headers=headers)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """All, then what differs each time, until the browser goes, falls behind, or may see no more."""
+        """Sends the whole document, then its changes, until the browser disconnects, stalls or
+        loses access.
+        """
         access = await self._access(request)
         with self._place():
             headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -145,7 +150,7 @@ class Page:
             try:
                 await self._follow(request, response, access)
             except (ConnectionError, TimeoutError, NotAuthenticatedError):
-                # Neither an event nor an orderly end goes through to who does not read, or has gone.
+                # A browser that does not read, or is gone, cannot receive an orderly end of the stream.
                 if request.transport is not None:
                     request.transport.abort()
             return response
@@ -166,13 +171,13 @@ class Page:
             access = await self._access(request)
 
     async def _send(self, response: web.StreamResponse, event: bytes) -> None:
-        """Raises `TimeoutError` where the browser does not read."""
+        """Sends an event. Raises `TimeoutError` if the browser does not read it in time."""
         async with asyncio.timeout(self.stalled_seconds):
             await response.write(event)
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """One of the streams. Raises `HTTPServiceUnavailable` where there are as many as may be."""
+        """Counts a stream while it is open. Raises `HTTPServiceUnavailable` if there are too many."""
         if self.viewers >= self.limit:
             text = f"{self.limit} pages are open already: close one, and try again"
             raise web.HTTPServiceUnavailable(text=text)
@@ -190,33 +195,35 @@ def _text(status: int, text: str) -> web.Response:
 
 @dataclass(slots=True)
 class Serving:
-    """A page that is served at `port`."""
+    """A running server of the page."""
 
     runner: web.AppRunner
     listener: Listener
 
     @property
     def port(self) -> int:
-        """That was given, or was free."""
+        """The port on which it listens."""
         return self.listener.port
 
     async def stop(self) -> None:
-        """Stop listening, and end the streams."""
+        """Stops listening, and closes the streams."""
         await self.listener.close()
         await self.runner.cleanup()
 
 
 async def serve(page: Page, host: str, port: int, tls: ssl.SSLContext | None = None) -> Serving:
-    """Listen on `host:port` (0 picks a free port). Raises `OSError` where the address cannot be had."""
+    """Starts listening on `host:port` (0 picks a free port). Raises `OSError` if the address cannot
+    be used.
+    """
     runner = web.AppRunner(
         page.app(),
         access_log=None,
-        shutdown_timeout=0.5,  # streams never end by themselves
+        shutdown_timeout=0.5,  # seconds; streams do not end by themselves
         keepalive_timeout=IDLE_SECONDS,
         handler_cancellation=True,
     )
     await runner.setup()
-    assert runner.server is not None, "the runner is set up"
+    assert runner.server is not None, "`setup` creates the server"
     listener = Listener(runner.server, page.connections, tls, MAX_CONNECTIONS)
     try:
         await listener.open(host, port)

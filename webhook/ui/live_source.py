@@ -1,4 +1,4 @@
-"""Pictures of a watched cluster: gangs as the controller decides, and what was told of decisions."""
+"""Makes pictures of a live cluster: gangs as the controller sees them, and the recorded decisions."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from webhook.kube.reports import GROUP, RESOURCE
 from webhook.kube.standing import ClusterStanding, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
 from webhook.ui.picture import HealthLine, Picture
-from webhook.ui.replica_metrics import ReplicaTales, replica_tales
+from webhook.ui.replica_metrics import ReplicaSummary, replica_summary
 
 HEALTH_SECONDS = 10.0
-"""How often it is looked whether the replicas are ready, also while nothing else changes."""
+"""Seconds between checks of the replicas, even if nothing else changes."""
 
 MAX_LOGS_SECONDS = 5.0
-"""How long the first picture waits for Events and Reports, which not everybody may list."""
+"""Maximum seconds that the first picture waits for Events and Reports, which the user may not be allowed to
+list.
+"""
 
 
 @dataclass(slots=True)
 class LiveSource:
-    """The cluster that `lookout` watches."""
+    """Makes pictures of the cluster that `lookout` watches."""
 
     lookout: Lookout
     _replicas: tuple[HealthLine, ...] = ()
-    _tales: ReplicaTales = field(default_factory=ReplicaTales)
+    _summary: ReplicaSummary = field(default_factory=ReplicaSummary)
     _asked: float = field(default=float("-inf"))
 
     async def pictures(self) -> AsyncGenerator[Picture]:
-        """One now, and one after each change; none for a moment of change within a second."""
+        """Yields a picture now, and one after each change. Changes in quick succession share a picture."""
         runtime = self.lookout.runtime
         events, reports = EventLog(runtime.watch.news.set), ReportLog(runtime.watch.news.set)
         logs = [
@@ -57,11 +59,11 @@ class LiveSource:
                     standing,
                     runtime.api.host,
                     (*events.newest(), *reports.newest()),
-                    tuple(reports.policies()) or self._tales.policies,
-                    tuple(sorted({*reports.revisions(), *self._tales.revisions})),
-                    (*self._watching(standing, logs), *self._replicas, *self._tales.health),
+                    tuple(reports.policies()) or self._summary.policies,
+                    tuple(sorted({*reports.revisions(), *self._summary.revisions})),
+                    (*self._watching(standing, logs), *self._replicas, *self._summary.health),
                 )
-                # As long again as it took: on a large cluster half of a core is left to others.
+                # Sleeps as long as the picture took, so that a large cluster uses at most half a core.
                 await asyncio.sleep(time.monotonic() - started)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(HEALTH_SECONDS):
@@ -72,7 +74,7 @@ class LiveSource:
             await asyncio.gather(*following, return_exceptions=True)
 
     def _watching(self, standing: ClusterStanding, logs: list[Reflector]) -> tuple[HealthLine, ...]:
-        """Whether somebody leads, and whether all is read that is to be."""
+        """Returns the health of the controller (leader), of the watches, and of the permissions."""
         nobody = "no replica leads: no waiting gang is admitted until one does"
         leads = HealthLine("controller", "ok", f"{standing.leader} leads")
         problem = self.lookout.runtime.problem()
@@ -87,16 +89,18 @@ class LiveSource:
         )
 
     async def _ask_replicas(self) -> None:
-        """Whether they are ready, and what their metrics tell, now and then."""
+        """Reads readiness and metrics of the replicas, at most every `HEALTH_SECONDS`."""
         if time.monotonic() - self._asked >= HEALTH_SECONDS:
             self._asked = time.monotonic()
             api, namespace = self.lookout.runtime.api, self.lookout.namespace
             self._replicas = await replicas_ready(api, namespace)
-            self._tales = await replica_tales(api, namespace, time.time())
+            self._summary = await replica_summary(api, namespace, time.time())
 
 
 async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:
-    """How many of the webhook's replicas are ready; nothing where that may not be read."""
+    """Returns how many of the webhook's replicas are ready; nothing without permission to read the
+    Deployment.
+    """
     try:
         deployment = await api.find(deployment_path(namespace))
     except ApiError:
@@ -110,6 +114,6 @@ async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:
 
 
 async def _read_once(log: Reflector) -> None:
-    """Until it was read, or may not be."""
-    while not log.synced.is_set() and not log.forbidden:  # noqa: ASYNC110 - two signs, one without event
+    """Waits until the log is read, or reading it is forbidden."""
+    while not log.synced.is_set() and not log.forbidden:  # noqa: ASYNC110 - `forbidden` has no event
         await asyncio.sleep(0.05)

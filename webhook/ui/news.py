@@ -1,4 +1,4 @@
-"""What became of gangs between two looks, where nobody else tells it. Pure."""
+"""Derives decisions from the changes of gangs between two pictures, for clusters without Events. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from webhook.ui.picture import DecisionEntry
 
 
 def news_of(before: Iterable[GangStanding], after: Iterable[GangStanding], now: float) -> list[DecisionEntry]:
-    """A decision for each gang that got, changed or lost its place, or that waits for something else."""
+    """Returns a decision for each gang that got, changed or lost its place, or waits for another reason.
+    `now`: seconds since the epoch.
+    """
     last = {gang.name: _standing(gang) for gang in before}
     news = []
     for gang in after:
@@ -23,7 +25,7 @@ def news_of(before: Iterable[GangStanding], after: Iterable[GangStanding], now: 
 
 
 def _standing(gang: GangStanding) -> tuple[str, str]:
-    """The CamelCase token that the controller's events have for it, and the sentence."""
+    """Returns the reason that the controller's Events have for the gang's state, and a message."""
     if gang.state == "waiting":
         return "Queued", f"waits for: {gang.waits_for(wide=True)}"
     if gang.state == "stuck":

@@ -1,4 +1,4 @@
-"""What the live page tells, at one moment. Pure."""
+"""The content of the live page at one moment. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Health = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class DecisionEntry:
-    """A decision that was told: `time` in seconds since the epoch, `name` of what it is about.
+    """A decision. `time`: seconds since the epoch. `name`: of its gang or object, NAMESPACE/KIND/NAME.
 
-    `id` is the same each time that it is told. `kind`: its CamelCase token, such as Queued; `warning`: it was
-    told as one. `policy`: which decided it, "" for the plan.
+    `id`: the same each time the decision is read. `kind`: its CamelCase reason, such as Queued. `policy`: the
+    policy that decided, "" for the plan.
     """
 
     id: str
@@ -30,7 +30,7 @@ class DecisionEntry:
 
 @dataclass(frozen=True, slots=True)
 class HealthLine:
-    """One thing that is well or not, in words."""
+    """The state of one component, with a message."""
 
     name: str
     state: Health
@@ -39,7 +39,7 @@ class HealthLine:
 
 @dataclass(frozen=True, slots=True)
 class PolicyCounts:
-    """How often a policy came to each result, by namespace: {"research": {"fail": 2}}."""
+    """The number of results of a policy by namespace: {"research": {"fail": 2}}."""
 
     name: str
     namespaces: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class PolicyCounts:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`standing`: the cluster with who holds and who waits. `source`: its address, or the files.
+    """`standing`: the cluster with holding and waiting gangs. `source`: the cluster's address, or the files.
 
-    `revisions`: of the policy sets that decided. `decisions`: the newest, in no order.
+    `revisions`: those of the policies that decided. `decisions`: the newest, unordered.
     """
 
     standing: ClusterStanding

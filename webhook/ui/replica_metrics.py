@@ -1,6 +1,6 @@
-"""What the webhook's replicas tell of themselves in their metrics: policies, reloads, the certificate.
+"""Reads the metrics of the webhook's replicas: policies, reloads and the certificate.
 
-They are read through the API server (`pods/proxy`), by the port of the probes, so that a page on somebody's
+They are read through the API server (`pods/proxy`) from the port of the probes, so that a page on a user's
 machine can read them too.
 """
 
@@ -19,48 +19,54 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.ui.picture import Health, HealthLine, PolicyCounts
 
 PORT = 8081
-"""Of the probes and metrics, in plain HTTP (40-deployment.yaml)."""
+"""The port of probes and metrics, plain HTTP (40-deployment.yaml)."""
 SELECTOR = "app.kubernetes.io/name=bayplan"
 DAY = 86_400.0
 NEAR_DAYS = 7
-"""A certificate that ends sooner was not renewed in time, as the alert BayplanCertificateEnds has it."""
+"""Days before its end at which a certificate should have been renewed; the same as in the alert
+BayplanCertificateEnds.
+"""
 RESULTS = {"refused": "fail", "warned": "warn", "failed": "error", "changed": "changed", "passed": "pass"}
-"""What replicas count, by what the page calls it."""
+"""The page's names of results, by the values of the metric's label `answer`."""
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicaTales:
-    """What all replicas told together. `policies` is counted over the whole cluster since they started."""
+class ReplicaSummary:
+    """The combined metrics of all replicas. `policies`: counts over all namespaces since the replicas
+    started.
+    """
 
     policies: tuple[PolicyCounts, ...] = ()
     revisions: tuple[str, ...] = ()
     health: tuple[HealthLine, ...] = ()
 
 
-async def replica_tales(api: Api, namespace: str, now: float) -> ReplicaTales:
-    """Ask each replica that runs. Where that is not allowed, or none answers, health says so."""
+async def replica_summary(api: Api, namespace: str, now: float) -> ReplicaSummary:
+    """Reads the metrics of each running replica. `now`: seconds since the epoch. Health has a warning if
+    reading fails; the result is empty if the pods may not be listed.
+    """
     pods = f"/api/v1/namespaces/{namespace}/pods"
     try:
         listed, _ = await api.list(pods, labelSelector=SELECTOR)
     except ApiError:
-        return ReplicaTales()
+        return ReplicaSummary()
     names = [pod["metadata"]["name"] for pod in listed if _runs(pod)]
     answers = await asyncio.gather(*(_metrics(api, f"{pods}/{name}:{PORT}/proxy/metrics") for name in names))
     texts = {name: answer for name, answer in zip(names, answers, strict=True) if isinstance(answer, str)}
     errors = [answer for answer in answers if isinstance(answer, ApiError)]
-    tales = tales_of(texts, now)
+    summary = summary_of(texts, now)
     if not errors:
-        return tales
+        return summary
     words = f"{len(errors)} of {len(names)} replicas do not tell their metrics: {errors[0]}"
-    return ReplicaTales(
-        tales.policies, tales.revisions, (*tales.health, HealthLine("metrics", "warning", words))
+    return ReplicaSummary(
+        summary.policies, summary.revisions, (*summary.health, HealthLine("metrics", "warning", words))
     )
 
 
-def tales_of(metrics: Mapping[str, str], now: float) -> ReplicaTales:
-    """What the metrics of replicas, by name, come to. Pure."""
+def summary_of(metrics: Mapping[str, str], now: float) -> ReplicaSummary:
+    """Combines the metrics of replicas (Prometheus text by pod name). Pure."""
     if not metrics:
-        return ReplicaTales()
+        return ReplicaSummary()
     counts: dict[str, Counter[str]] = {}
     revisions: set[str] = set()
     ends: list[float] = []
@@ -77,13 +83,13 @@ def tales_of(metrics: Mapping[str, str], now: float) -> ReplicaTales:
             elif sample.name == "bayplan_certificate_expiry_timestamp_seconds":
                 ends.append(sample.value)
     policies = (PolicyCounts(policy, {"": dict(row)}) for policy, row in sorted(counts.items()))
-    return ReplicaTales(
+    return ReplicaSummary(
         tuple(policies), tuple(sorted(revisions)), (_reloads(stale, revisions), *_certificate(ends, now))
     )
 
 
 def _reloads(stale: list[str], revisions: set[str]) -> HealthLine:
-    """Whether all replicas serve the newest policies, parameters and files, and the same."""
+    """Returns whether all replicas use the newest policies, parameters and files, and the same ones."""
     if stale:
         words = (
             f"not taken up by {', '.join(stale)}: the newest policies, parameters or cluster files are bad"
@@ -103,7 +109,7 @@ def _certificate(ends: list[float], now: float) -> Iterable[HealthLine]:
 
 
 def _samples(text: str) -> Iterable[Sample]:
-    """All samples; none of a text that is no metrics, for anybody may run a pod with such a label."""
+    """Returns all samples; none if the text is not metrics, because any pod may carry our label."""
     try:
         return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     except (ValueError, KeyError, IndexError):

@@ -1,7 +1,7 @@
-"""What a viewer of a cluster's page may see, asked with the viewer's own token: SelfSubjectAccessReviews.
+"""Asks the API server what a viewer may see, with a SelfSubjectAccessReview and the viewer's own token.
 
-So the page's account needs no right to ask for others, and can be made to tell nobody's rights but those of
-who gave it their token.
+So the page's service account needs no permission to review the access of others, and the page cannot be
+misused to find out the permissions of other users.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ from webhook.ui.gate import CannotAskError, NotAuthenticatedError
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 GOOD_SECONDS = 30.0
-"""How long an answer serves: so long after it was revoked a right is used at most."""
+"""Seconds for which an answer is cached, and therefore the maximum delay until a revoked permission has
+effect.
+"""
 
 REFUSED_SECONDS = 5.0
-"""How soon a token that was not taken is tried again: guessing costs the API server little."""
+"""Seconds for which a refused token is cached, so that guessing tokens does not load the API server."""
 
 MAX_TOKENS = 1024
-"""Viewers whose answers are remembered; the oldest make room."""
+"""Maximum number of cached viewers; the oldest are evicted."""
 
 AT_ONCE = 8
-"""Calls at once, of all viewers."""
+"""Maximum number of concurrent calls for all viewers."""
 
 LONGEST = 16_384
-"""Characters of a token; no API server takes longer ones in a header."""
+"""Maximum length of a token in characters; API servers do not accept longer headers."""
 
 Question = tuple[str, str]
-"""A resource that somebody would list, and the namespace, "" for all."""
+"""A resource to list, and the namespace, "" for all."""
 
 NODES, PODS = "nodes", "pods"
 
 
 @dataclass(slots=True)
 class _Viewer:
-    """The answers to one token: until when (monotonic seconds) they serve."""
+    """The cached answers for one token. `until`: when they expire (monotonic seconds)."""
 
     until: float
     refused: bool = False
@@ -50,8 +52,9 @@ class _Viewer:
 
 
 class ReviewGate:
-    """A `Gate` that asks the API server. `api` must not carry a client certificate: it would speak instead of
-    the token."""
+    """A `Gate` that asks the API server. `api` must not use a client certificate, which would take precedence
+    over the token.
+    """
 
     def __init__(self, api: Api, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -60,9 +63,8 @@ class ReviewGate:
         self._calls = asyncio.Semaphore(AT_ONCE)
 
     async def access(self, token: str, namespaces: frozenset[str]) -> ViewerAccess:
-        """What this token's user may list. Raises `NotAuthenticatedError`.
-
-        Where the API server does not answer nothing may be seen.
+        """Returns what the user of this token may list. Raises `NotAuthenticatedError` for an invalid token,
+        and `CannotAskError` if the API server does not answer.
         """
         if not token or len(token) > LONGEST or not token.isascii() or not token.isprintable():
             raise NotAuthenticatedError("give the token of an account of this cluster")
@@ -93,7 +95,9 @@ class ReviewGate:
         return viewer
 
     async def _ask(self, viewer: _Viewer, token: str, questions: list[Question]) -> None:
-        """Those that were not asked yet, some at a time. Raises the first `ApiError`."""
+        """Asks the questions without a cached answer, at most `AT_ONCE` at a time. Raises the first
+        `ApiError`.
+        """
 
         async def answered(question: Question) -> None:
             async with self._calls:
@@ -114,7 +118,7 @@ def _access(answers: Mapping[Question, bool], namespaces: frozenset[str]) -> Vie
 
 
 def review(resource: str, namespace: str) -> Json:
-    """Whether the one who asks may list this."""
+    """Returns a review that asks whether its sender may list this resource."""
     attributes = {"verb": "list", "resource": resource, **({"namespace": namespace} if namespace else {})}
     return {
         "apiVersion": "authorization.k8s.io/v1",

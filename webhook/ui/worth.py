@@ -1,4 +1,4 @@
-"""What the place of a gang is worth, by the model of `bayplan plan`. Pure."""
+"""Estimates the bandwidth of a gang's placement, by the model of `bayplan plan`. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from webhook.kube.standing import GangStanding
 
 
 def worth_of(snapshot: Snapshot, gang: GangStanding) -> dict[str, object]:
-    """The time of an all-reduce there, beside a topology-blind placement on the cluster as it is now.
+    """Returns the all-reduce time of a gang, compared with a topology-blind placement on the current cluster.
 
-    `words` alone where there is nothing to compare: no place, one pod, fewer than two whole GPUs.
+    Returns only `words` if there is nothing to compare: no place, one pod, or fewer than two whole GPUs.
     """
     held = gang.reservation
     if held is None:

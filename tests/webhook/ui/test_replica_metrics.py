@@ -8,7 +8,7 @@ import pytest
 
 from webhook.kube.api.client import Api, ApiError, Json
 from webhook.ui.picture import PolicyCounts
-from webhook.ui.replica_metrics import PORT, SELECTOR, ReplicaTales, replica_tales, tales_of
+from webhook.ui.replica_metrics import PORT, SELECTOR, ReplicaSummary, replica_summary, summary_of
 
 NOW = 1_000_000.0
 DAY = 86_400
@@ -27,17 +27,17 @@ bayplan_certificate_expiry_timestamp_seconds{{certificate="serving"}} {NOW + 40 
 """
 
 
-def health(tales: ReplicaTales) -> dict[str, str]:
+def health(summary: ReplicaSummary) -> dict[str, str]:
     """The state of each line."""
-    return {line.name: line.state for line in tales.health}
+    return {line.name: line.state for line in summary.health}
 
 
 def test_policies_of_all_replicas_are_added_with_their_revision() -> None:
     """In the words of the page, over the whole cluster."""
-    tales = tales_of({"a": METRICS, "b": METRICS}, NOW)
-    assert tales.policies == (PolicyCounts("tags", {"": {"fail": 6, "changed": 8}}),)
-    assert tales.revisions == ("abc",)
-    assert health(tales) == {"reload": "ok", "certificate": "ok"}
+    summary = summary_of({"a": METRICS, "b": METRICS}, NOW)
+    assert summary.policies == (PolicyCounts("tags", {"": {"fail": 6, "changed": 8}}),)
+    assert summary.revisions == ("abc",)
+    assert health(summary) == {"reload": "ok", "certificate": "ok"}
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_what_is_wrong_at_a_single_replica_is_told(
 ) -> None:
     """In health, though the other is well."""
     assert old in METRICS
-    tales = tales_of({"a": METRICS.replace(old, new), "b": METRICS}, NOW)
-    (finding,) = [row for row in tales.health if row.name == line]
+    summary = summary_of({"a": METRICS.replace(old, new), "b": METRICS}, NOW)
+    (finding,) = [row for row in summary.health if row.name == line]
     assert (finding.state, words in finding.message) == (state, True)
 
 
 @pytest.mark.parametrize("text", ["", "<html>", 'x{y="', "bayplan_reload_failed nonsense"])
 def test_what_is_no_metrics_tells_nothing(text: str) -> None:
     """Whoever answers there."""
-    assert tales_of({"a": text}, NOW).policies == ()
+    assert summary_of({"a": text}, NOW).policies == ()
 
 
 class Cluster(Api):
@@ -94,15 +94,15 @@ class Cluster(Api):
 
 async def test_each_replica_that_runs_is_asked() -> None:
     """Through the API server."""
-    assert (await replica_tales(Cluster(), "bay", NOW)).policies[0].namespaces == {
+    assert (await replica_summary(Cluster(), "bay", NOW)).policies[0].namespaces == {
         "": {"fail": 6, "changed": 8}
     }
 
 
 async def test_a_replica_that_may_not_be_asked_is_told() -> None:
     """Beside what the others say; where pods may not be listed, nothing is."""
-    tales = await replica_tales(Cluster(("b",)), "bay", NOW)
-    assert tales.policies[0].namespaces == {"": {"fail": 3, "changed": 4}}
-    assert health(tales)["metrics"] == "warning"
-    assert "1 of 2 replicas" in tales.health[-1].message
-    assert await replica_tales(Cluster(("list",)), "bay", NOW) == ReplicaTales()
+    summary = await replica_summary(Cluster(("b",)), "bay", NOW)
+    assert summary.policies[0].namespaces == {"": {"fail": 3, "changed": 4}}
+    assert health(summary)["metrics"] == "warning"
+    assert "1 of 2 replicas" in summary.health[-1].message
+    assert await replica_summary(Cluster(("list",)), "bay", NOW) == ReplicaSummary()

@@ -1,7 +1,9 @@
-"""The figures of a cluster's course, simulated or replayed: as rows of tables, drawn, and as a page.
+"""Prints and draws the figures of a cluster over time, from a simulation or a replay.
 
-- `rows`: the figures in words, for tables of any kind
-- `plot`: courses as an SVG; `page`: that and the figures as HTML; `table`: the figures for a terminal
+- `rows`: the figures as rows of text, for tables in any format
+- `plot`: draws courses as SVG
+- `page`: an HTML page with plot and figures
+- `table`: prints the figures on a terminal
 
 Begin with `rows`.
 """

@@ -1,4 +1,4 @@
-"""Courses as one HTML page: the figures as tables, and all drawn. No script, nothing from elsewhere."""
+"""Writes courses as one HTML page with tables and plots. It has no scripts and loads nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ th:first-child { text-align: left; }
 
 
 def page(scenes: Sequence[PlotScene], title: str, first: str) -> str:
-    """The whole document: of each scene the figures, and all scenes drawn; `first` heads the names."""
+    """Returns the HTML document: the figures of each scene, and the plot. `first`: heading of the column of
+    names.
+    """
     tables = "".join(f"<h2>{escape(scene.title)}</h2>\n{''.join(_tables(scene, first))}" for scene in scenes)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -1,6 +1,6 @@
-"""Courses drawn: GPUs at work, who waits, room for large gangs, and waits by size, as one SVG.
+"""Draws courses as one SVG: GPU utilisation, waiting gangs, room for large gangs, and waits by size.
 
-A few dozen rectangles and lines; a plotting library would be the largest dependency for the smallest use.
+The plot is a few dozen rectangles and lines, which does not justify a plotting library as a dependency.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from planner.simulation.figures import CourseFigures
 from planner.simulation.jobs import DAY
 
 COLOURS = ("#999999", "#e69f00", "#cc79a7", "#d55e00", "#009e73", "#0072b2")
-"""Colours that the colour-blind can tell apart (Okabe and Ito's)."""
+"""The palette of Okabe and Ito, which is distinguishable with colour blindness."""
 
 
 WIDTH, HEIGHT, LEFT, TOP = 960, 1470, 70, 60
@@ -35,8 +35,9 @@ WAITS = (
     ("100 h", 100.0),
     ("1,000 h", 1000.0),
 )
-"""Marks of the axis of waits, in hours. It is logarithmic: some ways to place let gangs wait minutes and some
-weeks, and on an even axis the longest would make all others the same."""
+"""Marks of the axis of waits, in hours. The axis is logarithmic: some strategies make gangs wait minutes and
+others weeks, and on a linear axis short waits could not be told apart.
+"""
 
 
 UNITS = {
@@ -45,13 +46,15 @@ UNITS = {
     3600.0: (1, 2, 4, 6, 12),
     DAY: (1, 2, 5, 10, 20, 50, 100, 200),
 }
-"""Of each unit of time, in seconds, the steps between marks."""
+"""Possible steps between marks on the time axis, by unit (in seconds)."""
 UNIT_WORDS = {1.0: "{} s", 60.0: "{} min", 3600.0: "{} h", DAY: "day {}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Values to shares of a panel's height, with the marks that tell them."""
+    """An axis: `share` maps a value to a share of the panel's height (0 to 1); `marks` are labels with
+    values.
+    """
 
     marks: Sequence[tuple[str, float]]
     share: Callable[[float], float]
@@ -61,14 +64,16 @@ SHARES = Axis([(f"{mark} %", mark / 100) for mark in (0, 25, 50, 75, 100)], lamb
 
 
 def queue_axis(longest: float) -> Axis:
-    """From nobody to the first power of ten that is not below the longest queue; even up to a single gang."""
+    """Returns an axis from 0 to the first power of ten at or above the longest queue: linear up to 1, then
+    logarithmic.
+    """
     powers = next(power for power in range(1, 10) if 10**power >= longest)
     marks = [("0", 0.0), *((f"{10**power:,}", float(10**power)) for power in range(powers + 1))]
     return Axis(marks, lambda value: (min(value, 1.0) + log(max(value, 1.0), 10)) / (powers + 1))
 
 
 def waits_axis(longest: float) -> Axis:
-    """From a minute to the first mark that is not below the longest wait, in hours."""
+    """Returns an axis from one minute to the first mark at or above the longest wait (in hours)."""
     count = next((place for place, (_, mark) in enumerate(WAITS, 1) if mark >= longest), len(WAITS))
     marks = WAITS[: max(2, count)]
     low, high = marks[0][1], marks[-1][1]
@@ -77,7 +82,7 @@ def waits_axis(longest: float) -> Axis:
 
 @dataclass(frozen=True, slots=True)
 class PlotScene:
-    """What is drawn side by side: a title, courses for the lines, and the figures of each for the bars."""
+    """The content of a plot: a title, courses for the lines, and the figures of each course for the bars."""
 
     title: str
     courses: Sequence[Course]
@@ -85,7 +90,7 @@ class PlotScene:
 
 
 def plot(scenes: Sequence[PlotScene]) -> str:
-    """The whole SVG document: the scenes below each other."""
+    """Returns the SVG document, with the scenes below each other."""
     tall = HEIGHT * len(scenes)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" font-family="sans-serif">',
@@ -148,7 +153,7 @@ def _colour(place: int) -> str:
 
 
 def _frame(top: float, title: str, axis: Axis) -> list[str]:
-    """A panel's title, and a line across it at each mark."""
+    """Returns the title of a panel, and a grid line at each mark."""
     parts = [_text(LEFT, top - 8, title)]
     for words, mark in axis.marks:
         y = top + PANEL * (1 - axis.share(mark))
@@ -179,7 +184,7 @@ def _lines(
 
 
 def time_marks(end: float) -> list[tuple[str, float]]:
-    """About six marks from 0 on, at whole steps of the unit in which they are told; seconds."""
+    """Returns about six marks from 0 to `end` (seconds), at round values of a suitable unit."""
     unit, step = next(
         ((unit, step) for unit, steps in UNITS.items() for step in steps if step * unit * 6 >= end),
         (DAY, end / DAY / 6),
@@ -189,7 +194,7 @@ def time_marks(end: float) -> list[tuple[str, float]]:
 
 
 def _smooth(values: Sequence[float]) -> list[float]:
-    """Each value as the mean of those around it."""
+    """Returns the moving average of `_SMOOTH` values."""
     half = _SMOOTH // 2
     around = (values[max(0, place - half) : place + half + 1] for place in range(len(values)))
     return [sum(part) / len(part) for part in around]
@@ -198,13 +203,13 @@ def _smooth(values: Sequence[float]) -> list[float]:
 def _bars(
     rows: Sequence[Sequence[float]], labels: Sequence[str], top: float, title: str, axis: Axis
 ) -> list[str]:
-    """A row of values for each strategy, in groups of one for each label."""
+    """Returns a bar chart: for each label a group, with a bar for each course."""
     parts = _frame(top, title, axis)
     group = (WIDTH - 30 - LEFT) / len(labels)
     bar = group * 0.8 / len(rows)
     for column, label in enumerate(labels):
         for place, row in enumerate(rows):
-            tall = max(1.0, PANEL * axis.share(row[column]))  # nothing at all would look like a missing bar
+            tall = max(1.0, PANEL * axis.share(row[column]))  # a bar of height 0 would look like missing data
             x, y = LEFT + column * group + group * 0.1 + place * bar, top + PANEL - tall
             parts.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}" '

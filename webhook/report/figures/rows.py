@@ -1,4 +1,4 @@
-"""The figures of courses as rows of words, the same in every format."""
+"""The figures of courses as tables of text, the same in every format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.simulation.figures import CourseFigures, WaitingTime
 
 @dataclass(frozen=True, slots=True)
 class FigureTable:
-    """A caption, the heads of the columns, and a row for each course, its name first."""
+    """A table with a caption, column headings, and a row for each course that begins with its name."""
 
     caption: str
     heads: tuple[str, ...]
@@ -19,7 +19,9 @@ class FigureTable:
 
 
 def figure_tables(figures: Sequence[CourseFigures], first: str) -> tuple[FigureTable, ...]:
-    """Shares of the time, waits by size, and moves where there are any; `first` is the head of the names."""
+    """Returns the tables: means over time, waits by size, and moves if there are any. `first`: heading of the
+    column of names.
+    """
     whole = "/".join(map(str, WHOLE_RACKS))
     heads = (
         first, "GPUs running", "held idle", "nodes partly used", "racks pristine",

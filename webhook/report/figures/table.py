@@ -1,4 +1,4 @@
-"""The figures for a terminal."""
+"""Prints the figures of courses on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.report.terminal import table
 
 
 def print_figures(terminal: Console, figures: Sequence[CourseFigures], first: str) -> None:
-    """Both tables; `first` heads the names."""
+    """Prints the tables. `first`: heading of the column of names."""
     for number, rows in enumerate(figure_tables(figures, first)):
         if number:
             terminal.print(f"\n{rows.caption[0].lower()}{rows.caption[1:]}")

@@ -1,9 +1,10 @@
-"""A report as one HTML page: nothing loaded from elsewhere, no script, usable by keyboard and screen reader.
+"""Writes a report as one HTML page. It has no scripts, loads nothing, and works with keyboard and screen
+reader.
 
-- `page`: the verdict, what becomes of the objects, filters, counts
-- `fabric`: the racks with the gangs in them
-- `objects`: an object's findings, its racks, what would be written
-- `style.css`: light and dark, from a phone's width on
+- `page`: the page, with verdict, fates, filters and counts
+- `fabric`: the racks with their gangs
+- `objects`: an object's findings, racks and diff
+- `style.css`: the style, for light and dark mode and small screens
 
 Begin with `page`.
 """

@@ -1,4 +1,4 @@
-"""The racks of a cluster as HTML: a square for each node, with a letter for the gang that has it."""
+"""Draws the racks of a cluster as HTML: a square for each node, with the letter of its gang."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from webhook.report.fabric_text import letters_of
 from webhook.report.printable import printable
 
 OWN = {"placed": "●", "held": "○"}
-"""The signs of an object's own gangs on its own racks."""
+"""The signs of an object's gangs in the drawing of its racks."""
 _SIGNS: Mapping[NodeState, str] = {"partly": "+", "unusable": "–"}
 _WORDS: Mapping[NodeState, str] = {
     "placed": "a gang's pods",
@@ -24,11 +24,13 @@ _WORDS: Mapping[NodeState, str] = {
     "unusable": "cordoned or not ready",
 }
 _MOST_TOLD = 4
-"""Gangs that a rack's sentence names; the squares show all."""
+"""Maximum number of entries in the description of a rack; the squares show all."""
 
 
 def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
-    """The map under a heading; `words` say of what moment. `targets`: the ids of gangs' objects."""
+    """Returns the map with a heading. `words`: describe its moment. `targets`: HTML ids of objects,
+    by gang.
+    """
     letters = letters_of(fabric.gangs)
     rows = "".join(_row(row, letters) for row in fabric.rows)
     states = {cell.state for row in fabric.rows for cell in row.cells}
@@ -42,7 +44,7 @@ def section(fabric: FabricMap, words: str, targets: Mapping[str, str]) -> str:
 
 
 def racks(rows: Iterable[MapRow], gangs: Iterable[str]) -> str:
-    """An object's own racks, its gangs' nodes marked by discs."""
+    """Returns the racks of an object, with the nodes of its gangs marked by discs."""
     own = frozenset(gangs)
     drawn = "".join(_own_row(row, own) for row in rows)
     return f"<div>\n{drawn}</div>\n" if drawn else ""
@@ -66,7 +68,7 @@ def _own_row(row: MapRow, own: frozenset[str]) -> str:
 
 
 def _rack(row: MapRow, squares: str, sentence: str, number: str) -> str:
-    """A rack: its squares are for the eye, the sentence for the ear."""
+    """Returns a rack: squares for sighted users, and a sentence for screen readers."""
     return (
         f'<div class="rack">{_title(row)}<span class="said">{escape(sentence)}</span>'
         f'<span class="nodes" aria-hidden="true">{squares}</span><span class="free">{number}</span></div>\n'
@@ -74,7 +76,9 @@ def _rack(row: MapRow, squares: str, sentence: str, number: str) -> str:
 
 
 def _title(row: MapRow) -> str:
-    """The row's name, whole where the mouse is: CSS cuts a long one (NVLink domains are UUIDs)."""
+    """Returns the row's name, with the full name as tooltip: CSS truncates long names (NVLink domains are
+    UUIDs).
+    """
     name = escape(printable(row.title))
     return f'<span class="title" title="{name}">{name}</span>'
 
@@ -93,7 +97,7 @@ def _letter(cell: NodeCell, letters: Mapping[str, str]) -> str:
 
 
 def _words(row: MapRow) -> str:
-    """The squares in words: how many nodes each gang has, and how many are in each state."""
+    """Returns a description of the squares: the number of nodes of each gang and in each state."""
     gangs = Counter((cell.gang, cell.state) for cell in row.cells if cell.gang)
     states = Counter(cell.state for cell in row.cells if not cell.gang)
     words = [
@@ -114,7 +118,9 @@ def _gangs(letters: Mapping[str, str], targets: Mapping[str, str]) -> str:
 
 
 def _legend(states: set[NodeState]) -> str:
-    """The signs that are there; the squares are no news to who hears the sentences."""
+    """Returns the legend of the signs in use. It is hidden from screen readers, which read the
+    descriptions.
+    """
     signs: dict[NodeState, str] = {"placed": "A", "held": "a", **_SIGNS}
     items = "".join(
         f'<li><span class="nodes"><i class="{state}">{signs.get(state, "")}</i></span> {words}</li>'

@@ -1,4 +1,4 @@
-"""An object on the page: findings and place open, its racks, what would be written folded under them."""
+"""An object on the page: findings, place and racks; its diff is in a collapsed section."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_VIEW = ObjectView()
 
 
 def section(entry: ObjectResults, view: ObjectView | None, name: str, classes: str) -> str:
-    """The object under its heading; `name` is its id on the page, `classes` what filters know it by."""
+    """Returns the section of an object. `name`: its HTML id. `classes`: CSS classes for the filters."""
     view = view or _NO_VIEW
     open_results = (*entry.findings, *entry.places)
     quiet = [result for result in entry.results if result not in open_results]
@@ -54,7 +54,7 @@ def _finding(result: Result) -> str:
 
 
 def _diff(lines: Sequence[str]) -> str:
-    """What would be written, as `diff -u` marks it: the signs tell it without the colours."""
+    """Returns the unified diff. The signs + and - make it readable without colours."""
     if not lines:
         return ""
     added = sum(line.startswith("+") for line in lines)

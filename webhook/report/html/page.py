@@ -1,7 +1,7 @@
-"""The page: the verdict first, then what becomes of the objects, the racks, each object, and the counts.
+"""Writes the page: verdict, fates of objects, racks, each object, and counts.
 
-There is no script, so that the page may be shown where none runs (CI artifacts, mail): the filters are
-`select`s that CSS reads.
+The page has no scripts, because CI artifacts and mails do not run them. The filters are `select` elements
+that CSS rules refer to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.report.figures.rows import figure_tables
 from webhook.report.html import fabric, objects
 from webhook.report.model import FATES, MUTATION, TOGETHER, WORST_FIRST, ObjectResults, Outcome, Report
 
-_NOTHING_FROM_ELSEWHERE = "default-src 'none'; style-src 'unsafe-inline'"
+_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _VERDICTS: Mapping[Outcome, str] = {
     "error": "could not be judged",
     "fail": "would be refused",
@@ -33,7 +33,7 @@ def write(report: Report, out: TextIO) -> None:
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_NOTHING_FROM_ELSEWHERE}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_SECURITY_POLICY}">\n'
         f"<title>Bayplan: {escape(report.headline())}</title>\n"
         f"<style>{_style()}{entries.rules()}</style>\n</head>\n"
         f"<body>\n<main>\n<h1>Bayplan report</h1>\n{_verdict(report)}{_fates(report)}{_by_namespace(report)}"
@@ -57,7 +57,7 @@ def _style() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """A `select`: its name, its label, and for each value its words and how many objects have it."""
+    """A `select` element: name, label, and for each value its text and number of objects."""
 
     name: str
     label: str
@@ -65,7 +65,7 @@ class _Filter:
     values: Mapping[str, tuple[str, int]]
 
     def rules(self) -> str:
-        """For each value the rule that hides all objects but those of its class."""
+        """Returns a CSS rule for each value, which hides objects without its class."""
         return "".join(
             f'main:has(option[value="{value}"]:checked) .object:not(.{value}) {{ display: none; }}\n'
             for value in self.values
@@ -83,7 +83,7 @@ class _Filter:
 
 
 class _Entries:
-    """The objects that are shown, those of which nothing is to say, and the filters over the former."""
+    """The shown objects, the objects without findings or changes, and the filters."""
 
     def __init__(self, every: Sequence[ObjectResults]) -> None:
         self.shown = [e for e in every if e.findings or e.places or e.changed_by]
@@ -112,7 +112,7 @@ class _Entries:
         yield _Filter("namespace", "Namespace", "all", spaces)
 
     def classes(self, entry: ObjectResults) -> str:
-        """The classes that the filters look for."""
+        """Returns the CSS classes of an object for the filters."""
         policies = (self._policies[policy] for policy in sorted(_policies(entry)))
         return " ".join((self._namespaces[_namespace(entry)], *policies))
 
@@ -135,7 +135,9 @@ def _count(values: dict[str, tuple[str, int]], name: str) -> None:
 
 
 def _numbered(letter: str, texts: Iterable[str]) -> dict[str, str]:
-    """A class for each text, in the order of the texts: names of policies and namespaces are no CSS."""
+    """Returns a CSS class for each text, because names of policies and namespaces are not valid
+    class names.
+    """
     return {text: f"{letter}{place}" for place, text in enumerate(sorted(set(texts)))}
 
 
@@ -148,7 +150,7 @@ def _namespace(entry: ObjectResults) -> str:
 
 
 def _verdict(report: Report) -> str:
-    """One sentence that a person who reads no more has to know, and how it was judged."""
+    """Returns a summary in one sentence, and how the objects were evaluated."""
     judged = f'<p class="quiet">Judged {escape(report.judged)}.</p>\n' if report.judged else ""
     if not report.results:
         return judged
@@ -199,7 +201,7 @@ def _by_policy(report: Report) -> str:
 def _counted(
     subject: str, columns: Sequence[str], totals: Sequence[int], rows: Sequence[tuple[str, Sequence[int]]]
 ) -> str:
-    """A table of counts, a row for each policy or namespace; a column of which there is none is left out."""
+    """Returns a table of counts by policy or namespace. Columns that are all zero are omitted."""
     dot = "·"
     kept = [place for place, total in enumerate(totals) if total]
     heads = "".join(f'<th scope="col">{head}</th>' for head in (subject, *(columns[p] for p in kept)))
@@ -212,7 +214,7 @@ def _counted(
 
 
 def _figures(report: Report) -> str:
-    """The figures of a cluster's course, where some are compared."""
+    """Returns the tables of compared courses, if any."""
     tables = figure_tables(report.courses, "course") if report.courses else ()
     return "".join(_table(table.caption, _cells("col", table.heads), _body(table.rows)) for table in tables)
 
@@ -237,7 +239,7 @@ def _table(label: str, heads: str, body: str) -> str:
 
 
 def _quiet(entries: Sequence[ObjectResults]) -> str:
-    """Objects of which nothing is to say: counted, and named for who wants to know."""
+    """Returns the number of objects without finding or change, with their names in a collapsed section."""
     if not entries:
         return ""
     names = "".join(f"<li>{escape(entry.name)}</li>\n" for entry in entries)
