@@ -75,7 +75,7 @@ class Material:
 def service_names(
     service: str, namespace: str, *, extra: Sequence[str] = (), loopback: bool = False
 ) -> CertificateNames:
-    """The DNS names of a Service in its cluster, with `extra` names or addresses.
+    """Returns the DNS names of a Service in its cluster, with `extra` names or addresses.
 
     `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for an invalid DNS name.
     """
@@ -89,7 +89,9 @@ def service_names(
 
 
 def new_authority(now: datetime) -> KeyPair:
-    """A self-signed CA that may sign leaves only. Its name includes the time, to tell CAs apart."""
+    """Creates a self-signed CA that may sign only leaf certificates. Its name includes the time, so that
+    successive CAs are distinguishable.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"bayplan CA {now:%Y-%m-%d %H:%M:%S}")
     builder = _builder(name, name, key, now, now + CA_VALIDITY)
@@ -104,7 +106,7 @@ def new_authority(now: datetime) -> KeyPair:
 def issue(
     ca: KeyPair, names: CertificateNames, now: datetime, validity: timedelta = LEAF_VALIDITY
 ) -> KeyPair:
-    """A serving certificate for `names` that ends no later than the CA."""
+    """Issues a serving certificate for `names`. It ends no later than the CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + validity, ca.certificate.not_valid_after_utc)
     builder = _builder(_name(names.dns[0]), ca.certificate.subject, key, now, end)
@@ -122,7 +124,7 @@ def issue(
 
 
 def names_of(certificate: x509.Certificate) -> CertificateNames:
-    """The subject alternative names that a certificate carries."""
+    """Returns the subject alternative names of a certificate."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -132,18 +134,19 @@ def names_of(certificate: x509.Certificate) -> CertificateNames:
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
-    """True from `RENEW_AHEAD` before the certificate's end, and before its start."""
+    """Returns True from `RENEW_AHEAD` before the certificate's end, and before its start."""
     return now >= certificate.not_valid_after_utc - RENEW_AHEAD or now < certificate.not_valid_before_utc
 
 
 def renewed(
     material: Material, names: CertificateNames, now: datetime, *, distributed: bool = True
 ) -> tuple[Material, tuple[str, ...]]:
-    """The material that should be in use at `now`, and the changes in words (none: the same material).
+    """Returns the material to use at `now`, and the changes in words (empty if the material is the same).
 
-    A renewed CA is trusted at once but signs the leaf only at the next check, 12 hours later, so that clients
-    have the new bundle by then; at a later check while `distributed` says that they do not. A leaf that
-    cannot serve (missing, expired, for other names, of a CA that is no longer trusted) is replaced at once.
+    A renewed CA is trusted immediately, but signs the leaf only at the next check, 12 hours later, so that
+    clients have the new bundle by then. While `distributed` is False, because clients do not have it yet, the
+    leaf is not renewed. A leaf that cannot serve (missing, expired, for other names, or of an untrusted CA)
+    is replaced immediately.
     """
     done = []
     ca, leaf = material.ca, material.leaf
@@ -163,14 +166,14 @@ def renewed(
 
 
 def bundle_pem(certificates: Iterable[x509.Certificate]) -> bytes:
-    """The certificates concatenated as PEM: the value of a webhook configuration's `caBundle`."""
+    """Returns the certificates concatenated as PEM: the value of a webhook configuration's `caBundle`."""
     return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates)
 
 
 def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
-    """The first certificate and its key.
+    """Reads the first certificate and its key.
 
-    Raises `CertificateError` for invalid ones or a pair that does not match.
+    Raises `CertificateError` if they are invalid or do not match.
     """
     certificate = read_bundle(certificate_pem)[0]
     try:
@@ -185,7 +188,7 @@ def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
 
 
 def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """One or more certificates. Raises `CertificateError` for none or an invalid one."""
+    """Reads one or more certificates. Raises `CertificateError` if there is none, or an invalid one."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except ValueError as error:
@@ -199,7 +202,7 @@ def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509
 def _flaw(
     leaf: KeyPair | None, names: CertificateNames, trusted: Sequence[x509.Certificate], now: datetime
 ) -> str:
-    """Why the leaf cannot serve, in words; "" if it can."""
+    """Returns why the leaf cannot serve, in words; "" if it can."""
     if leaf is None:
         return "there was none"
     former = names_of(leaf.certificate)

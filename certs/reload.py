@@ -1,8 +1,8 @@
 """A TLS context for a running server that loads a new certificate without a restart.
 
-At each handshake the outer context switches to the newest valid inner one, which is rebuilt whenever the
-files change. So a swap is one assignment: an invalid pair is never used, a removed client CA is no longer
-trusted, and open connections keep their context.
+At each handshake, the outer context switches to the newest valid inner context, which is rebuilt when the
+files change. So a reload is a single assignment: an invalid pair is never used, a removed client CA is no
+longer trusted, and open connections keep their context.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from pathlib import Path
 from cryptography import x509
 
 AEAD_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""For TLS 1.2; every suite of TLS 1.3 is AEAD."""
+"""Cipher suites for TLS 1.2. All suites of TLS 1.3 are AEAD."""
 POLL_SECONDS = 10.0
-"""The kubelet takes up to a minute to update a mounted Secret, so this adds little."""
+"""Seconds between checks of the files. The kubelet takes up to a minute to update a mounted Secret, so this
+adds little delay.
+"""
 
 _Signature = tuple[tuple[int, int, int, int] | None, ...]
 
@@ -69,11 +71,11 @@ class ReloadingContext:
         return True
 
     def ends(self) -> float:
-        """When the certificate that is served ends, seconds since the epoch."""
+        """Returns when the current certificate expires, in seconds since the epoch."""
         return self._end
 
     async def watch(self, interval: float = POLL_SECONDS) -> None:
-        """Checks the files every `interval` seconds, without end."""
+        """Checks the files every `interval` seconds, until cancelled."""
         while True:
             await asyncio.sleep(interval)
             await asyncio.to_thread(self.reload_if_changed)

@@ -63,7 +63,7 @@ async def keep(
     report: Callable[[str], None],
     interval: timedelta = CHECK_EVERY,
 ) -> None:
-    """Checks every `interval`, without end; changes and errors go to `report`."""
+    """Checks every `interval`, until cancelled. Changes and errors are passed to `report`."""
     while True:
         try:
             for step in await asyncio.to_thread(rotation.check, clock()):
@@ -74,7 +74,7 @@ async def keep(
 
 
 def load(directory: Path) -> Material:
-    """The content of the folder; None for a missing pair.
+    """Returns the content of the folder; None for a missing pair.
 
     Raises `CertificateError` that names an invalid file.
     """
@@ -103,7 +103,7 @@ def _load_pair(certificate: Path, key: Path) -> KeyPair | None:
 
 
 def _replace(directory: Path, material: Material) -> None:
-    """Writes a new generation, links to it, and removes former ones."""
+    """Writes a new generation, links to it, and removes earlier generations."""
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
     generation = Path(tempfile.mkdtemp(prefix=_GENERATION, dir=directory))
@@ -124,7 +124,7 @@ def _replace(directory: Path, material: Material) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Writes a file that has this mode from its creation; on disk when this returns."""
+    """Writes a file that has this mode from its creation, and syncs it to disk."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -133,7 +133,7 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 
 def _link(path: Path, target: str) -> None:
-    """Makes `path` a link to `target` in one step, replacing what was there."""
+    """Atomically replaces `path` by a symbolic link to `target`."""
     temporary = path.with_name(f"..new-{path.name.lstrip('.')}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
@@ -154,7 +154,7 @@ def _sync_directory(directory: Path) -> None:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """One process at a time; the lock is released when the process ends."""
+    """Holds an exclusive lock on the folder. The kernel releases it if the process dies."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

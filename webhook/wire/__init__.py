@@ -1,5 +1,5 @@
-"""AdmissionReview v1: a call decoded, an answer encoded. No I/O.
+"""Decodes and encodes AdmissionReview v1. No I/O.
 
-`review.decode` and `review.encode` are bytes in, bytes out; `request.AdmissionRequest` is what everything
-else works on, and `request.from_object` makes one without the API server. Begin with `request`.
+`review.decode` and `review.encode` convert from and to bytes. `request.AdmissionRequest` is the decoded
+request; `request.from_object` makes one from a manifest, without an API server. Begin with `request`.
 """

@@ -1,8 +1,7 @@
-"""What the API server asks: one admission request, as the policies see it.
+"""The admission request, as policies see it.
 
-The wire form is decoded elsewhere (`webhook.wire.review`); a manifest from a file becomes a request with
-`from_object`. Field names follow `admission.k8s.io/v1`, in Python's spelling; `as_cel` spells them as
-policies do.
+`webhook.wire.review` decodes it from the wire; `from_object` makes one from a manifest. Field names are those
+of `admission.k8s.io/v1` in snake case; `as_cel` returns them as policies spell them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionKind:
-    """`group` is "" for the core group."""
+    """A kind of object. `group`: "" for the core group."""
 
     group: str = ""
     version: str = ""
@@ -26,37 +25,37 @@ class GroupVersionKind:
 
     @classmethod
     def of(cls, obj: Mapping[str, Any]) -> GroupVersionKind:
-        """The kind that an object names; a part that is missing or is no string is ""."""
+        """Returns the kind of an object; a part that is missing or not a string is ""."""
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         group, _, version = (api_version if isinstance(api_version, str) else "").rpartition("/")
         return cls(group, version, kind if isinstance(kind, str) else "")
 
     @property
     def api_version(self) -> str:
-        """As manifests write it: "v1", "batch/v1"."""
+        """The apiVersion, such as "v1" or "batch/v1"."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def as_cel(self) -> dict[str, str]:
-        """The map that `request.kind` is."""
+        """Returns the value of `request.kind`."""
         return {"group": self.group, "version": self.version, "kind": self.kind}
 
 
 @dataclass(frozen=True, slots=True)
 class GroupVersionResource:
-    """`resource` is the lower-case plural of the kind."""
+    """A resource of the API. `resource`: the lower-case plural of the kind."""
 
     group: str = ""
     version: str = ""
     resource: str = ""
 
     def as_cel(self) -> dict[str, str]:
-        """The map that `request.resource` is."""
+        """Returns the value of `request.resource`."""
         return {"group": self.group, "version": self.version, "resource": self.resource}
 
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who asks."""
+    """The user who sent the request."""
 
     username: str = ""
     uid: str = ""
@@ -64,18 +63,18 @@ class UserInfo:
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def as_cel(self) -> dict[str, Any]:
-        """The map that `request.userInfo` is."""
+        """Returns the value of `request.userInfo`."""
         extra = {key: list(values) for key, values in self.extra.items()}
         return {"username": self.username, "uid": self.uid, "groups": list(self.groups), "extra": extra}
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """One request. `object` is None on DELETE, `old_object` is None on CREATE.
+    """An admission request. `object`: None on DELETE. `old_object`: None on CREATE.
 
-    `namespace` is "" for cluster-scoped kinds. `namespace_object` is the Namespace (its `metadata.labels`
-    are what a namespaceSelector reads), None where it is not known; `request_kind` and `request_resource`
-    are what the caller named before a conversion, None where they are the same as `kind` and `resource`.
+    `namespace`: "" for cluster-scoped kinds. `namespace_object`: the Namespace, whose labels a
+    namespaceSelector matches; None if unknown. `request_kind` and `request_resource`: those of the original
+    request before a conversion, None if they are the same as `kind` and `resource`.
     """
 
     uid: str
@@ -97,7 +96,7 @@ class AdmissionRequest:
 
     @property
     def namespace_labels(self) -> Mapping[str, str]:
-        """Labels of the namespace; `kubernetes.io/metadata.name` is among them even when nothing is known."""
+        """The labels of the namespace, always with `kubernetes.io/metadata.name`."""
         metadata = (self.namespace_object or {}).get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
         stated = labels if isinstance(labels, Mapping) else {}
@@ -105,14 +104,15 @@ class AdmissionRequest:
 
     @property
     def label(self) -> str:
-        """NAMESPACE/KIND/NAME, as messages have it; "" for what lies in no namespace or has no name yet.
+        """NAMESPACE/KIND/NAME for messages; "" for a cluster-scoped object, or one without a name.
 
-        A Namespace lies in none, though the API server sends its own name as its namespace."""
+        A Namespace is cluster-scoped, although the API server sends its name as its namespace.
+        """
         in_namespace = self.namespace and self.name and self.kind.kind != "Namespace"
         return f"{self.namespace}/{self.kind.kind}/{self.name}" if in_namespace else ""
 
     def as_cel(self) -> dict[str, Any]:
-        """The map that the variable `request` is. `object` and `oldObject` are variables of their own."""
+        """Returns the value of the variable `request`. `object` and `oldObject` are separate variables."""
         request_kind = self.request_kind or self.kind
         request_resource = self.request_resource or self.resource
         return {
@@ -144,7 +144,7 @@ IRREGULAR_PLURALS = {
     "PodSecurityPolicy": "podsecuritypolicies",
     "CSIStorageCapacity": "csistoragecapacities",
 }
-"""Kinds whose plural follows no rule below, or is worth saying."""
+"""Plurals of kinds that do not follow the rules of `plural`, or are listed for clarity."""
 
 
 CLUSTER_SCOPED = frozenset(
@@ -158,11 +158,11 @@ CLUSTER_SCOPED = frozenset(
         "ValidatingWebhookConfiguration", "VolumeAttachment",
     }
 )  # fmt: skip
-"""Built-in kinds, and those of the schedulers read here, that live outside namespaces."""
+"""Cluster-scoped kinds: the built-in ones, and those of supported schedulers."""
 
 
 def plural(kind: str) -> str:
-    """The resource name of a kind: Pod → pods, Ingress → ingresses, NetworkPolicy → networkpolicies."""
+    """Returns the resource of a kind: Pod → pods, Ingress → ingresses, NetworkPolicy → networkpolicies."""
     if kind in IRREGULAR_PLURALS:
         return IRREGULAR_PLURALS[kind]
     lower = kind.lower()
@@ -174,7 +174,7 @@ def plural(kind: str) -> str:
 
 
 def namespace_named(name: str, labels: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A Namespace object of which only the name (and perhaps its labels) is known."""
+    """Returns a Namespace object with this name and these labels."""
     metadata = {"name": name, "labels": {**(labels or {}), NAMESPACE_NAME_LABEL: name}}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
@@ -191,10 +191,10 @@ def from_object(
     dry_run: bool = False,
     sub_resource: str = "",
 ) -> AdmissionRequest:
-    """The request that applying a manifest would cause.
+    """Returns the request that applying a manifest would cause.
 
-    `namespace` serves where a namespaced object names none. On DELETE, `obj` is what is deleted: the request
-    then has it as `old_object` and no `object`, as the API server sends it.
+    `namespace`: default for namespaced objects without one. On DELETE, `obj` is the deleted object: as the
+    API server does, the request has it as `old_object`, and no `object`.
     """
     kind = GroupVersionKind.of(obj)
     raw = obj.get("metadata")

@@ -1,7 +1,8 @@
-"""AdmissionReview v1 on the wire: decode a call, encode an answer. No I/O.
+"""Decodes and encodes AdmissionReview v1. No I/O.
 
-Two error roads. A bad call (no JSON, no review, too deep) raises `BadCall`, which the server answers with a
-4xx. A bad object is a good call: it is answered with HTTP 200 and `allowed: false`.
+There are two kinds of errors. A malformed call (not JSON, not a review, nested too deeply) raises `BadCall`,
+which the server answers with HTTP 4xx. A malformed object in a valid call is answered with HTTP 200 and
+`allowed: false`.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource, UserInfo
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes; the API server's own limit for a request."""
+"""Maximum size of a body in bytes; the API server's own limit for a request."""
 
 
 WARNING_WIDTH = 120
-"""Characters up to which Kubernetes wants a warning to be short: sentences share a line within it."""
+"""Maximum length of a line of warnings, as Kubernetes recommends. Short sentences share a line."""
 
 
 WARNING_LIMIT = 256
-"""Characters of one warning that the API server never cuts, however many there are."""
+"""Length up to which the API server never truncates a warning, regardless of their number."""
 
 
 WARNINGS_TOTAL = 4096
-"""Characters of all warnings of one answer that the API server passes on."""
+"""Total length of a response's warnings that the API server passes on."""
 
 
 API_VERSION = "admission.k8s.io/v1"
@@ -50,15 +51,15 @@ _ABOUT = re.compile(
     r"(?:would (?:be \w+|warn)(?=: ))?"
     r"(?:(?:: )?(?:policy '[^']+'|[^\s/:]+/[^\s/:]+/[^\s:]+))?"
 )
-"""What the sentences of a warning are about: an object or a policy, and what mode `warn` would have done."""
+"""Matches the subject of a warning: an object or a policy, with the prefix of mode warn."""
 
 
 _NAMES_OBJECT = re.compile(r"(?:would (?:be \w+|warn): )?[^\s/:]+/[^\s/:]+/[^\s:]+")
-"""The beginning of a warning that says which object it is about."""
+"""Matches the beginning of a warning that names its object."""
 
 
-class BadCall(Exception):  # noqa: N818 - the name is the road it takes
-    """The call itself is wrong; `status` is the HTTP status that says so."""
+class BadCall(Exception):  # noqa: N818 - it describes the call, as opposed to the object
+    """The call is malformed. `status`: the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         self.status = status
@@ -67,7 +68,9 @@ class BadCall(Exception):  # noqa: N818 - the name is the road it takes
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The answer to one request. `patch` is RFC 6902, empty for no change; `code` and `reason` tell a no."""
+    """The answer to a request. `patch`: RFC 6902, empty for no change. `code`, `reason`: those of a
+    refusal.
+    """
 
     allowed: bool
     patch: Sequence[Mapping[str, Any]] = ()
@@ -79,9 +82,9 @@ class Response:
 
 
 def decode(body: bytes) -> AdmissionRequest:
-    """The request in an AdmissionReview's body.
+    """Returns the request in the body of an AdmissionReview.
 
-    Raises `BadCall` for what is no AdmissionReview v1 with a request: 400, or 413 over `BODY_LIMIT` bytes.
+    Raises `BadCall` with status 413 for more than `BODY_LIMIT` bytes, and 400 for any other malformed body.
     """
     if len(body) > BODY_LIMIT:
         raise BadCall(f"the body has {len(body)} bytes, more than the limit of {BODY_LIMIT}", 413)
@@ -105,9 +108,10 @@ def decode(body: bytes) -> AdmissionRequest:
 
 
 def encode(uid: str, response: Response, about: str = "") -> bytes:
-    """The AdmissionReview to send back; the only place that knows of UID, patch type and base64.
+    """Returns the AdmissionReview to send back, with UID, patch type and the patch in base64.
 
-    `about`: the object, NAMESPACE/KIND/NAME."""
+    `about`: the object as NAMESPACE/KIND/NAME, for its warnings.
+    """
     answer: dict[str, Any] = {"uid": uid, "allowed": response.allowed}
     if response.patch and response.allowed:
         answer["patchType"] = "JSONPatch"
@@ -127,10 +131,12 @@ def encode(uid: str, response: Response, about: str = "") -> bytes:
 
 
 def fit_warnings(warnings: Iterable[str], about: str = "") -> list[str]:
-    """Warnings as kubectl shows them whole: each a line of its own, 4,096 characters in all, none twice.
+    """Splits warnings into lines that kubectl shows completely: at most 4,096 characters in total, no
+    duplicates.
 
-    One that names no object begins with `about`: what is wrong with several objects of an `apply` is told of
-    each, and what would work once."""
+    A warning that does not name its object begins with `about`. Otherwise kubectl, which omits repeated
+    lines, would print it for only one of several objects of an `apply`.
+    """
     lines: list[str] = []
     room = WARNINGS_TOTAL
     for warning in dict.fromkeys(warnings):
@@ -145,9 +151,10 @@ def fit_warnings(warnings: Iterable[str], about: str = "") -> list[str]:
 
 
 def _lines(text: str, opening: str) -> list[str]:
-    """A warning that is longer than the width, a sentence a line, each with what it is about: kubectl leaves
-    out a line that it has printed before, also for another object of the same `apply`. `opening`: what the
-    first line begins with, beside its width."""
+    """Splits a long warning into a line per sentence. Each line begins with the subject of the warning,
+    because kubectl omits a line that it has printed before, even for another object of the same `apply`.
+    `opening`: a prefix of the first line, which does not count for its width.
+    """
     if len(text) <= WARNING_WIDTH:
         return [f"{opening}{text}"]
     about = _ABOUT.match(text)
@@ -167,7 +174,7 @@ def _lines(text: str, opening: str) -> list[str]:
 
 
 def _clause_end(line: str, start: int, limit: int) -> int:
-    """Where a line that is too long is broken: after a clause, or else a word, or else anywhere."""
+    """Returns where to break a long line: after a clause, else after a word, else anywhere."""
     ends = (line.rfind(mark, start, limit) + 1 for mark in ("; ", ": ", ", ", " "))
     return next((end for end in ends if end > start + WARNING_WIDTH // 2), limit)
 
@@ -202,7 +209,7 @@ def _request(request: Mapping[str, Any]) -> AdmissionRequest:
 
 
 def _user(value: object) -> UserInfo:
-    """Who asks; what is no string or list of strings there is left out."""
+    """Returns the user of a request. Values that are not strings or lists of strings are ignored."""
     info = value if isinstance(value, dict) else {}
     groups, extra = info.get("groups"), info.get("extra")
     return UserInfo(
