@@ -2,10 +2,17 @@
 
 - `model`: the `Report` and its results, from which every format is written
 - `collect`: makes the results from decisions
-- `formats`: the table of formats; each is a module with a function `write`
+- `not_read`: results for unsupported kinds and unknown namespaces
 - `offender`, `lines`: find the field and the line that a result is about
+- `formats`: the table of formats, a file each with a function `write`: `table`, `json`, `openreports`,
+  `junit`, `sarif`, `markdown` and `html`
+- `fabric_map`: the map of a topology; `fabric_text` draws it as text
+- `views`: the diff and racks of an object, for the HTML page
+- `moves`, `verification`: print the results of `bayplan defrag` and `bayplan verify`
+- `figures`: prints and draws the figures of a cluster over time
 - `in_cluster`: merges decisions into the Report of a namespace in a cluster
 - `terminal`, `documents`: print tables, JSON and YAML for every command
+- `printable`: replaces characters that are unsafe in a terminal
 
 Begin with `model`.
 """
