@@ -1,21 +1,25 @@
-"""What policies may know of the cluster: plain JSON, the CEL variable `cluster`.
+"""The CEL variable `cluster`: what policies may know of the cluster, as plain JSON.
 
-`known`: true, for there is one. `topologies`: name to levels, "" where they come from the nodes' labels;
-`aliases`: by topology, other names of levels with their label keys; `hostless`: topologies whose object does
-not list the hostname, which is added.
-`levels`: every level key. `nodePools`: name to nodes, selector and topology.
-`largestFree`: by topology and level, the most GPUs free in one domain (`gpus`), which domain, and what it has
-when empty. `resources`: for each resource the most that one node has. `mig`: by product, the board's profiles
-(`profiles`, empty for an unknown board), the most of each on one node when empty (`most`) and now (`free`).
-`gpuShare`: by product and GPU resource, what one GPU's share of its node is (`gpu_shares`). `domains`:
-every domain above the hosts, and `gpuNodes`: the kinds of GPU nodes by their labels (`cluster_inventory`).
-`watched`: what is not in the picture is not in the cluster, while files hold what somebody asked for.
-`schedulers`: by schedulerName (Kueue by "kueue") what shows that it is there; `queues`: by system the queues
-of which something is known, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology
-objects that it follows, with their levels (`planner.manifests.schedulers`); `queueTopologies`: by LocalQueue
-of Kueue's the Topologies of its flavors, where that is known.
-`nodeKinds`: nodes grouped by what they give, to be handed on to functions (`planner.node.node_groups`).
-`numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`).
+- `known`: true if there is a cluster
+- `topologies`: levels by topology name, "" for one from the nodes' labels; `aliases`: by topology, other
+  names of levels with their label keys; `hostless`: topologies whose object does not list the hostname, which
+  is added
+- `levels`: every level key
+- `nodePools`: nodes, selector and topology by name
+- `largestFree`: by topology and level, the maximum of free GPUs in one domain (`gpus`), that domain, and the
+  maximum when empty
+- `resources`: the maximum of each resource on one node
+- `mig`: by product, the board's profiles (`profiles`, empty for an unknown board), the maximum of each on one
+  node when empty (`most`) and now (`free`)
+- `gpuShare`: by product and GPU resource, one GPU's share of its node (`gpu_shares`)
+- `domains`: every domain above the hosts; `gpuNodes`: the kinds of GPU nodes by labels (`cluster_inventory`)
+- `watched`: true if an object that is not listed does not exist, unlike in files, which may be incomplete
+- `schedulers`: by schedulerName (Kueue by "kueue"), what indicates it; `queues`: by system the known queues,
+  Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology objects that it reads,
+  with their levels (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue the Topologies of
+  its flavors, if known
+- `nodeKinds`: nodes grouped by what they offer, to be passed to functions (`planner.node.node_groups`)
+- `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`)
 """
 
 from __future__ import annotations
@@ -37,14 +41,14 @@ from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
-"""By key: those of `_OF_NODES`. They depend on nodes, topologies and hardware alone."""
+"""By key: those of `_OF_NODES`, which depend only on nodes, topologies and hardware."""
 
 
 class ClusterVariable(Mapping[str, object]):
-    """`cluster` of one snapshot; each key is worked out when it is first read.
+    """The variable `cluster` of one snapshot; each key is computed on first use.
 
-    Keys that depend on nodes, topologies and hardware alone are cached with these (`snapshot.base`), so that
-    they outlast pods and reservations that come and go.
+    Keys that depend only on nodes, topologies and hardware are cached with these (`snapshot.base`), so they
+    stay valid when pods and reservations change.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -67,11 +71,11 @@ class ClusterVariable(Mapping[str, object]):
 
 
 _VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")
-"""One for each snapshot, so that all expressions of all requests on it share what was worked out."""
+"""One per snapshot, so that all expressions of all requests on it share the results."""
 
 
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
-    """`cluster` of a snapshot, cached with it; the caller must not change it."""
+    """Returns the `cluster` of a snapshot, cached with it; the caller must not modify it."""
     return snapshot.derived.get(_VARIABLES, None, lambda: ClusterVariable(snapshot))
 
 
@@ -85,7 +89,7 @@ def _all_largest(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _free(snapshot: Snapshot, name: str) -> dict[str, int]:
-    """What the node can give now; nothing where it is cordoned, not ready or held whole."""
+    """Returns what the node can provide now; nothing if it is cordoned, not ready or held whole."""
     node = snapshot.nodes[name]
     if node.cordoned or not node.ready or name in snapshot.holders:
         return {}
@@ -100,7 +104,7 @@ def _gpus(amounts: Resources) -> int:
 
 
 def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, object]:
-    """By level: the domain with the most free GPUs, and how many any has when empty."""
+    """Returns by level the domain with the most free GPUs, and the maximum when empty."""
     free_sums = [0]
     empty = [0]
     for node in tree.nodes:
@@ -121,8 +125,9 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
 
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
-    """Node pools: those of topologies with a selector, and those of KAI's label (`byLabel`), which have a
-    topology where all of their nodes belong to one and the same."""
+    """Returns node pools: those of topologies with a selector, and those of KAI's label (`byLabel`), which
+    have a topology if all of their nodes belong to the same one.
+    """
     pools: dict[str, object] = {
         t.name: {
             "nodes": len(snapshot.base.trees[t.name].nodes),
@@ -146,7 +151,7 @@ def _pools(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
-    """The topologies to which each node belongs."""
+    """Returns the topologies to which each node belongs."""
     homes: dict[str, set[str]] = {}
     for topology in snapshot.topologies:
         if topology.source != "none":
@@ -184,7 +189,7 @@ def _mig(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _followed(snapshot: Snapshot) -> dict[str, object]:
-    """By system the Topology objects that it follows, each with its levels."""
+    """Returns by system the Topology objects that it reads, each with its levels."""
     topologies = snapshot.base.schedulers.topologies
     return {
         system: {name: list(levels) for name, levels in own.items()} for system, own in topologies.items()
@@ -219,7 +224,7 @@ _OF_NODES: dict[str, _Maker] = {
     },
     **HARDWARE,
 }
-"""Keys that stay the same as long as nodes, topologies and hardware do."""
+"""Keys that do not change as long as nodes, topologies and hardware do not."""
 
 
 _OF_PODS: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}

@@ -1,11 +1,13 @@
-"""What policies may know of the cluster's hardware, as parts of the CEL variable `cluster`. Plain JSON.
+"""The parts of the CEL variable `cluster` about hardware. Plain JSON.
 
-`numa`: of every node, where any has a NodeResourceTopology, its labels, taints and allocatable, the Topology
-Manager's `policy` and `scope` ("none" where it has none) and its `zones`. `claims`: by NAMESPACE/NAME what
-ResourceClaims and ResourceClaimTemplates ask for, and the template of each ComputeDomain. `cliques`: of each
-node on multi-node NVLink its clique (`<ClusterUUID>.<CliqueID>`, a label of GPU feature discovery).
-`limits`: by namespace its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`).
-`migNodes`: each way in which nodes are split into MIG slices, with how many nodes are.
+- `numa`: for every node, if any has a NodeResourceTopology: labels, taints and allocatable, the Topology
+  Manager's `policy` and `scope` ("none" without one) and its `zones`
+- `claims`: by NAMESPACE/NAME, what ResourceClaims and ResourceClaimTemplates request, and the template of
+  each ComputeDomain
+- `cliques`: the clique of each node on multi-node NVLink (`<ClusterUUID>.<CliqueID>`, a label of GPU feature
+  discovery)
+- `limits`: by namespace, its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`)
+- `migNodes`: each combination in which nodes are divided into MIG slices, with the number of nodes
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
 
 
 def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
-    """Each way in which some nodes are split, once, in the order of the nodes."""
+    """Returns each combination in which some nodes are divided, once, in the order of the nodes."""
     counts: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for node in snapshot.nodes.values():
         offers = {**node.allocatable, **node.pending}
@@ -109,4 +111,4 @@ HARDWARE: dict[str, Callable[[Snapshot], object]] = {
     "migNodes": _mig_nodes,
     "cliques": _cliques,
 }
-"""The facts by name; all of them stay while nodes and hardware do."""
+"""The parts by name; all of them stay valid while nodes and hardware do not change."""

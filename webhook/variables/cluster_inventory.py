@@ -1,4 +1,4 @@
-"""What there is to choose from: the domains of each topology by name, and the kinds of GPU nodes by label."""
+"""The domains of each topology by name, and the kinds of GPU nodes by label."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ GPU_LABELS = {
     "nvswitch": NVSWITCH_LABEL,
     "interconnect": INTERCONNECT_LABEL,
 }
-"""What GPU feature discovery (and, for the last, a hand) writes on nodes. Every value is text."""
+"""Labels that GPU feature discovery (and, for the last, an administrator) sets on nodes. Every value is
+text.
+"""
 
 
 def domains(snapshot: Snapshot) -> list[dict[str, object]]:
-    """Each named domain above the hosts: topology, level, name, path, nodes and the uplink in Gb/s.
+    """Returns each named domain above the hosts: topology, level, name, path, nodes and the uplink in Gb/s.
 
-    The uplink is the slowest cable of the switch that is called as the domain is (`Topology` `spec.links`),
-    0.0 where none is known. In the order of topologies and their trees.
+    The uplink is the slowest cable of the switch with the domain's name (`Topology` `spec.links`), 0.0 if
+    unknown. In the order of topologies and their trees.
     """
     rows: list[dict[str, object]] = []
     for topology in snapshot.topologies:
@@ -79,11 +81,11 @@ def _slowest(snapshot: Snapshot, topology: str) -> dict[str, float]:
 
 
 def gpu_nodes(nodes: Iterable[Node]) -> list[dict[str, object]]:
-    """The kinds of nodes that have GPUs or slices, by what their labels say, with how many there are of each.
+    """Returns the kinds of nodes with GPUs or slices by their labels, with the number of nodes of each.
 
-    `memory` (MiB) and `count` are numbers, 0 where the label is missing or no number; other labels are text,
-    "" where missing. `clique` tells whether the node is in a multi-node NVLink domain; `gpus` how many whole
-    GPUs it gives, `slices` whether it gives slices of MIG.
+    `memory` (MiB) and `count` are numbers, 0 if the label is missing or not a number; other labels are text,
+    "" if missing. `clique`: whether the node is in a multi-node NVLink domain; `gpus`: its whole GPUs;
+    `slices`: whether it offers MIG slices.
     """
     counts: dict[tuple[tuple[str, object], ...], int] = {}
     for node in nodes:

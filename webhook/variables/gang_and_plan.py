@@ -1,4 +1,4 @@
-"""The variables that bayplan.dev policies see beside upstream's: `gang`, `plan`, `cluster`. Plain JSON."""
+"""The variables of bayplan.dev policies in addition to upstream's: `gang`, `plan`, `cluster`. Plain JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_CLUSTER: Mapping[str, Any] = {
     "followed": {},
     "queueTopologies": {},
 }
-"""What `cluster` is where nothing is known of one: the same keys, all empty."""
+"""The value of `cluster` without a cluster: the same keys, all empty."""
 
 
 _OBJECT = Template((), "", 0, ("metadata",), ("spec",))
@@ -61,14 +61,15 @@ def gang_variable(
     members: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
-    """`gang`: who asks and for how much. Several gangs of one object are alike; the first speaks for them.
+    """Returns `gang`: the gang and its requests. Several gangs of one object are equal; the first represents
+    them.
 
     Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
-    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases.
-    `queue` is that of the PodGroup which a pod names; `schedulers` are those that its templates name, the
-    default one left out. A PodSet's `constraint` is what it asks for besides the gang. `fellows` are further
-    pods of its PodGroups of Kubernetes' own (`members`); `role` is prefill, decode or router, by label or
-    name, and `beside` the places of the same service's other roles (`webhook.placement.service_roles`).
+    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases. `queue`
+    is that of the PodGroup which a pod names; `schedulers` are those that its templates name, without the
+    default one. A PodSet's `constraint` is in addition to the gang's. `fellows` are further pods of its
+    Kubernetes PodGroups (`members`); `role` is prefill, decode or router, by label or name, and `beside` the
+    places of the same service's other roles (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
@@ -85,7 +86,7 @@ def gang_variable(
 
 
 def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
-    """How many pods and GPUs, in which PodSets, how many times over."""
+    """Returns the number of pods and GPUs, the PodSets, and the number of gangs."""
     return {
         "size": group.size,
         "gpus": group.gpus,
@@ -108,7 +109,7 @@ def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
 
 
 def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Labels, annotations, schedulers and role of the object and its templates."""
+    """Returns labels, annotations, schedulers and role of the object and its templates."""
     metadata = obj.get("metadata")
     return {
         "labels": _texts(metadata, "labels"),
@@ -121,7 +122,7 @@ def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
 def _neighbours(
     workload: Workload, members: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
-    """Who else belongs to it: pods of its PodGroups, the places of the same service's other roles."""
+    """Returns other members: pods of its PodGroups, and the places of the same service's other roles."""
     gangs = (group.name for group in workload.gangs)
     return {
         "fellows": [
@@ -132,7 +133,7 @@ def _neighbours(
 
 
 def _placement_request(group: PodGroup) -> dict[str, Any]:
-    """Which place the gang asks for, in which fields, and what happens where there is none."""
+    """Returns the requested place, the fields that request it, and what happens if there is none."""
     return {
         "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
@@ -148,13 +149,13 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
 
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
-    """The schedulers that pod templates name, in order, each once."""
+    """Returns the schedulers that pod templates name, in order, each once."""
     names = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(obj, workload))
     return [name for name in names if name not in ("", DEFAULT_SCHEDULER)]
 
 
 def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
-    """The labels of the object and of its templates."""
+    """Yields the labels of the object and of its templates."""
     for path in ((*template.metadata_path, "labels") for template in (_OBJECT, *workload.templates)):
         node = obj
         for step in path:
@@ -186,18 +187,18 @@ NO_PLAN: Mapping[str, Any] = {
     "reason": "",
     "message": "",
 }
-"""What `plan` is for an object that has nothing to plan (no GPU, no topology key): decision `none`."""
+"""The value of `plan` for an object that is not planned (no GPU, no topology key): decision `none`."""
 
 
 def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
-    """`plan`: what the planner says, for the PodSet whose template is shown or for the whole object.
+    """Returns `plan`: the planner's answer, for the PodSet whose template is shown or for the whole object.
 
     `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole object.
     `gangs`: each gang (each replica of a LeaderWorkerSet) with its name, decision, level, domain and nodes.
     """
     if plan is None:
         return NO_PLAN
-    poll("policies")  # each PodSet's own is looked for among those of all
+    poll("policies")  # each PodSet's values are searched among those of all
     answer = plan.first.answer
     nodes = {
         a.node: None

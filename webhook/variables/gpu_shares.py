@@ -1,6 +1,6 @@
-"""A GPU's share of its node: what a container gets per GPU when it states no cpu and memory.
+"""A GPU's share of its node: what a container gets per GPU if it states no cpu and memory.
 
-Shares are taken from empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now.
+Shares are those of empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, claimable
 
 
 def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
-    """For each product and GPU resource: GPUs per node, and whole cores and bytes per GPU.
+    """Returns for each product and GPU resource: GPUs per node, and whole cores and bytes per GPU.
 
-    Where nodes of one product differ, the smallest share counts, so that it fits on each of them. GPUs that a
-    node offers by device claims only are known by the label of GPU feature discovery.
+    If nodes of one product differ, the smallest share counts, so that it fits on each of them. GPUs that a
+    node offers only by device claims are known from the label of GPU feature discovery.
     """
     shares: dict[tuple[str, str], tuple[int, int, int]] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The names that an expression may read (CEL: an activation), each worked out when it is first read."""
+"""The names that an expression may read (in CEL, an activation), each computed on first use."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpr
 
 @dataclass(slots=True, eq=False)
 class Activation(dict[str, Any]):
-    """What an expression sees: the object as it is now, the request, parameters, and all variables.
+    """What an expression sees: the current object, the request, parameters, and all variables.
 
-    Each mutation gets a new one, because the object has changed then: `variables` are worked out anew, as
-    upstream does. It is the map of the names that were read so far, and works out each where it is missing.
+    Each mutation gets a new activation, because the object has changed then and `variables` are computed
+    again, as upstream does. The activation is the mapping of the names that were read so far, and computes
+    missing ones.
     """
 
     policy: Policy
     target: Target
     whole: Mapping[str, Any] | None
-    """The object whose `gang`, `plan` and `cluster` are seen."""
+    """The object for which `gang`, `plan` and `cluster` are computed."""
     variables_of: Callable[[Mapping[str, Any] | None, str], Mapping[str, Any]]
-    """`gang`, `plan` and `cluster` of an object, for a PodSet of it."""
+    """Returns `gang`, `plan` and `cluster` of an object, for one of its PodSets."""
     authorizer: Any
     budget: CostBudget
     obj: Mapping[str, Any] | None
-    """What is shown of the target, with defaults."""
+    """The shown target, with defaults."""
     params: Mapping[str, Any] | None
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
@@ -62,14 +63,16 @@ class Activation(dict[str, Any]):
 
     def _bayplan_variable(self, name: str) -> Any:
         try:
-            # A caller that knows the name and has no value for this object leaves it out: it is null then.
+            # A caller that knows the name but has no value for this object leaves it out; it is then null.
             return self.variables_of(self.whole, self.target.pod_set).get(name)
         except ValueError as error:
             raise CelError("evaluation", f"{name} is not available: {error}") from None
 
 
 class Variables(Mapping[str, Any]):
-    """`variables` of a policy: each evaluated on first use; an error is kept and raised to every reader."""
+    """The `variables` of a policy: each evaluated on first use; an error is kept and raised to every
+    reader.
+    """
 
     __slots__ = ("activation", "expressions", "values_read")
 

@@ -1,8 +1,9 @@
-"""Templates that are alike but for values that hardly any policy looks at: each kind of them is judged once.
+"""Judges templates once that differ only in values which hardly any policy reads.
 
-The templates of one object mostly differ in what their containers run, and in labels and annotations that
-name a part of it. Where their values differ a stand-in is shown (`webhook.cel.values.stand_in`), and what a
-policy does without looking at it holds for all templates that are shown alike. Whoever looks is run on each.
+The templates of one object usually differ in what their containers run, and in labels and annotations that
+name a part. Values that differ are replaced by a stand-in (`webhook.cel.values.stand_in`). What a policy does
+without reading a stand-in holds for all templates with the same form. A policy that reads one is run on each
+template.
 """
 
 from __future__ import annotations
@@ -23,20 +24,23 @@ Json = Mapping[str, Any]
 Show = Callable[[Target], dict[str, Any]]
 
 POD_SET: Any = StandIn()
-"""In the place of `gang.podSet`, and of the PodSet whose part of `plan` is asked for."""
+"""Stands for `gang.podSet`, and for the PodSet whose part of `plan` is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """What templates that are alike are shown as. It is told by identity."""
+    """The common form of equal templates, with stand-ins. Compared by identity."""
 
     shown: dict[str, Any]
     stand_ins: Mapping[Path, StandIn]
-    """What stands in, by its place in `shown`."""
+    """The stand-ins by their path in `shown`."""
 
     def kept_by(self, changed: Any) -> bool:
-        """Whether templates of this form are alike after a change too: all stand-ins that are left are where
-        they were, and no default that depends on them is worked out anew."""
+        """Returns whether templates of this form still have a common form after a change.
+
+        They do if all remaining stand-ins are where they were, and no default that depends on one is computed
+        again.
+        """
         left = dict(_stand_ins(changed, ()))
         stays = all(self.stand_ins.get(place) is stand_in for place, stand_in in left.items())
         return stays and _pull_policies(self.shown) == _pull_policies(changed)
@@ -44,19 +48,20 @@ class Form:
 
 @dataclass(slots=True)
 class Forms:
-    """The forms of one object's templates in one pass. `places`: where their values differ, each with its
-    stand-in; None until the first one is asked for."""
+    """The forms of one object's templates in one pass. `places`: the paths at which values differ, each with
+    its stand-in; None until the first form is requested.
+    """
 
     places: dict[Path, StandIn] | None = None
     forms: dict[bytes, Form] = field(default_factory=dict)
     of_templates: dict[Path, tuple[Any, Form | None]] = field(default_factory=dict)
-    """By the place of the template: its state, and that state's form."""
+    """By the path of the template: its state, and the form of that state."""
 
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
-        """The form of a template; None where it is judged by itself.
+        """Returns the form of a template; None if it is judged alone.
 
-        That is the only template of an object, and one that is updated: it is shown with its own past.
-        `show` gives what a target is shown as.
+        The only template of an object is judged alone, and so is an updated one, which is shown with its own
+        old state. `show` returns what a target is shown as.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
             return None
@@ -69,7 +74,7 @@ class Forms:
         return remembered[1]
 
     def keep(self, target: Target, form: Form) -> None:
-        """The form of a template in its new state is known."""
+        """Records the form of a template in its new state."""
         self.of_templates[target.path] = target.raw, form
 
     def _form(self, shown: dict[str, Any], places: Mapping[Path, StandIn]) -> Form | None:
@@ -78,7 +83,7 @@ class Forms:
             shown = replaced(shown, place, stand_in)
         try:
             content = orjson.dumps(shown, default=_blank)
-        except TypeError:  # an integer of more than 64 bits, a key that is no text
+        except TypeError:  # an integer of more than 64 bits, or a key that is not a string
             return None
         form = self.forms.get(content)
         if form is None:
@@ -87,12 +92,12 @@ class Forms:
 
 
 def of_no_pod_set(target: Target) -> Target:
-    """The target for a run that shall hold for templates of other PodSets too."""
+    """Returns the target for a run that should also hold for templates of other PodSets."""
     return replace(target, pod_set=POD_SET)
 
 
 def _unlike(shown: Iterator[Json]) -> Iterator[Path]:
-    """Where the values of some pods differ, each place once."""
+    """Yields the paths at which the values of some pods differ, each once."""
     first: dict[Path, Any] = {}
     differing: set[Path] = set()
     for pod in shown:
@@ -103,7 +108,7 @@ def _unlike(shown: Iterator[Json]) -> Iterator[Path]:
 
 
 def _replaceable(pod: Json) -> Iterator[tuple[Path, Any]]:
-    """What a stand-in may take the place of: labels, annotations, and what containers run."""
+    """Yields the values that a stand-in may replace: labels, annotations, and what containers run."""
     metadata = pod.get("metadata")
     for part in ("labels", "annotations"):
         values = metadata.get(part) if isinstance(metadata, dict) else None
@@ -126,7 +131,7 @@ def _stand_ins(value: Any, place: Path) -> Iterator[tuple[Path, StandIn]]:
 
 
 def _pull_policies(pod: Json) -> list[Any]:
-    """The one default that depends on what a stand-in may stand for: that of an image."""
+    """Returns the one default that depends on a replaced value: the pull policy of an image."""
     return [(part, index, container.get("imagePullPolicy")) for part, index, container in _containers(pod)]
 
 
@@ -140,4 +145,4 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
 
 
 def _blank(_: object) -> None:
-    """A stand-in, as content: which there are is said by the places."""
+    """Returns the content of a stand-in, which is empty: the paths say which stand-ins there are."""

@@ -1,8 +1,9 @@
-"""Match conditions, each evaluated once for all the policies that share it, as long as what it reads stays.
+"""Match conditions: each is evaluated once for all policies that share it, as long as its inputs stay the
+same.
 
-The policies of a folder begin with the same conditions ("switched on", "asks for GPUs"), and most of a
-decision's policies do not apply: their conditions are most of what it costs. A condition that reads neither
-the object nor anything that is a PodSet's own holds for all templates of an object or for none.
+The policies of a folder begin with the same conditions ("enabled", "requests GPUs"), and most policies do not
+apply to an object, so their conditions are most of the cost. A condition that reads neither the object nor
+anything of a PodSet holds for all templates of an object or for none.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from webhook.policy.model.policy import Expression
 
 @dataclass(slots=True)
 class KnownConditions:
-    """What conditions came to in one pass. An entry serves while its inputs are the very same objects."""
+    """The values of conditions in one pass. An entry is valid while its inputs are the same objects."""
 
     values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
-    """By meaning and the identity of the inputs, which are kept so that each identity stays theirs."""
+    """By meaning and the identity of the inputs, which are kept alive so that each identity stays unique."""
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
-        """The value of a condition. Raises CelError, each time for the policy whose condition it is."""
+        """Returns the value of a condition. Raises CelError, each time for the policy whose condition
+        it is.
+        """
         reads = condition.reads
         obj = shown = None
         if reads.target:
-            # Templates that are alike are shown as one object; of an update each is shown with its own past.
+            # Equal templates are shown as one object; on an update each is shown with its own old state.
             obj, shown = activation.obj, activation.target.old
         whole = activation.whole if reads.bayplan else None
         params = activation.params if reads.params else None

@@ -1,9 +1,9 @@
-"""What the API server fills in before policies see an object (k8s.io/kubernetes pkg/apis/*/v1/defaults.go).
+"""The API server's defaults, set before policies see an object (k8s.io/kubernetes pkg/apis/*/v1/defaults.go).
 
-`defaulted` gives a copy with defaults; `carry` takes what a policy changed in such a copy back to the object
-without them, so that an object from a file and the same object in a cluster are judged alike and nobody's
-manifest grows fields that no policy asked for. What admission plug-ins add (serviceAccountName, tolerations
-for node conditions, priority) is not among the defaults. A value of the wrong type is left as it is.
+`defaulted` returns a copy with defaults. `carry` transfers the changes of a policy from such a copy back to
+the object without defaults, so that an object from a file and the same object in a cluster are judged alike,
+and no manifest gets fields that no policy set. Additions of admission plug-ins (serviceAccountName,
+tolerations for node conditions, priority) are not defaults. A value of the wrong type is unchanged.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
 def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
-    """A copy with the defaults of its kind; of a kind that is not known, a shallow one.
+    """Returns a copy with the defaults of its kind; a shallow copy for an unknown kind.
 
-    A null field of a known kind is dropped: the API server decodes it as a field that is not there.
-    `template`: it is a pod template shown as a Pod, in which requests do not default to limits. So a policy
-    that writes both finds them missing there, and writes them.
+    A null field of a known kind is removed: the API server decodes it as a missing field. `template`: it is a
+    pod template shown as a Pod, in which requests do not default to limits, so a policy that writes both
+    finds them missing.
     """
     fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
     if fill is None:
@@ -66,7 +66,9 @@ def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A copy of every map and list, without the maps' nulls; the way most of the time goes, so it is lean."""
+    """Returns a copy of every map and list, without null fields; most of the time is spent here, so it is
+    kept simple.
+    """
     if isinstance(value, dict):
         return {
             key: _without_nulls(item) if isinstance(item, (dict, list)) else item
@@ -77,7 +79,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
-    """`raw` with the changes that lead from `before` (raw with defaults) to `after`; the rest is shared."""
+    """Returns `raw` with the changes from `before` (raw with defaults) to `after`; the rest is shared."""
     if equal(before, after):
         return raw
     if isinstance(before, dict) and isinstance(after, dict):
@@ -98,7 +100,7 @@ def _carry_map(raw: Json, before: Json, after: Json) -> Json:
 
 
 def _carry_list(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """Elements that stayed keep their raw form; they are found by equality, then by name, then by place."""
+    """Elements that stayed keep their raw form; they are matched by equality, then by name, then by index."""
     if len(raw) != len(before):
         return after
     left = dict.fromkeys(range(len(before)))
@@ -149,7 +151,7 @@ def _counterpart(
 
 
 def _fill(target: Any, values: Json) -> None:
-    """Set what is missing or null."""
+    """Sets what is missing or null."""
     if isinstance(target, dict):
         for key, value in values.items():
             if target.get(key) is None:
@@ -157,7 +159,7 @@ def _fill(target: Any, values: Json) -> None:
 
 
 def _maps(owner: Any, *names: str) -> list[Json]:
-    """The maps in the lists under some keys of a map."""
+    """Returns the maps in the lists under some keys of a map."""
     if not isinstance(owner, dict):
         return []
     lists = (owner.get(name) for name in names)
@@ -173,7 +175,7 @@ def _map(owner: Any, *path: str) -> Json | None:
 def _pod(pod: Json) -> None:
     spec = pod.get("spec")
     _pod_spec(spec)
-    # Only on a Pod: templates keep limits without requests until their pods are made.
+    # Only for a Pod: templates keep limits without requests until their pods are created.
     for container in _maps(spec, *CONTAINER_LISTS):
         limits = _map(container, "resources", "limits")
         if limits:
@@ -216,7 +218,7 @@ def _container(container: Json) -> None:
 
 
 def _pull_policy(image: str) -> str:
-    """Always for `:latest` and for no tag, unless a digest pins the image."""
+    """Returns Always for `:latest` and for no tag, unless the image has a digest."""
     name = image.rpartition("/")[2]
     if "@" in name:
         return "IfNotPresent"

@@ -1,10 +1,10 @@
 """CEL device selectors (`resource.k8s.io` CELDeviceSelector), evaluated as Kubernetes' scheduler does.
 
 The variable `device` has `driver`, `attributes` and `capacity` by domain and name, and
-`allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. A domain that
-the device does not have is an empty map; an attribute that it does not have is an error, and where evaluation
-ends in an error the expression does not hold. Of some devices not all attributes are known
-(`Device.complete`); where the value hangs on one of those, nothing can be told.
+`allowMultipleAllocations`. Capacities are quantities, version attributes semantic versions. An unknown domain
+is an empty map; an unknown attribute is an error, and an expression that ends in an error does not hold. If
+not all attributes of a device are known (`Device.complete`), and the value depends on an unknown one, the
+result is undefined.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CelSelectors:
     """The planner's `SelectorEngine`."""
 
     def compile(self, expression: str) -> Selector:
-        """The selector of an expression; one that does not compile can be told of no device."""
+        """Returns the selector of an expression; one that does not compile has no result for any device."""
         return _compiled(expression)
 
 
@@ -59,11 +59,14 @@ DEVICE_SELECTORS: Final = CelSelectors()
 
 
 def read_cluster(documents: Iterable[tuple[str, object]]) -> Snapshot:
-    """The cluster that these documents describe, its device selectors evaluated here. Raises `InputError`."""
+    """Returns the cluster in these documents, with device selectors evaluated by this engine. Raises
+    `InputError`.
+    """
     return read(documents, DEVICE_SELECTORS)
 
 
-@lru_cache(maxsize=1024)  # a cluster has a few dozen expressions; anybody who may write a claim can add one
+# A cluster has a few dozen expressions, but anybody who may write a claim can add one.
+@lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector:
     if len(expression) > MAX_EXPRESSION:
         return _untold
@@ -88,7 +91,7 @@ def _evaluate(program: Program, device: Device) -> bool | None:
 
 
 class _Lookups:
-    """One evaluation's view of a device. `unknown`: it has looked at something that is not known."""
+    """One evaluation's view of a device. `unknown`: it has read a value that is not known."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -105,13 +108,13 @@ class _Lookups:
         }
 
     def fail(self) -> NoReturn:
-        """End the evaluation of an operand that is not known; the other side of `||` or `&&` may decide."""
+        """Ends the evaluation of an unknown operand; the other side of `||` or `&&` may decide."""
         self.unknown = True
         raise CelError("evaluation", "not known of this device")
 
 
 class _Domains(Mapping[str, "_DomainValues"]):
-    """Attributes or capacities by domain; a domain that is not there is an empty map."""
+    """Attributes or capacities by domain; a missing domain is an empty map."""
 
     def __init__(self, lookups: _Lookups, values: Mapping[str, Value | quantity.Quantity]) -> None:
         self._lookups = lookups
@@ -166,5 +169,5 @@ class _DomainValues(Mapping[str, CelValue]):
         self._lookups.fail()
 
     def _own(self, name: object) -> str:
-        """The name as `Device` has it: without the driver's own domain."""
+        """Returns the name as in `Device`: without the driver's own domain."""
         return own_name(f"{self._domain}/{name}", self._lookups.device.driver)

@@ -1,8 +1,8 @@
-"""Exemptions: whose objects a policy leaves alone, until when and why (PolicyException). Pure.
+"""Exemptions: objects to which a policy does not apply, until when and why (PolicyException). Pure.
 
-An exempt policy runs as ever, and what it says or writes is taken back and told instead: so everybody sees
-what the exemption is used for. One that has ended changes nothing any more; where it would have been used,
-that is told too. What the planner refuses is no policy's, and cannot be exempted.
+An exempt policy runs as usual, but its effects are taken back and reported, so that the use of the exemption
+is visible. An exemption that has ended has no effect; that it would have been used is reported too. Refusals
+of the planner do not come from a policy, and cannot be exempted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Exempted:
-    """What an exemption did for one policy and one request: `message` was taken back; or, where it is `over`,
-    it stands."""
+    """The effect of an exemption for one policy and one request: `message` was taken back, or stays if the
+    exemption is `over`.
+    """
 
     policy: str
     exemption: PolicyException
@@ -39,7 +40,7 @@ class Exempted:
 
 @dataclass(slots=True)
 class Exemptions:
-    """The exemptions that concern one request, and what came of them."""
+    """The exemptions that apply to one request, and their effects."""
 
     of_request: Sequence[PolicyException]
     now: float
@@ -53,17 +54,19 @@ class Exemptions:
         now: float,
         budget: CostBudget,
     ) -> Exemptions:
-        """Those that match the request; without a clock (`now` infinite) there are none."""
+        """Returns those that match the request; none without a clock (`now` infinite)."""
         if now == float("inf"):
             return cls((), now)
         return cls(tuple(row for row in all_exemptions if concerns(row, request, budget)), now)
 
     def exempt(self, policy: str) -> PolicyException | None:
-        """The exemption from a policy that is in force, of several the one that ends last."""
+        """Returns the current exemption from a policy; of several the one that ends last."""
         return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
 
     def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
-        """Whether what a policy came to is to be taken back; that, and that it would have been, is noted."""
+        """Returns whether the effect of a policy is to be taken back; records that, or that an ended
+        exemption would have applied.
+        """
         exemption = self.exempt(policy)
         if exemption is not None:
             self.used.setdefault((policy, False), Exempted(policy, exemption, outcome()))
@@ -78,15 +81,15 @@ class Exemptions:
 
     @property
     def outcomes(self) -> tuple[Exempted, ...]:
-        """What came of them, in the order in which policies ran."""
+        """Returns the effects, in the order in which policies ran."""
         return tuple(self.used.values())
 
 
 def concerns(exemption: PolicyException, request: AdmissionRequest, budget: CostBudget) -> bool:
-    """Whether a request is one that the exemption is for.
+    """Returns whether the exemption applies to a request.
 
-    Its kind and name are the object's, or those of the controller that made it, so that the pods of an exempt
-    Job are exempt too. A condition that has no value exempts nobody.
+    Kind and name are those of the object or of its controller, so that the pods of an exempt Job are exempt
+    too. A condition without a value exempts nothing.
     """
     for patterns, texts in (
         (exemption.namespaces, (request.namespace,)),
@@ -121,7 +124,7 @@ def _conditions_hold(exemption: PolicyException, request: AdmissionRequest, budg
 
 
 def _identities(request: AdmissionRequest) -> Iterable[tuple[str, str]]:
-    """Kind and name of the object, and of its controller."""
+    """Yields kind and name of the object and of its controller."""
     obj = request.object or request.old_object or {}
     metadata = obj.get("metadata")
     head = metadata if isinstance(metadata, Mapping) else {}

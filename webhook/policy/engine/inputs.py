@@ -1,7 +1,8 @@
-"""What the policy engine asks of its caller: parameter objects, the authorizer, and what is known of gangs.
+"""What the policy engine asks of its caller: parameter objects, the authorizer, and the variables about
+gangs.
 
-`PolicyInputs` is the seam: the engine knows neither workloads nor a cluster. `webhook.admission` implements
-it with its `Evaluation`; `BareInputs` serves a request that concerns no gang.
+The engine knows neither workloads nor a cluster: `PolicyInputs` is the interface. `webhook.admission`
+implements it with its `Evaluation`; `BareInputs` serves a request without a gang.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ Object = Mapping[str, Any]
 
 
 class Params(Protocol):
-    """Where parameter objects come from: files beside the policies, or the API server."""
+    """The source of parameter objects: files beside the policies, or the API server."""
 
     def objects(self, kind: ParamKind) -> Sequence[Object]:
-        """Every object of a kind, in a fixed order."""
+        """Returns every object of a kind, in a fixed order."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileParams:
-    """Parameter objects that were read from files."""
+    """Parameter objects from files."""
 
     items: Sequence[Object]
 
     def objects(self, kind: ParamKind) -> Sequence[Object]:
-        """Those of a kind, in the files' order."""
+        """Returns the objects of a kind, in the files' order."""
         return [
             item
             for item in self.items
@@ -44,15 +45,15 @@ class FileParams:
 
 
 class PolicyInputs(Protocol):
-    """What one request brings to its policies, beside the request itself."""
+    """The inputs of the policies for one request, in addition to the request itself."""
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """Which of `gang`, `plan` and `cluster` there are; a policy that reads another one is left out."""
+        """The available ones of `gang`, `plan` and `cluster`; a policy that reads another one is left out."""
 
     @property
     def params(self) -> Params | None:
-        """Where parameter objects come from; None: from the files beside the policies."""
+        """The source of parameter objects; None for the files beside the policies."""
 
     @property
     def authorizer(self) -> Any:
@@ -60,29 +61,29 @@ class PolicyInputs(Protocol):
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch, by which exemptions end; infinite where there is no clock."""
+        """Seconds since the epoch, for the end of exemptions; infinite without a clock."""
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
-        """The known ones of `gang`, `plan` and `cluster`, for the object as it is now.
+        """Returns the available ones of `gang`, `plan` and `cluster` for the current object.
 
-        `obj` is the whole object, also where the policy is shown a template: `pod_set` names the PodSet of
-        that template, "" stands for the object itself. The mapping may be lazy. A ValueError that it raises
-        is an error of the expression that reads it.
+        `obj` is the whole object, even if the policy is shown a template: `pod_set` names the PodSet of that
+        template, "" is the object itself. The mapping may be lazy. A ValueError that it raises is an error of
+        the expression that reads it.
         """
 
     def templates(self, obj: Object) -> Sequence[tuple[Path, str]]:
-        """The path of each pod template that a policy may change (`()` for a Pod), and its PodSet."""
+        """Returns the path of each pod template that a policy may change (`()` for a Pod), and its PodSet."""
 
     def inlined(self, obj: Object) -> Sequence[Template]:
-        """The pods that are written in another form than a PodTemplateSpec (the cliques of Grove)."""
+        """Returns the pods that are not written as a PodTemplateSpec (the cliques of Grove)."""
 
     def new_budget(self) -> CostBudget:
-        """What the expressions of one pass over the policies may cost."""
+        """Returns the cost budget of the expressions in one pass over the policies."""
 
 
 @dataclass(frozen=True, slots=True)
 class BareInputs:
-    """The inputs of a request that concerns no gang: a deletion, a subresource, an object of any other kind.
+    """The inputs of a request without a gang: a deletion, a subresource, an object of any other kind.
 
     The default authorizer answers that authorization is not available.
     """
@@ -93,22 +94,22 @@ class BareInputs:
     now: float = math.inf
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
-        """None."""
+        """Returns no variables."""
         return {}
 
     def templates(self, obj: Object) -> Sequence[tuple[Path, str]]:
-        """None: a policy runs on the object itself."""
+        """Returns no templates: a policy runs on the object itself."""
         return ()
 
     def inlined(self, obj: Object) -> Sequence[Template]:
-        """None."""
+        """Returns none."""
         return ()
 
     def new_budget(self) -> CostBudget:
-        """Upstream's limits."""
+        """Returns upstream's limits."""
         return CostBudget(poll=poll_policies)
 
 
 def poll_policies() -> None:
-    """Raise `DeadlinePassed` where the time of the decision is over."""
+    """Raises `DeadlinePassed` if the time of the decision is over."""
     poll("policies")

@@ -26,7 +26,7 @@ from webhook.policy.model.policy import Expression, Policy, PolicyBinding, Polic
 from webhook.wire.request import AdmissionRequest
 
 CONDITIONS_SHARE = 4
-"""Match conditions may cost a quarter of what the policies may: upstream's ratio of the two limits."""
+"""Match conditions may cost a quarter of the policies' limit: the ratio of upstream's two limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Failure:
 
 
 def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) -> Failure:
-    """A failure of a policy; nothing else reads failurePolicy."""
+    """Returns a failure of a policy; only this function reads failurePolicy."""
     return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
 
 
@@ -60,11 +60,11 @@ class PolicyRun:
 
 @dataclass(slots=True)
 class ObjectCache:
-    """What was worked out of the object and its templates, so that all policies share it.
+    """What was computed from the object and its templates, shared by all policies.
 
-    Nothing is changed in place: a mutation makes new containers on the way to what it changes. So a part of
-    the object that no policy has touched is the same one, by identity, in each later state of the object, and
-    what was made of it serves on. Without that each mutation of one of n templates would cost n.
+    Nothing is changed in place: a mutation creates new containers on the path to its change. A part of the
+    object that no policy has changed is therefore the same object, by identity, in each later state, and
+    results for it stay valid. Otherwise each mutation of one of n templates would cost n.
     """
 
     own: Target | None = None
@@ -81,7 +81,7 @@ class ObjectCache:
 
 @dataclass(slots=True)
 class PolicyPass:
-    """One request's pass over the mutating or the validating policies, and what it may still cost."""
+    """One request's pass over the mutating or the validating policies, with its remaining cost budget."""
 
     policies: PolicySet
     request: AdmissionRequest
@@ -92,20 +92,20 @@ class PolicyPass:
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
     meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
-    """By the identity of a match, which the policies keep, and whether a template is asked about."""
+    """By the identity of a match, which the policies keep alive, and whether the target is a template."""
     params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
-    """By the identity of a kind and a reference, which the policies keep and share."""
+    """By the identity of a kind and a reference, which the policies keep alive and share."""
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
-        """A pass with a fresh budget."""
+        """Returns a pass with a new budget."""
         budget = inputs.new_budget()
         conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit, budget.poll)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
         return cls(policies, request, inputs, budget, conditions, exemptions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
-        """Where a policy runs on this object, if it matches it at all."""
+        """Returns the targets of a policy on this object; none if it does not match."""
         own = self.cache.own
         if own is None or own.raw is not obj:
             own = self.cache.own = own_target(self.request, obj)
@@ -125,19 +125,21 @@ class PolicyPass:
         return cache.templates
 
     def _matches(self, match: MatchResources, target: Target, *, empty_rules_match: bool = False) -> bool:
-        """Whether a policy or a binding is for a target. Its rules see the same in all templates."""
-        poll_policies()  # once for each target of each policy
+        """Returns whether a policy or a binding applies to a target. For its rules all templates are
+        equal.
+        """
+        poll_policies()  # once per target and policy
         key = id(match), bool(target.path)
         if key not in self.meant:
             self.meant[key] = match.concerns(target.matched, empty_rules_match=empty_rules_match)
         return self.meant[key] and match.selects(target.matched, target.obj)
 
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
-        """A run for each parameter object of a binding that matches the target.
+        """Yields a run for each parameter object of a binding that matches the target.
 
-        Where there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
-        runs all the same, with `params` null, on the defaults that its expressions have: a folder that is
-        given alone with `-p` would do nothing otherwise, and say nothing of it.
+        If there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
+        runs anyway with `params` null and the defaults in its expressions: otherwise a folder that is given
+        alone with `-p` would silently do nothing.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -157,16 +159,16 @@ class PolicyPass:
             yield PolicyRun(policy, binding, params)
 
     def _params(self, policy: Policy, binding: PolicyBinding, target: Target) -> Sequence[Mapping[str, Any]]:
-        """The parameter objects that a binding refers to.
+        """Returns the parameter objects that a binding refers to.
 
-        Without a namespace in paramRef those of the request's namespace count, as upstream has it; an object
-        in a file that names no namespace serves every namespace.
+        Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
+        in a file without a namespace serves every namespace.
         """
         ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:
             return []
         key = id(policy.param_kind), id(ref), unbound
-        if key not in self.params:  # nearly all policies of a set take theirs from one object
+        if key not in self.params:  # nearly all policies of a set use the same object
             source = self.inputs.params or FileParams(self.policies.params)
             spaces = (None, "", ref.namespace or target.request.namespace)
             self.params[key] = [
@@ -179,10 +181,10 @@ class PolicyPass:
         return self.params[key]
 
     def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
-        """The target with the API server's defaults, as expressions see it; nobody may change it.
+        """Returns the target with the API server's defaults, as expressions see it; it must not be modified.
 
-        `template`: a template keeps limits without requests (`defaults.defaulted`). Templates that are alike
-        are one object here, so that what was made of it is known by its identity.
+        `template`: a template keeps limits without requests (`defaults.defaulted`). Templates with the same
+        form share one object, so that results for it are found by identity.
         """
         key, shown = (target.path, template), target.obj or {}
         remembered = self.cache.defaulted.get(key)
@@ -198,20 +200,24 @@ class PolicyPass:
         return remembered[1]
 
     def form(self, target: Target, *, template: bool) -> Form | None:
-        """What a template is shown as where policies are run once for all that are alike; None for others."""
+        """Returns the common form of a template, if policies are run once for all equal templates; None for
+        other targets.
+        """
         return self.cache.forms.form(
             target, self.cache.templates, lambda shown: self.defaulted(shown, template=template)
         )
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
-        """What is equal where a policy does the same, whatever it reads: templates that are equal, with the
-        same parameters. None where nothing of this can be told.
+        """Returns a key that is equal if a policy does the same, whatever it reads: equal templates with the
+        same parameters.
+
+        None if that is unknown.
         """
         content = self._content(target) if policy.alike else None
         return None if content is None else (id(run.binding), id(run.params), content)
 
     def _content(self, target: Target) -> bytes | None:
-        """What is equal for templates that are alike; None for anything else."""
+        """Returns a key that is equal for equal templates; None for other targets."""
         if not target.path or target.old is not None or target.inlined is not None:
             return None
         remembered = self.cache.contents.get(target.path)
@@ -231,7 +237,7 @@ class PolicyPass:
     def activation(
         self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
     ) -> Activation:
-        """The names that an expression may read about `obj`, which stands for the target as it is now.
+        """Returns the names that an expression may read about `obj`, the current state of the target.
 
         `gang`, `plan` and `cluster` are those of `whole`.
         """
@@ -240,7 +246,9 @@ class PolicyPass:
         )
 
     def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:
-        """Whether every match condition holds. A false one wins over an error in another, as upstream."""
+        """Returns whether every match condition holds. A false one takes precedence over an error in another,
+        as upstream.
+        """
         error: Failure | None = None
         for condition in run.policy.conditions:
             expression = condition.expression
@@ -253,7 +261,7 @@ class PolicyPass:
 
 
 def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failure:
-    """An evaluation error as a failure of its policy; the label is that of the expression that broke."""
+    """Returns an evaluation error as a failure of its policy, labelled with the expression that failed."""
     label = error.origin.label if error.origin and error.origin.label else expression.label
     return failure(run.policy, run.binding, label, error.message)
 
@@ -261,7 +269,7 @@ def failure_of(run: PolicyRun, expression: Expression, error: CelError) -> Failu
 def _text(raw: Mapping[str, Any] | None) -> bytes | None:
     try:
         return orjson.dumps(raw)
-    except TypeError:  # an integer of more than 64 bits, a key that is no text
+    except TypeError:  # an integer of more than 64 bits, or a key that is not a string
         return None
 
 

@@ -1,8 +1,8 @@
-"""Where on an object a policy runs: on itself, or on each pod template, shown to it as a Pod.
+"""The targets of a policy on an object: the object itself, or each pod template, shown as a Pod.
 
-A Pod that arrives is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's
-namespace added, and what a policy makes of it is written back without them. `request` then names the
-resource pods, and the operation of the original; for matching, a template is always a pod to be created.
+A Pod is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's namespace, which are
+removed when the result is written back. `request` then names the resource pods, and the operation of the
+original; for matching, a template is always a pod to be created.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy sees as `object`; `path` is a template's in the whole object, `()` for the object itself.
+    """What a policy sees as `object`; `path` is a template's path in the whole object, `()` for the object
+    itself.
 
-    `raw` is what stands there, `obj` what is shown of it. `matched`: the request as rules and selectors match
-    it: a template is always a pod to be created. `inlined`: where the template is none of Kubernetes' form (a
-    clique of Grove's), how to show and write it.
+    `raw` is the original value, `obj` the shown one. `matched`: the request that rules and selectors match: a
+    template is always a pod to be created. `inlined`: how to show and write a template that is not in
+    Kubernetes' form (Grove's cliques).
     """
 
     request: AdmissionRequest
@@ -41,7 +42,7 @@ class Target:
     inlined: Template | None = None
 
     def on(self, whole: Mapping[str, Any] | None) -> Target:
-        """The same target in the object as it is now; just this one where nothing of it has changed."""
+        """Returns the same target in the current object; the target itself if nothing of it has changed."""
         raw = _mapping_at(whole, self.path) if self.path else whole
         if raw is self.raw:
             return self
@@ -51,7 +52,7 @@ class Target:
         return replace(self, raw=raw, obj=shown)
 
     def write_back(self, whole: Mapping[str, Any], changed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The whole object with what a policy made of the target."""
+        """Returns the whole object with the changes of a policy to the target."""
         if not self.path:
             return changed
         if self.inlined is not None:
@@ -61,16 +62,16 @@ class Target:
 
 
 def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Target:
-    """The object itself."""
+    """Returns the object itself as a target."""
     return Target(request, request, (), "", obj, obj, request.old_object)
 
 
 def template_targets(
     request: AdmissionRequest, obj: Mapping[str, Any] | None, inputs: PolicyInputs
 ) -> Iterator[Target]:
-    """The templates in an object, for policies that run on templates.
+    """Returns the templates in an object, for policies that run on templates.
 
-    Subresources (a Job's status, a Deployment's scale) have no templates to mend.
+    Subresources (a Job's status, a Deployment's scale) have no templates.
     """
     if obj is None or request.sub_resource or request.kind == POD:
         return
@@ -110,7 +111,7 @@ def _created(request: AdmissionRequest) -> AdmissionRequest:
 def _pod_request(
     request: AdmissionRequest, pod: Mapping[str, Any], old: Mapping[str, Any] | None = None
 ) -> AdmissionRequest:
-    """The request as if the pod were what was sent."""
+    """Returns the request as if the pod had been sent."""
     return replace(
         request,
         kind=POD,
@@ -124,7 +125,7 @@ def _pod_request(
 
 
 def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-    """A pod template as the Pod that it would make."""
+    """Returns a pod template as the Pod that it would create."""
     pod = {"apiVersion": "v1", "kind": "Pod", **template}
     metadata = template.get("metadata")
     if namespace and (metadata is None or isinstance(metadata, Mapping)):
@@ -133,7 +134,7 @@ def as_pod(template: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 
 def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, Any]:
-    """Back from a Pod: what was added to show it is taken away again."""
+    """Returns a Pod as a template, without the fields that were added to show it."""
     added = {"apiVersion", "kind", "status"} - template.keys()
     result = {key: value for key, value in pod.items() if key not in added}
     before, current = template.get("metadata"), pod.get("metadata")

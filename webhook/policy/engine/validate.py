@@ -1,4 +1,4 @@
-"""Run the validating policies over one object: what is denied, what is warned of, what is noted. Pure."""
+"""Runs the validating policies over one object: denials, warnings and audit annotations. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from webhook.policy.model.policy import (
 from webhook.wire.request import AdmissionRequest
 
 MESSAGE_LIMIT = 5 * 1024
-"""Upstream's limit for what a messageExpression gives."""
+"""Upstream's limit for the result of a messageExpression."""
 
 
 ANNOTATION_LIMIT = 10 * 1024
@@ -35,16 +35,18 @@ ANNOTATION_LIMIT = 10 * 1024
 
 
 KEY_LIMIT = 63
-"""Characters of an audit annotation's key that the API server takes."""
+"""Maximum length of an audit annotation's key in the API server."""
 
 
 FAILURE_KEY = "failure"
-"""Under which a finding with the action Audit is noted."""
+"""The key under which a finding with the action Audit is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One validation that does not hold. `code` is HTTP's for `reason` (Invalid 422, Forbidden 403 …)."""
+    """A validation that does not hold. `code` is the HTTP status for `reason` (Invalid 422, Forbidden
+    403 …).
+    """
 
     policy: str
     binding: str
@@ -60,12 +62,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the validating policies say.
+    """The result of the validating policies.
 
-    `denials` refuse the request, the first one gives it reason and code; `errors` (failures under
+    `denials` refuse the request, and the first gives its reason and code; `errors` (failures with
     failurePolicy Fail and a binding that denies) refuse it too. `warnings` are shown, `audited` are recorded,
-    in `audit_annotations` as `POLICY.failure` beside the policies' own, `POLICY.KEY`. `passed` names the
-    policies that ran and found nothing.
+    in `audit_annotations` as `POLICY.failure` beside the policies' own, `POLICY.KEY`. `passed`: the policies
+    that ran without findings.
     """
 
     denials: tuple[Finding, ...] = ()
@@ -81,27 +83,27 @@ class Findings:
 
     @property
     def allowed(self) -> bool:
-        """Whether the request may go on."""
+        """Whether the request is allowed."""
         return not self.denials and not self.errors
 
     @property
     def message(self) -> str:
-        """Every reason for a refusal, for a person; "" when allowed."""
+        """All reasons for a refusal, as text; "" if allowed."""
         return joined(map(str, (*self.denials, *self.errors)))
 
     @property
     def reason(self) -> str:
-        """Of the refusal, as a Status has it."""
+        """The reason of the refusal, as in a Status."""
         return self.denials[0].reason if self.denials else "Invalid" if self.errors else ""
 
     @property
     def code(self) -> int:
-        """HTTP status of the refusal, 200 when allowed."""
+        """The HTTP status of the refusal, 200 if allowed."""
         return self.denials[0].code if self.denials else 422 if self.errors else 200
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What kubectl shall show, one line each."""
+        """The warnings for kubectl, one line each."""
         return tuple(dict.fromkeys(map(str, (*self.warned, *self.ignored, *self.exempted))))
 
 
@@ -111,9 +113,9 @@ def run_validating(
     obj: Mapping[str, Any] | None,
     inputs: PolicyInputs | None = None,
 ) -> Findings:
-    """Run the validating policies of a set on an object (None on DELETE).
+    """Runs the validating policies of a set on an object (None on DELETE).
 
-    Never raises for what a policy or an object does wrong: see `Findings.errors`.
+    Never raises for an error of a policy or an object: see `Findings.errors`.
     """
     policy_pass = PolicyPass.begin(policies, request, inputs or BareInputs())
     runnable, skipped = runnable_policies(policies.validating, policy_pass.inputs)
@@ -139,7 +141,7 @@ def run_validating(
 
 
 class _Collected:
-    """What has been found so far."""
+    """The findings so far."""
 
     __slots__ = ("annotations", "failures", "findings", "ran")
 
@@ -150,14 +152,14 @@ class _Collected:
         self.ran: list[str] = []
 
     def acting(self, action: Action) -> tuple[Finding, ...]:
-        """Findings whose binding asks for an action, each once."""
+        """Returns the findings whose binding has an action, each once."""
         return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
 
     def annotate(self, policy: str, name: str, text: str) -> None:
-        """Several bindings or parameters may each have something to say under one key.
+        """Adds an audit annotation; several bindings or parameters may each add a text under one key.
 
-        The API server puts the webhook's name and a slash before the key, so it has none of its own, and it
-        takes at most 63 characters.
+        The API server puts the webhook's name and a slash before the key, so the key has none of its own, and
+        it is at most 63 characters long.
         """
         key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
         earlier = self.annotations.get(key)
@@ -167,12 +169,12 @@ class _Collected:
             self.annotations[key] = f"{earlier}, {text}"[:ANNOTATION_LIMIT]
 
     def passed(self) -> list[str]:
-        """Policies that ran, and found and failed at nothing."""
+        """Returns the policies that ran without a finding or failure."""
         bad = {row.policy for row in self.findings} | {row.policy for row in self.failures}
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """One policy, whose findings are taken back where the object is exempt from it."""
+        """Runs one policy; its findings are taken back if the object is exempt from it."""
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         self._run(policy_pass, policy, obj)
         if len(self.findings) == findings and len(self.failures) == failures:
@@ -189,7 +191,7 @@ class _Collected:
             del self.findings[findings:], self.failures[failures:], self.ran[ran:]
 
     def _run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Each binding, each target, each parameter object."""
+        """Runs each binding, each target, and each parameter object."""
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
         for target in policy_pass.targets(policy, obj):
@@ -205,7 +207,7 @@ class _Collected:
                         if passed[key]:
                             continue
                     content = policy_pass.content(policy, run, target)
-                    if content is None or content not in seen:  # of equal templates it would say the same
+                    if content is None or content not in seen:  # equal templates give the same result
                         seen.update(() if content is None else (content,))
                         shown = None if target.obj is None else policy_pass.defaulted(target, template=False)
                         self._validate(
@@ -221,8 +223,11 @@ class _Collected:
         whole: Mapping[str, Any] | None,
         form: Form,
     ) -> bool:
-        """Whether a policy has nothing against all templates of a form, and needs no look at what differs
-        between them. Where it does, nothing of it is kept: what it says may depend on the template."""
+        """Returns whether a policy has no finding for all templates of a form, without reading what differs
+        between them.
+
+        If it does read that, nothing is kept, because its findings may depend on the template.
+        """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
         seen = target if policy.alike else of_no_pod_set(target)
@@ -251,7 +256,9 @@ class _Collected:
         self._annotate(activation, run, policy)
 
     def _fail(self, failed: Failure, binding: PolicyBinding) -> None:
-        """A failure under Fail does what the binding says of findings: one that warns does not refuse."""
+        """Handles a failure with failurePolicy Fail as the binding handles findings: one that only warns does
+        not refuse.
+        """
         actions = binding.actions
         if failed.fatal and "Deny" not in actions:
             row = Finding(
@@ -282,7 +289,7 @@ class _Collected:
         )
 
     def _annotate(self, activation: Activation, run: PolicyRun, policy: ValidatingPolicy) -> None:
-        """The policy's own annotations; null and "" leave one out."""
+        """Adds the policy's own annotations; null and "" leave one out."""
         for row in policy.audit_annotations:
             try:
                 value = activation.evaluate(row.expression)
@@ -294,7 +301,7 @@ class _Collected:
 
 
 def _message(activation: Activation, validation: Validation) -> str:
-    """The messageExpression's text; the message, where it gives none of use; else the expression itself."""
+    """Returns the messageExpression's text, else the message, else the expression itself."""
     if validation.message_expression is not None:
         try:
             text = activation.evaluate(validation.message_expression)

@@ -1,5 +1,6 @@
-"""Functions that policies call where CEL has no short expression: JSON in, JSON out, a file a subject. Pure.
+"""Functions that policies call where CEL has no short expression: JSON in, JSON out, one file per subject.
+Pure.
 
-`table.FUNCTIONS` has all of them by name; each is an ordinary Python function that raises ValueError with a
+`table.FUNCTIONS` lists all of them by name; each is an ordinary Python function that raises ValueError with a
 short message. Begin with `table`.
 """

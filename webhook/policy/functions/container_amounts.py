@@ -1,7 +1,7 @@
 """CPU and memory of one pod's containers, one resource at a time: what is stated, and what each gets.
 
-A pod's containers are kept as its author wrote them (`StatedContainer`); an amount is worked out as text, as
-it is written, and counted in whole cores or bytes.
+The pod's containers are kept as their author wrote them (`StatedContainer`). An amount is computed as text,
+as it is written into the manifest, and counted in whole cores or bytes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _GIBIBYTE, _MEBIBYTE = 2**30, 2**20
 
 @dataclass(frozen=True, slots=True)
 class StatedContainer:
-    """A container with the GPUs and MIG compute slices it asks for, and its own requests and limits.
+    """A container with its GPUs and MIG compute slices, and its own requests and limits.
 
-    `lasts`: it runs as long as the pod does (a container or a sidecar), not before the others start.
+    `lasts`: it runs as long as the pod (a container or a sidecar), not before the others start.
     """
 
     part: str
@@ -41,15 +41,16 @@ class StatedContainer:
 
     @property
     def shares(self) -> bool:
-        """Whether it has a share of the node: it asks for GPUs or slices."""
+        """Whether it gets a share of the node: it requests GPUs or slices."""
         return self.gpus + self.slices > 0
 
 
 @dataclass(frozen=True, slots=True)
 class AmountRules:
-    """How amounts of one resource are made: the least for a container without GPUs, the share of a GPU and of
-    a slice, the most that the namespace allows one container (GiB or cores), the step of CPUs, and whose word
-    counts first."""
+    """How amounts of one resource are computed: the minimum for a container without GPUs, the share of a GPU
+    and of a slice, the maximum that the namespace allows one container (GiB or cores), the step of CPUs, and
+    which statement takes precedence.
+    """
 
     resource: Resource
     small: Json
@@ -61,7 +62,7 @@ class AmountRules:
 
 
 def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[Json]:
-    """What each container gets of the resource, as it is written, in the containers' order."""
+    """Returns each container's amount of the resource as text, in the containers' order."""
     poll("policies")
     taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
     sharers = sum(box.lasts and box.shares for box in containers)
@@ -84,23 +85,24 @@ def _beside(
 
 
 def _part(taken: int, sharers: int, rules: AmountRules) -> int:
-    """What one of those that share gives up to the pod's other containers; cores are given up whole."""
+    """Returns what each sharing container gives up to the pod's other containers; cores are given up
+    whole.
+    """
     if not sharers:
         return 0
     return -(-taken // sharers) if rules.resource == "cpu" else taken // sharers
 
 
 def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """A container's or a sidecar's amount."""
+    """Returns the amount of a container or a sidecar."""
     return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
 
 
 def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Json:
-    """An ordinary init container's amount: it may use what the pod has anyway once it is gone (`beside`).
+    """Returns an ordinary init container's amount: it may use what the pod has after it ends (`beside`).
 
     By Kubernetes' rule the pod counts for the larger of its lasting containers together and each init
-    container with the sidecars that started before it; so what the others take, those sidecars left out,
-    costs nothing.
+    container with the sidecars that started before it. What the other containers have costs nothing extra.
     """
     free = min(beside, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
@@ -109,7 +111,9 @@ def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Jso
 
 
 def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
-    """What is stated, else the share; a request without a limit gets a limit no less than the share."""
+    """Returns the stated amount, else the share; a request without a limit gets a limit of at least the
+    share.
+    """
     request, limit = stated(box.requests, rules.resource), stated(box.limits, rules.resource)
     if limit == "" and request != "":
         return _whole(request if counted(request, rules) >= counted(share, rules) else share, rules)
@@ -118,7 +122,9 @@ def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
 
 
 def _share(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """A share of the node, at least a core or a GiB. It is never rounded up, so that all shares fit."""
+    """Returns a share of the node, at least a core or a GiB. It is never rounded up, so that all shares
+    fit.
+    """
     share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - given_up
     if rules.resource == "memory":
         return f"{max(1, min(share // _GIBIBYTE, rules.allowed))}Gi"
@@ -131,7 +137,7 @@ def _bytes_or_cores(allowed: int, rules: AmountRules) -> int:
 
 
 def written(count: int, rules: AmountRules) -> str:
-    """A count as a quantity, never more than it is."""
+    """Returns a count as a quantity that is never larger."""
     if rules.resource == "cpu":
         return str(count - count % rules.step if count >= rules.step else count)
     return show("memory", count - count % _MEBIBYTE) if count >= _MEBIBYTE else str(count)
@@ -142,7 +148,7 @@ def _whole(text: Json, rules: AmountRules) -> Json:
 
 
 def counted(text: Json, rules: AmountRules) -> int:
-    """Whole cores or bytes; 0 for what is no quantity, for the API server to refuse."""
+    """Returns whole cores or bytes; 0 for an invalid quantity, which the API server refuses."""
     try:
         exact = amount(rules.resource, _whole(text, rules), Where(), up=True)
     except ValueError:
@@ -151,7 +157,7 @@ def counted(text: Json, rules: AmountRules) -> int:
 
 
 def stated(side: Mapping[str, Json], resource: str) -> Json:
-    """The amount on one side, "" where it is none or zero; what is no quantity counts as stated."""
+    """Returns the amount on one side, "" if missing or zero; an invalid quantity counts as stated."""
     text = side.get(resource, "")
     if text is None or text == "":
         return ""

@@ -1,7 +1,7 @@
-"""A GPU's share of the nodes that could take a pod: what its containers get per GPU where they state nothing.
+"""A GPU's share of the nodes that could take a pod: what containers get per GPU if they state nothing.
 
-Shares are taken from empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now. Nodes
-that the pod could never go to have no say: a job for eight GPUs is not cut down by a node that has one.
+Shares are those of empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now. Nodes
+that the pod can never use do not count: a job for eight GPUs is not reduced because of a node with one.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, NodeGroup, ask
 
 @dataclass(frozen=True, slots=True)
 class GpuPortion:
-    """What belongs to one GPU: whole cores and bytes."""
+    """The share of one GPU: whole cores and bytes."""
 
     cpu: int
     memory: int
 
 
 def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPortion | None:
-    """The smallest share on any node that could take the pod, which claims so many GPUs besides its requests.
+    """Returns the smallest share on any node that could take the pod, which claims this many GPUs besides its
+    requests.
 
-    Where no node has enough for it, nodes count that it may go to by labels and taints; such a node is then
-    shared by as many GPUs as are asked for, so that what is missing is what the pod asked for, not its share.
-    None where it asks for no GPU, or no node of the right sort is known.
+    If no node has enough, the nodes count that the pod may use by labels and taints. Such a node is then
+    divided by as many GPUs as are requested, so that the missing resource is what the pod requests, not its
+    share. None if it requests no GPU, or no suitable node is known.
     """
     asked = asked_gpus(shape.requests)
     if not asked and not claimed:
@@ -46,5 +47,7 @@ def _share(kind: NodeGroup, asked: Mapping[str, int], claimed: int) -> GpuPortio
 
 
 def _offered(kind: NodeGroup, asked: Mapping[str, int]) -> int:
-    """The GPUs of a node of this kind that are of the sort asked for; all of them where GPUs are claimed."""
+    """Returns the GPUs of a node of this kind that are of the requested type; all of them if GPUs are
+    claimed.
+    """
     return sum(kind.allocatable.get(name, 0) for name in asked) if asked else kind.gpus

@@ -17,11 +17,13 @@ Json = Any
 
 
 MOST_SEARCHED = 64
-"""Slices up to which the fewest GPUs are found exactly; for more, the tables' own bound says enough."""
+"""Maximum number of slices for which the fewest GPUs are computed exactly; for more the lower bound is
+used.
+"""
 
 
 MOST_SIMILAR = 4
-"""MIG profiles that a message names in place of one that does not exist."""
+"""Maximum number of similar MIG profiles in a message about an unknown one."""
 
 
 _SIZE = re.compile(r"(\d+)g\.(\d+)gb")
@@ -61,7 +63,9 @@ def needed(product: Json, profiles: Json) -> int:
 
 
 def _at_least(board: Board, slices: Mapping[str, int]) -> int:
-    """No fewer GPUs can do: by compute slices, by memory slices, and by each profile's own limit."""
+    """Returns a lower bound of the GPUs: by compute slices, by memory slices, and by each profile's own
+    limit.
+    """
     compute = sum(board.profiles[name].compute * count for name, count in slices.items())
     memory = sum(board.profiles[name].memory * count for name, count in slices.items())
     bounds = [-(-count // board.profiles[name].max_per_gpu) for name, count in slices.items()]

@@ -37,7 +37,7 @@ def reached(pod: Json, labels: Json, pools: Json) -> list[str]:
 
 
 def _alternatives(spec: Mapping[str, Json], labelled: str) -> Iterator[dict[str, set[str]]]:
-    """What is asked for, one entry for each term of the affinity: by label key the values that will do."""
+    """Yields what is requested, one entry per term of the affinity: the acceptable values by label key."""
     stated = {str(key): {str(value)} for key, value in _map(spec.get("nodeSelector")).items()}
     node = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     for term in _maps(node.get("nodeSelectorTerms")) or [{}]:

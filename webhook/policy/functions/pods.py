@@ -1,7 +1,7 @@
 """Functions of policies over pods, containers and metadata: plain JSON in, plain JSON out.
 
-They share the planner's tables (which resources are GPUs) and the table of workload kinds, so that policies
-and plan count alike. Raises ValueError, in a few words, for what they cannot read.
+They use the planner's tables (which resources are GPUs) and the table of workload kinds, so that policies and
+plan count alike. They raise ValueError with a short message for input that they cannot read.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ Json = Any
 
 
 MOST_DEVICES = 10**6
-"""No container gets more devices than this; an absurd amount counts as so many, and shares stay countable."""
+"""Maximum number of devices of a container; a larger amount counts as this, so that shares stay
+computable.
+"""
 
 
 _COMPUTE_SLICES = re.compile(r"(?:^|\.)(\d+)g\.")
-"""In a profile such as "3g.40gb" or "1c.3g.20gb": the GPU's compute slices that it has."""
+"""In a profile such as "3g.40gb" or "1c.3g.20gb": its compute slices."""
 
 
 def templates(obj: Json) -> list[Json]:
@@ -105,7 +107,7 @@ def _added(metadata: Json, part: str, values: Json) -> dict[str, Json]:
 
 
 def _devices(container: Json) -> dict[str, int]:
-    """GPUs and MIG slices by resource name; a limit counts before a request."""
+    """Returns GPUs and MIG slices by resource name; a limit takes precedence over a request."""
     resources = _map(_map(container, "a container").get("resources"), "resources")
     stated = {**_map(resources.get("requests"), "requests"), **_map(resources.get("limits"), "limits")}
     return {
@@ -125,7 +127,7 @@ def _amount(value: Json) -> int:
 def _map(value: Json, field: str) -> Mapping[str, Json]:
     if value is None:
         return {}
-    if isinstance(value, (dict, Mapping)):  # a `dict` nearly always, which is told in a fifth of the time
+    if isinstance(value, (dict, Mapping)):  # almost always a `dict`, which is checked in a fifth of the time
         return value
     raise ValueError(f"{field} is no mapping")
 

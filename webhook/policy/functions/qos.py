@@ -1,9 +1,9 @@
-"""Functions of policies that make GPU pods Guaranteed: what each container shall have of cpu and memory.
+"""Functions of policies that make GPU pods Guaranteed: the cpu and memory of each container.
 
-Plain JSON in and out, but for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
-bound: a resource that stands there is shared by the containers as they like, and is made equal there.
-Requests are not raised beyond what any node has that could take the pod as it is written: then it stays as it
-is, and `qos.unraised` says so.
+Plain JSON in and out, except for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
+bound: a resource that is stated there is shared by the containers, and is made equal there. Requests are not
+raised above what any node has that could take the pod as written; then the pod is unchanged, and
+`qos.unraised` says so.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ PARTS = ("initContainers", "containers")
 
 
 _UNBOUNDED = 10**6
-"""Cores or GiB that a container may have where no LimitRange says otherwise: more than any node has."""
+"""Maximum cores or GiB of a container without a LimitRange: more than any node has."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One pod to be made Guaranteed, with what is known around it."""
+    """One pod that is to become Guaranteed, with its cluster."""
 
     spec: Mapping[str, Json]
     containers: Sequence[StatedContainer]
@@ -57,8 +57,9 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """What is to be written: by resource each container's amount and the pod's own; `kept` are resources that
-    stay as they are written, because no node has what raising them would take, with that amount."""
+    """The amounts to write: by resource, each container's amount and the pod's own. `kept`: resources that
+    stay as written, because no node has enough for the raised amount, with that amount.
+    """
 
     by_resource: Mapping[Resource, Sequence[Json]]
     of_pod: Mapping[Resource, Json]
@@ -122,7 +123,7 @@ def _task(pod: Json, around: Mapping[str, Json]) -> _Task:
 
 
 def _shape(spec: Mapping[str, Json]) -> PodShape | None:
-    """What the scheduler looks at in the pod; None where it is malformed, for the API server to refuse."""
+    """Returns the scheduling fields of the pod; None if it is malformed, which the API server refuses."""
     try:
         return shape_of(spec, Where())
     except ValueError:
@@ -130,9 +131,9 @@ def _shape(spec: Mapping[str, Json]) -> PodShape | None:
 
 
 def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) -> dict[str, tuple[int, int]]:
-    """GPUs and slices by claim, under the container that has them: the first one that uses the claim.
+    """Returns GPUs and slices by claim, by the container that first uses the claim.
 
-    All GPUs of a node (allocationMode All) are as many as the largest node is known to have.
+    All GPUs of a node (allocationMode All) count as those of the largest known node.
     """
     every = max((kind.gpus for kind in kinds), default=0) or 1
     by_container: dict[str, tuple[int, int]] = {}
@@ -146,7 +147,9 @@ def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) ->
 
 
 def _stated(spec: Mapping[str, Json], claims: Mapping[str, tuple[int, int]]) -> list[StatedContainer]:
-    """The pod's containers in the order in which they start; those without a name cannot be mended."""
+    """Returns the pod's containers in the order in which they start; those without a name cannot be
+    changed.
+    """
     return [
         _container(part, container, claims.get(container["name"], (0, 0)))
         for part in PARTS
@@ -185,14 +188,15 @@ def _rules(task: _Task, resource: Resource) -> AmountRules:
 
 
 def _count(resource: Resource, text: Json) -> int:
-    """Whole cores or bytes."""
+    """Returns whole cores or bytes."""
     count = amount(resource, text, Where(), up=False)
     return count // 1000 if resource == "cpu" else count
 
 
 def _chosen(task: _Task) -> _Amounts:
-    """The amounts, without those resources that no node could give: first cpu is left out, then memory, then
-    both, and if that does not help nothing is."""
+    """Returns the amounts, without resources that no node could provide: cpu is left out first, then memory,
+    then both. If that does not help, nothing is left out.
+    """
     own = {name: side for name in RESOURCES if (side := _own(task.spec, name)) is not None}
     texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}
     full = _Amounts(texts, _of_pod(task, own, texts), {})
@@ -217,7 +221,7 @@ def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
 
 
 def _own(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
-    """The pod's own request and limit ("" for none) of a resource; None where it states neither."""
+    """Returns the pod's own request and limit ("" for none) of a resource; None if it states neither."""
     resources = _map(spec.get("resources"))
     request = stated(_map(resources.get("requests")), resource)
     limit = stated(_map(resources.get("limits")), resource)
@@ -227,10 +231,10 @@ def _own(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | No
 def _of_pod(
     task: _Task, own: Mapping[Resource, tuple[Json, Json]], texts: Mapping[Resource, Sequence[Json]]
 ) -> dict[Resource, Json]:
-    """The pod's own amounts, made equal on both sides; {} where it has none.
+    """Returns the pod's own amounts, made equal on both sides; {} if it has none.
 
-    Such a pod is Guaranteed by these alone, so that one of the two resources which it leaves out is stated
-    too: as much as the containers come to.
+    Such a pod is Guaranteed by these alone, so if it states only one of the two resources, the other is set
+    to the containers' total.
     """
     if not own:
         return {}
@@ -246,15 +250,16 @@ def _of_pod(
 
 
 def _covering(resource: Resource, total: int) -> str:
-    """That much or a little more, as a short quantity; "" for none."""
+    """Returns this amount or slightly more as a short quantity; "" for none."""
     if not total:
         return ""
     return show(resource, total if resource == "cpu" else -(-total // 2**20) * 2**20)
 
 
 def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
-    """One amount for request and limit; a request without a limit gets no less than its containers' limits
-    and shares of the node together."""
+    """Returns one amount for request and limit; for a request without a limit, at least its containers'
+    limits and shares of the node together.
+    """
     request, limit = own
     if limit != "":
         text = limit if rules.limits_first or request == "" else request
@@ -266,7 +271,7 @@ def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
 
 
 def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
-    """What the scheduler would count for the pod with these amounts; None where it is malformed."""
+    """Returns what the scheduler would count for the pod with these amounts; None if it is malformed."""
     if task.shape is None:
         return None
     try:
@@ -290,7 +295,7 @@ def _with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
 
 
 def _with_amounts(holder: Mapping[str, Json], chosen: Mapping[Any, Json]) -> dict[str, Json]:
-    """A container, or a pod's spec, with these requests and limits."""
+    """Returns a container, or a pod's spec, with these requests and limits."""
     if not chosen:
         return dict(holder)
     resources = _map(holder.get("resources"))

@@ -1,4 +1,4 @@
-"""The table of functions that bayplan.dev policies may call beside Kubernetes' own.
+"""The table of functions that bayplan.dev policies may call in addition to Kubernetes' own.
 
 A new function is a function in the file of its subject and a row here.
 """

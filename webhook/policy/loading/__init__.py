@@ -1,10 +1,12 @@
-"""Policies read from files: all of them or none, with every problem and its line.
+"""Reads policies from files: all of them or none, and reports every problem with its line.
 
-From the file inward: `files` (disk, Git) -> `document` (YAML with line numbers) -> `load` (which document
-is what) -> `read`, `read_match`, `read_exemption`, `fields` (the schema, field by field) -> `expressions`
-(compiled; `variable_fields`: the fields that `gang`, `plan` and `cluster` have). `parameters` checks
-parameter objects against the JSON schema beside them; `webhooks` reads which objects a webhook is asked
-about; `errors` is what everything raises.
+- `load`: what each document is; offers `load`
+- `files`: policies on disk and in Git; `document`: YAML with line numbers
+- `read`, `read_match`, `read_exemption`, `fields`: read the schema, field by field
+- `expressions`: compiles expressions; `variable_fields`: the fields of `gang`, `plan` and `cluster`
+- `parameters`: checks parameter objects against the JSON schema beside them
+- `webhooks`: reads which objects a webhook is called for
+- `errors`: the errors that all of them raise
 
 Begin with `load.load`.
 """

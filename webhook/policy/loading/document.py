@@ -1,4 +1,4 @@
-"""Policy files as plain values that still know on which line each of them stands."""
+"""Policy files as plain values, with the line of each value."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ MAX_BYTES = 3 * 1024 * 1024
 
 
 MAX_DEPTH = 100
-"""Levels of nesting; policies need about ten, and the parser recurses."""
+"""Maximum nesting; policies need about ten levels, and the parser recurses."""
 
 
 MAX_NODES = 200_000
-"""Values after aliases are unfolded: a few lines of YAML can otherwise unfold to billions."""
+"""Maximum number of values after aliases are expanded: otherwise a few lines of YAML could expand to
+billions.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyDocument:
-    """One document of a file: its plain value, and the place of each of its values by path."""
+    """One document of a file: its plain value, and the position of each of its values by path."""
 
     file: str
     value: Any
     marks: Mapping[Path, Mark]
 
     def mark(self, path: Path) -> Mark:
-        """The place of the value at `path`, or of the nearest value around it."""
+        """Returns the position of the value at `path`, or of the nearest value around it."""
         while path and path not in self.marks:
             path = path[:-1]
         return self.marks.get(path, Mark(1, 1))
 
     @property
     def name(self) -> str:
-        """`Kind/name` of the object, as messages name it."""
+        """The object's `Kind/name`, for messages."""
         if not isinstance(self.value, dict):
             return ""
         metadata = self.value.get("metadata")
@@ -47,15 +49,15 @@ class PolicyDocument:
         return "/".join(part for part in (kind, name) if isinstance(part, str))
 
     def problem(self, path: Path, message: str) -> Problem:
-        """A problem with the value at `path`."""
+        """Returns a problem with the value at `path`."""
         mark = self.mark(path)
         return Problem(self.file, mark.line, mark.column, self.name, dotted(path), message)
 
 
 def parse(file: str, text: str) -> list[PolicyDocument]:
-    """The documents of a file; empty ones are left out.
+    """Returns the documents of a file, without empty ones.
 
-    Raises PolicyError, with the line and column, where the text is no YAML or goes past a limit.
+    Raises PolicyError, with line and column, if the text is not YAML or exceeds a limit.
     """
     if len(text) > MAX_BYTES:
         raise PolicyError([Problem(file, 0, 0, "", "", f"larger than the limit of {MAX_BYTES} bytes")])

@@ -1,4 +1,4 @@
-"""What is wrong with policy files: every problem found, each with its place."""
+"""The problems of policy files: all that were found, each with its position."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from planner.model.errors import ReportedError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing wrong. `line` and `column` are 1-based, 0 where they are not known.
+    """One problem. `line` and `column` are 1-based, 0 if unknown.
 
-    `source` is the line of the expression with a caret under the place, "" for what is no expression.
+    `source` is the line of the expression with a caret below the position, "" if it is not an expression.
     """
 
     file: str
@@ -30,7 +30,7 @@ class Problem:
 
 
 class PolicyError(ReportedError, ValueError):
-    """Policies that cannot be used; `str(error)` has a line for each problem, and its source below it."""
+    """Invalid policies; `str(error)` has a line for each problem, with its source below."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems))

@@ -1,4 +1,4 @@
-"""From the expressions of one policy to programs: what each may name, and what each must give."""
+"""Compiles the expressions of one policy: which names each may use, and what type it must return."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webhook.policy.loading.variable_fields import VARIABLE_FIELDS
 from webhook.policy.model.policy import Expression, NamedExpression, Reads
 
 WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
-"""`variables[name]` and the like: any of them may be read."""
+"""`variables[name]` and similar: any of the variables may be read."""
 
 
 BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authorizer")
@@ -27,11 +27,11 @@ BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authoriz
 class ExpressionCompiler:
     """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
 
-    `ours`: the policy is of bayplan.dev and so sees our variables and functions. `uses` collects the roots
-    that each variable reads, its own variables included. `schema` describes `object`, where it is known. An
-    expression that does not fit it is a problem of such a policy. Of a policy of Kubernetes' own it is one of
-    `warnings`, as of upstream's type checker: the API server takes `object` for any value when it compiles,
-    and the expression fails when it is run.
+    `ours`: the policy is of bayplan.dev and sees our variables and functions. `uses`: the root variables that
+    each variable reads, including through other variables. `schema`: describes `object`, if known. An
+    expression that does not fit the schema is a problem of a bayplan.dev policy. For an upstream policy it is
+    one of `warnings`, as in upstream's type checker: the API server compiles `object` as any type, and the
+    expression fails when it runs.
     """
 
     policy: str
@@ -54,7 +54,9 @@ class ExpressionCompiler:
         variables: bool = True,
         required: bool = True,
     ) -> Expression | None:
-        """The expression in a field, None where it is missing or wrong (which is noted as a problem)."""
+        """Returns the expression in a field, None if it is missing or invalid (which is recorded as a
+        problem).
+        """
         text = fields.text(name, required=required)
         if not text:
             return None
@@ -74,7 +76,7 @@ class ExpressionCompiler:
         return Expression(self.policy, label, program, self.ours, Reads.of(program))
 
     def _compiled(self, fields: Fields, name: str, text: str, declared: Declarations) -> Program | Problem:
-        """The program, or what is wrong with the text among these declarations."""
+        """Returns the program, or the problem of the text with these declarations."""
         path = (*fields.path, name)
         mark = fields.document.mark(path)
         origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
@@ -84,13 +86,13 @@ class ExpressionCompiler:
             return _problem(fields, path, error)
 
     def declare(self, name: str, expression: Expression) -> NamedExpression:
-        """Let the expressions that follow read `variables.name`."""
+        """Declares `variables.name` for the following expressions."""
         self.uses_of[name] = self.uses([expression])
         self.variables.append(name)
         return NamedExpression(name, expression)
 
     def uses(self, expressions: Iterable[Expression]) -> frozenset[str]:
-        """Root variables that expressions read, through `variables` too."""
+        """Returns the root variables that expressions read, including through `variables`."""
         roots: set[str] = set()
         for expression in expressions:
             program = expression.program
@@ -116,7 +118,7 @@ class ExpressionCompiler:
 
 
 def read_variables(program: Program) -> set[str] | None:
-    """Names read as `variables.NAME`; None where the expression reads them in no such plain way."""
+    """Returns the names read as `variables.NAME`; None if the expression reads them in another form."""
     if WHOLE.search(program.text):
         return None
     paths = (path.split(".") for path in program.reads)
@@ -124,7 +126,7 @@ def read_variables(program: Program) -> set[str] | None:
 
 
 def _problem(fields: Fields, path: tuple[str | int, ...], error: CelError) -> Problem:
-    """A compile error with the line of the expression and the caret under the place."""
+    """Returns a compile error with the line of the expression and a caret below the position."""
     source = "\n".join(error.render().split("\n")[1:])
     document = fields.document
     return Problem(

@@ -1,6 +1,6 @@
-"""Reading an object strictly: each field is asked for by name, and what nobody asked for is a problem.
+"""Reads an object strictly: each field is requested by name, and a field that nobody requested is a problem.
 
-What a reader asks for is all that is known of a format: the JSON schemas for editors are made from it
+The requested fields are all that is known of a format: the JSON schemas for editors are generated from them
 (`python -m tests.docs.generate_policy_schemas`).
 """
 
@@ -21,12 +21,12 @@ MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{
 
 
 Required = bool | str
-"""Whether a field must be there; as text, what the problem adds to "NAME is required"."""
+"""Whether a field is required; as a string, the text that the problem adds to "NAME is required"."""
 
 
 @dataclass(slots=True)
 class Fields:
-    """One map of a document. Readers return what stands there and note what is of the wrong type."""
+    """One map of a document. The readers return a value and record a value of the wrong type."""
 
     document: PolicyDocument
     path: Path
@@ -36,22 +36,22 @@ class Fields:
 
     @classmethod
     def of(cls, document: PolicyDocument, problems: list[Problem]) -> Fields:
-        """The outermost map of a document."""
+        """Returns the outermost map of a document."""
         return cls(document, (), document.value, problems)
 
     def wrong(self, message: str, *path: str | int) -> None:
-        """Note a problem with this map or something in it."""
+        """Records a problem with this map or something in it."""
         self.problems.append(self.document.problem((*self.path, *path), message))
 
     def text(self, name: str, *, required: Required = False) -> str:
-        """A string; "" where it is missing (a problem when it is required)."""
+        """Returns a string; "" if it is missing (a problem if it is required)."""
         value: str = self._take(name, (str,), "text") or ""
         if required and not value:
             self._missing(name, required, *([name] if name in self.value else []))
         return value
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
-        """One of a few words."""
+        """Returns one of several words."""
         value = self.text(name)
         if value and value not in options:
             self.wrong(f"must be one of {', '.join(options)}", name)
@@ -59,7 +59,7 @@ class Fields:
         return value or default
 
     def variant(self, name: str, fields: Mapping[str, str]) -> tuple[str, Fields | None]:
-        """One of a few words, each of which asks for a map of its own: the word, and that map."""
+        """Returns one of several words, and the map that belongs to it."""
         word = self.choice(name, tuple(fields), "")
         if not word:
             self._missing(name, f": {' or '.join(fields)}")
@@ -71,12 +71,12 @@ class Fields:
         return word, body
 
     def flag(self, name: str) -> bool | None:
-        """A boolean, None where it is missing."""
+        """Returns a boolean, None if it is missing."""
         value: bool | None = self._take(name, (bool,), "true or false")
         return value
 
     def texts(self, name: str, options: Sequence[str] = (), *, required: Required = False) -> tuple[str, ...]:
-        """A list of strings, each one of `options` where there are any."""
+        """Returns a list of strings, each one of `options` if given."""
         items = self._take(name, (list,), "a list") or []
         for index, item in enumerate(items):
             if not isinstance(item, str):
@@ -88,14 +88,14 @@ class Fields:
         return tuple(item for item in items if isinstance(item, str))
 
     def text_or_texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings, or one string."""
+        """Returns a list of strings, or one string as a list."""
         if isinstance(self.value.get(name), list):
             return self.texts(name)
         text = self.text(name)
         return (text,) if text else ()
 
     def labels(self, name: str) -> dict[str, str]:
-        """A map of strings to strings."""
+        """Returns a map of strings to strings."""
         items = self._take(name, (dict,), "a map") or {}
         for key, item in items.items():
             if not isinstance(item, str):
@@ -103,7 +103,7 @@ class Fields:
         return {key: item for key, item in items.items() if isinstance(item, str)}
 
     def child(self, name: str, *, required: Required = False) -> Fields | None:
-        """A map inside, None where it is missing."""
+        """Returns a map inside, None if it is missing."""
         value = self._take(name, (dict,), "a map")
         if value is None:
             if required and self.value.get(name) is None:
@@ -112,7 +112,7 @@ class Fields:
         return Fields(self.document, (*self.path, name), value, self.problems)
 
     def children(self, name: str, *, max_items: int = 0, required: Required = False) -> list[Fields]:
-        """The maps of a list."""
+        """Returns the maps of a list."""
         items = self._take(name, (list,), "a list") or []
         if max_items and len(items) > max_items:
             self.wrong(f"at most {max_items} are allowed", name)
@@ -127,24 +127,26 @@ class Fields:
         return result
 
     def free_map(self, name: str, words: str) -> Mapping[str, Any] | None:
-        """A map that is read by nobody here, None where it is missing."""
+        """Returns a map without reading it, None if it is missing."""
         value: Mapping[str, Any] | None = self._take(name, (dict,), words)
         return value
 
     def free_list(self, name: str, words: str) -> list[Any] | None:
-        """A list of anything, None where it is missing."""
+        """Returns a list of any values, None if it is missing."""
         value: list[Any] | None = self._take(name, (list,), words)
         return value
 
     def manifest(self, name: str) -> Mapping[str, Any] | str | None:
-        """An object, or the path of a file that holds it; None where it is missing."""
+        """Returns an object, or the path of a file with it; None if it is missing."""
         value: Mapping[str, Any] | str | None = self._take(
             name, (dict, str), "a manifest, or the path of one"
         )
         return value
 
     def manifests(self, name: str) -> list[Mapping[str, Any] | str] | None:
-        """Objects, and paths of files that hold them: a list of both, or one of either; None without any."""
+        """Returns objects, and paths of files with them: a list of both, or one of either; None if
+        missing.
+        """
         words = "objects, or paths of files"
         value = self._take(name, (list, dict, str), words)
         if value is None:
@@ -155,8 +157,9 @@ class Fields:
         return [item for item in items if isinstance(item, (dict, str))]
 
     def moment(self, name: str, *, whole_day: bool, required: Required = False) -> float | None:
-        """A time, in seconds since the epoch: a date (with `whole_day` its end, else its beginning, in UTC),
-        or a time with its zone, as RFC 3339 has it."""
+        """Returns a time in seconds since the epoch: a date (the end of the day with `whole_day`, else its
+        beginning, in UTC), or a time with a zone in RFC 3339.
+        """
         text = self.text(name, required=required)
         if not text:
             return None
@@ -172,21 +175,21 @@ class Fields:
         return written.timestamp()
 
     def any_of(self, *names: str, hint: str = ": at least one") -> None:
-        """Note that none of several fields has anything in it."""
+        """Records a problem if all of several fields are empty."""
         if not any(self.value.get(name) for name in names):
             self._missing(" or ".join(names), hint)
 
     def exactly_one(self, *names: str) -> None:
-        """Note that none, or more than one, of several fields stands there."""
+        """Records a problem unless exactly one of several fields is present."""
         if sum(self.value.get(name) not in (None, "") for name in names) != 1:
             self.wrong(f"needs {' or '.join(names)}, and not both")
 
     def ignore(self, *names: str) -> None:
-        """Fields that may stand there and mean nothing here (status, metadata's bookkeeping)."""
+        """Accepts fields that have no meaning here (status, metadata's bookkeeping)."""
         self.read.update(names)
 
     def done(self) -> None:
-        """Note every field that no reader asked for."""
+        """Records a problem for every field that no reader requested."""
         for name in self.value:
             if name not in self.read:
                 near = ", ".join(sorted(self.read)[:12])

@@ -1,4 +1,4 @@
-"""Policies on disk: read them, name their revision, notice that they changed. The engine's only I/O.
+"""Policies on disk: reads them, determines their revision, and detects changes. The engine's only I/O.
 
 Nothing here is asynchronous. A server calls `PolicyStore.reload_if_changed` from a thread every few seconds;
 git-sync and ConfigMap mounts change a folder by swapping a symlink, which counts as a change.
@@ -25,31 +25,32 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 
 SCHEMA_SUFFIX = ".schema.json"
-"""A JSON schema beside parameters, which are held to it; it is no policy."""
+"""A JSON schema for parameters in the same folder; it is not a policy."""
 
 
 GIT_SECONDS = 5
-"""Time for a `git` command; a repository that does not answer only costs the revision its name."""
+"""Timeout of a `git` command; without an answer only the revision is unknown."""
 
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""A whole Git commit, SHA-1 or SHA-256, as git-sync names the folder that it checks one out into."""
+"""A whole Git commit, SHA-1 or SHA-256: the name of the folder into which git-sync checks it out."""
 
 
 COMMIT_SHOWN = 12
-"""Digits of a commit in messages and annotations; enough to tell commits of one repository apart."""
+"""Digits of a commit in messages and annotations; enough to distinguish commits of one repository."""
 
 
 READS = 3
-"""How often a set is read anew because it changed while it was read."""
+"""Maximum number of times that a set is read again because it changed while it was read."""
 
 
 def find(paths: Sequence[str | Path]) -> list[Path]:
-    """Policy files among files and folders (recursively, sorted; hidden folders and test cases left out).
+    """Returns the policy files among files and folders (recursively, sorted), without hidden folders and test
+    cases.
 
-    A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it once more, so
-    leaving hidden names out reads each file once. Raises PolicyError for a path that is not there, and for a
-    link that leads out of its folder: whoever may commit policies may not read the server's own files.
+    A ConfigMap mount keeps its files behind a hidden `..data` symlink and shows them beside it again, so
+    skipping hidden names reads each file once. Raises PolicyError for a missing path, and for a link that
+    leads out of its folder: whoever may commit policies must not be able to read the server's own files.
     """
     paths_below: dict[Path, None] = {}
     for root in map(Path, paths):
@@ -68,7 +69,7 @@ def find(paths: Sequence[str | Path]) -> list[Path]:
 def _walk(folder: Path) -> list[Path]:
     files = []
     visited: set[str] = set()
-    # A mounted ConfigMap or git-sync shows folders as symlinks too; `visited` ends a circle of them.
+    # Mounted ConfigMaps and git-sync use symlinks to folders too; `visited` ends a cycle of them.
     for root, folders, names in os.walk(folder, followlinks=True):
         place = os.path.realpath(root)
         fresh = place not in visited
@@ -95,12 +96,14 @@ def _is_policy(name: str) -> bool:
 
 
 def read(files: Sequence[Path]) -> list[tuple[str, str]]:
-    """(path, text) of each file. Raises PolicyError for what cannot be read or is no UTF-8."""
+    """Returns (path, text) of each file. Raises PolicyError for an unreadable file, or one that is not
+    UTF-8.
+    """
     texts, problems = [], []
     for file in files:
         try:
             state = file.stat()
-            if not stat.S_ISREG(state.st_mode):  # a pipe would be waited for, for ever
+            if not stat.S_ISREG(state.st_mode):  # reading a pipe would block forever
                 raise OSError(0, "it is no regular file")
             if state.st_size > MAX_BYTES:
                 raise OSError(0, f"larger than {MAX_BYTES} bytes")
@@ -124,7 +127,7 @@ def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = Non
 
 
 def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """The JSON schemas that lie beside files (`parameters.schema.json`), by the path of the file."""
+    """Returns the JSON schemas beside files (`parameters.schema.json`), by the path of the file."""
     schemas = {}
     for path, _ in texts:
         beside = Path(path).with_suffix(SCHEMA_SUFFIX)
@@ -138,10 +141,11 @@ def _schemas(texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> str:
-    """The Git commit of the folder (with `-dirty` where files differ from it), else a hash of the content.
+    """Returns the Git commit of the folder (with `-dirty` if files differ from it), else a hash of the
+    content.
 
-    What git-sync published needs no Git: the commit is the name of the folder that its link leads to, which
-    is part of its contract. Several paths share a commit only within one repository; otherwise, and for
+    A folder of git-sync needs no Git: its link leads to a folder that is named after the commit, which is
+    part of git-sync's contract. Several paths share a commit only within one repository; otherwise, and for
     untracked files, the content is hashed.
     """
     if commit := _published(path for path, _ in texts):
@@ -156,7 +160,7 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
 
 
 def _published(files: Iterable[str]) -> str:
-    """The commit whose folder holds every file, where links lead there; "" where there is none such."""
+    """Returns the commit whose folder contains every file behind links; "" if there is none."""
     commits: set[str] = set()
     for file in files:
         commit_parts = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
@@ -166,7 +170,7 @@ def _published(files: Iterable[str]) -> str:
 
 
 def _commit(path: Path) -> str:
-    """Short commit of the repository that tracks a path, "" where none does."""
+    """Returns the short commit of the repository that tracks a path, "" if none does."""
     folder, target = (path, ".") if path.is_dir() else (path.parent, path.name)
     if not _git(folder, "ls-files", "--", target):
         return ""
@@ -177,7 +181,7 @@ def _commit(path: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """Output of a Git command, "" where it fails or there is no Git."""
+    """Returns the output of a Git command, "" if it fails or there is no Git."""
     command = ["git", "-c", "core.fsmonitor=false", "-C", str(folder), *arguments]
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
@@ -190,10 +194,12 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 class PolicyStore:
-    """The set that answers now. A reload that fails keeps the last good one and says why in `error`."""
+    """The current policy set. If a reload fails, the last valid set stays, and `error` says why."""
 
     def __init__(self, paths: Sequence[str | Path], *, functions: Functions | None = None) -> None:
-        """Load for the first time. Raises PolicyError: a server does not start on bad policies."""
+        """Loads the set for the first time. Raises PolicyError: a server does not start with invalid
+        policies.
+        """
         self.paths = tuple(paths)
         self.functions = functions
         self._seen: tuple[Any, ...] = ()
@@ -201,7 +207,9 @@ class PolicyStore:
         self.error: PolicyError | None = None
 
     def reload_if_changed(self) -> bool:
-        """Load again if a file changed, came or went; True where a new set answers from now on."""
+        """Loads the set again if a file changed, was added or removed; returns True if a new set is in
+        use.
+        """
         if self._fingerprint() == self._seen:
             return False
         try:
@@ -213,7 +221,7 @@ class PolicyStore:
         return True
 
     def _load(self) -> PolicySet:
-        """The set as it lay there at one moment: read again where a link was swapped in the middle of it."""
+        """Returns the set at one moment: it is read again if a link was swapped meanwhile."""
         for _ in range(READS):
             self._seen = self._fingerprint()
             loaded: PolicySet | PolicyError
@@ -231,7 +239,7 @@ class PolicyStore:
         return loaded
 
     def _fingerprint(self) -> tuple[Any, ...]:
-        """What changes when a file does: where it really lies, its inode, size and time of change."""
+        """Returns a value that changes with a file: its real path, inode, size and modification time."""
         try:
             files = find(self.paths)
         except PolicyError:

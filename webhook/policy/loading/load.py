@@ -1,8 +1,8 @@
-"""Policy files to a PolicySet: all of it or nothing, with every problem found at once.
+"""Loads a PolicySet from policy files: everything or nothing, with all problems found at once.
 
-A file holds policies, bindings, exemptions, and objects of any other kind: those of a policy's `paramKind`
-are its parameters, the rest (a case's manifests, Kustomize's own files) is passed over. So are test cases
-(`tests.yaml`), which `bayplan test` reads.
+A file contains policies, bindings, exemptions, and objects of any other kind. Objects of a policy's
+`paramKind` are its parameters; other objects (manifests of test cases, Kustomize's files) are ignored, and so
+are test cases (`tests.yaml`), which `bayplan test` reads.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ ROLES = {
     **dict.fromkeys(BINDING_KINDS, "binding"),
     EXCEPTION_KIND: "exemption",
 }
-"""What a document of a kind is; of any other kind it may be parameters."""
+"""The role of a document by kind; one of another kind may be parameters."""
 
 
 def versions_of(kind: str) -> list[str]:
-    """The apiVersions in which a kind is read; exemptions are Bayplan's alone."""
+    """Returns the apiVersions in which a kind is read; exemptions exist only in Bayplan's."""
     groups = {OUR_GROUP: VERSIONS[OUR_GROUP]} if kind == EXCEPTION_KIND else VERSIONS
     return [f"{group}/{short}" for group, shorts in groups.items() for short in shorts]
 
@@ -75,10 +75,10 @@ def load(
     revision: str = "",
     schemas: Mapping[str, Any] = _NO_SCHEMAS,
 ) -> PolicySet:
-    """The policies in files given as (path, text); `schemas` are those of parameters, by their path.
+    """Returns the policies in files given as (path, text); `schemas` are those of parameters, by their path.
 
-    `functions` are those that bayplan.dev policies may call beyond Kubernetes' own, by name; without it
-    they are those of `webhook.policy.functions`. Raises PolicyError with every problem found.
+    `functions`: the functions by name that bayplan.dev policies may call in addition to Kubernetes' own; by
+    default those of `webhook.policy.functions`. Raises PolicyError with every problem found.
     """
     functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []
@@ -111,7 +111,7 @@ def load(
 
 
 def _parsed(texts: Iterable[tuple[str, str]], problems: list[Problem]) -> list[PolicyDocument]:
-    """The objects in the files (path, text), those of Lists one by one."""
+    """Returns the objects in the files (path, text), with Lists expanded."""
     documents: list[PolicyDocument] = []
     for path, text in texts:
         try:
@@ -125,12 +125,12 @@ def _parsed(texts: Iterable[tuple[str, str]], problems: list[Problem]) -> list[P
 
 
 def in_order(policies: Iterable[MutatingPolicy]) -> tuple[MutatingPolicy, ...]:
-    """Those that do not read `plan` first, then those that do, each part by name."""
+    """Returns the policies that do not read `plan`, then those that do, each group by name."""
     return tuple(sorted(policies, key=lambda policy: (policy.uses_plan, policy.name)))
 
 
 def _unfold(document: PolicyDocument) -> list[PolicyDocument]:
-    """The items of a List as documents of their own."""
+    """Returns the items of a List as documents of their own."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) and value.get("kind") == "List" else None
     if not isinstance(items, list):
@@ -156,7 +156,7 @@ def _sort_out(
 
 
 def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
-    """Note every object that stands there a second time."""
+    """Records every duplicate object."""
     seen: dict[tuple[str, ...], PolicyDocument] = {}
     for document in documents:
         first = seen.setdefault(_identity(document), document)
@@ -165,7 +165,7 @@ def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
 
 
 def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> list[PolicyDocument]:
-    """The objects of the kinds that policies take as parameters, and Bayplan's own parameters in any case."""
+    """Returns the objects of the policies' parameter kinds, and Bayplan's own parameters in any case."""
     kinds = {
         (policy.param_kind.api_version, policy.param_kind.kind) for policy in policies if policy.param_kind
     }
@@ -177,7 +177,9 @@ def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> 
 
 
 def _role(document: PolicyDocument, problems: list[Problem]) -> str:
-    """policy, binding, exemption or param; "" for what is passed over or wrong (then a problem is noted)."""
+    """Returns policy, binding, exemption or param; "" for an ignored document or an invalid one (which is
+    recorded).
+    """
     value = document.value
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(version, str):
@@ -225,7 +227,7 @@ def _read_policies(
 def _read_exemptions(
     documents: Sequence[PolicyDocument], policies: Sequence[PolicyDocument], problems: list[Problem]
 ) -> tuple[PolicyException, ...]:
-    """The exemptions, by name; each names policies that there are."""
+    """Returns the exemptions by name; each must name existing policies."""
     names = sorted(Names.of(document).name for document in policies)
     exemptions = []
     for document in documents:
@@ -245,7 +247,7 @@ def _orphans(
     bindings: Sequence[tuple[str, PolicyBinding]],
     policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
-    """A binding that names a policy which does not exist is most likely a typing error."""
+    """A binding that names an unknown policy is most likely a typing error."""
     names_there = {(names.kind, names.name) for names in map(Names.of, policies)}
     for document, (kind, binding) in zip(documents, bindings, strict=True):
         if binding.policy and (kind, binding.policy) not in names_there:

@@ -1,4 +1,4 @@
-"""Parameters in files held to their JSON schema: unknown keys and invalid values. Pure."""
+"""Checks parameters in files against their JSON schema: unknown keys and invalid values. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from webhook.policy.model.parameters import (
 
 
 def own_rules(schemas: Mapping[str, Any]) -> ParameterRules:
-    """What the schemas beside a set of policies say of Bayplan's own parameters."""
+    """Returns the rules for Bayplan's own parameters in the schemas beside a set of policies."""
     own = (schema for schema in schemas.values() if name_in(schema) == PARAMETERS)
     return rules_of(next(own, None))
 
 
 def faults(document: PolicyDocument, schemas: Mapping[str, Any], own: ParameterRules) -> Iterator[Problem]:
-    """What is wrong with the parameters of a document, by the schema beside its file or by that of all."""
+    """Yields the problems of a document's parameters, by the schema beside its file or the common one."""
     schema, metadata = schemas.get(document.file), document.value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     beside = schema is not None and name_in(schema) in (None, name)

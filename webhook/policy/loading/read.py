@@ -1,4 +1,4 @@
-"""One document to a Policy or a Binding, field by field of the schema (facts: admission.md, Schema)."""
+"""Reads one document as a Policy or a Binding, field by field of the schema."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a document calls itself."""
+    """Kind and name of a document."""
 
     kind: str
     name: str
@@ -75,7 +75,7 @@ class Names:
 
     @classmethod
     def of(cls, document: PolicyDocument) -> Names:
-        """Lenient: what is missing or of the wrong type is empty here and a problem when it is read."""
+        """Reads them leniently: a missing or invalid value is empty here and a problem when it is read."""
         value = document.value
         metadata = value.get("metadata")
         fields = metadata if isinstance(metadata, dict) else {}
@@ -89,7 +89,7 @@ class Names:
 
 
 def read_binding(top: Fields) -> tuple[str, PolicyBinding]:
-    """The kind of policy that a binding is for, and the binding."""
+    """Returns the kind of policy that a binding is for, and the binding."""
     names, spec = open_object(top)
     kind = names.kind.removesuffix("Binding")
     if spec is None:
@@ -111,9 +111,9 @@ def read_policy(
     functions: Mapping[str, Function],
     warnings: list[Problem],
 ) -> Policy | None:
-    """A policy with its bindings; None where a problem was noted that leaves nothing to run.
+    """Returns a policy with its bindings; None if a recorded problem leaves nothing to run.
 
-    `warnings` take what makes no policy unusable.
+    `warnings` receives problems that do not make the policy unusable.
     """
     before = len(top.problems)
     names, spec = open_object(top)
@@ -147,12 +147,12 @@ def read_policy(
 
 
 def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
-    """How a policy without a binding runs: on everything it matches, with every parameter object there is."""
+    """Returns the binding of a policy without one: everything it matches, with every parameter object."""
     return PolicyBinding(param_ref=_param_ref(selector=EVERYTHING) if param_kind else None)
 
 
 def open_object(top: Fields) -> tuple[Names, Fields | None]:
-    """Check the outer fields; the map `spec`, None where it is missing."""
+    """Checks the outer fields; returns the map `spec`, None if it is missing."""
     top.ignore("apiVersion", "kind", "status")
     metadata = top.child("metadata", required=", with a name")
     if metadata is not None:
@@ -171,7 +171,7 @@ def _read_constraints(spec: Fields) -> MatchResources:
 
 
 def read_conditions(spec: Fields, compiler: ExpressionCompiler, field: str) -> tuple[NamedExpression, ...]:
-    """Conditions under which something is for a request; `variables` is not visible to them."""
+    """Returns match conditions; they cannot read `variables`."""
     result: list[NamedExpression] = []
     for row in spec.children(field, max_items=MAX_CONDITIONS):
         name = row.text("name", required=True)
@@ -184,7 +184,7 @@ def read_conditions(spec: Fields, compiler: ExpressionCompiler, field: str) -> t
 
 
 def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
-    """Variables in their order; each sees those before it."""
+    """Returns variables in order; each sees those before it."""
     result: list[NamedExpression] = []
     for row in spec.children("variables"):
         name = row.text("name", required=True)
@@ -196,7 +196,7 @@ def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedEx
         if expression:
             result.append(compiler.declare(name, expression))
         else:
-            # Declared all the same, so that one bad variable is one problem and not one for each reader.
+            # Declared anyway, so that one invalid variable is one problem and not one for each reader.
             compiler.variables.append(name)
     return tuple(result)
 
@@ -266,12 +266,12 @@ def _expressions(head: Mapping[str, Any]) -> list[Expression]:
 
 
 def _alike(expressions: Iterable[Expression]) -> bool:
-    """Whether nothing that is a PodSet's own is read."""
+    """Returns whether none of the expressions reads anything of a PodSet."""
     return not any(expression.reads.pod_set for expression in expressions)
 
 
 _param_kind, _param_ref = lru_cache(maxsize=64)(ParamKind), lru_cache(maxsize=64)(ParamRef)
-"""Equal ones are one object, as matches are: nearly all policies of a set have the same."""
+"""Equal ones are one object, like matches: nearly all policies of a set have the same."""
 
 
 def _read_param_kind(fields: Fields | None) -> ParamKind | None:

@@ -1,4 +1,4 @@
-"""One PolicyException: from which policies whose objects are exempt, until when, and why."""
+"""Reads one PolicyException: the policies, the exempt objects, the end, and the reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ EXCEPTION_KIND = "PolicyException"
 
 
 PLANNER = ("plan", "planner")
-"""No policies, though reports and messages name them beside policies."""
+"""Not policies, although reports and messages name them beside policies."""
 
 
 def read_exemption(top: Fields) -> PolicyException | None:
-    """The exemption; None where a problem was noted."""
+    """Returns the exemption; None if a problem was recorded."""
     before = len(top.problems)
     names, spec = open_object(top)
     if spec is None:

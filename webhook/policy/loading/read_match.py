@@ -1,4 +1,4 @@
-"""matchConstraints, matchResources and label selectors, read from a policy or a binding."""
+"""Reads matchConstraints, matchResources and label selectors of a policy or a binding."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from webhook.policy.model.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchR
 from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 
 _match = lru_cache(maxsize=512)(MatchResources)
-"""Equal ones are one object, so that a request is held against it once, however many policies have it. More
-policies than a set has; of those that are forgotten there are two objects."""
+"""Equal matches are one object, so that a request is compared with it once, however many policies have it.
+The bound is larger than a set of policies; an evicted entry only costs a second object.
+"""
 
 
 def read_match(fields: Fields | None, *, rules_required: bool) -> MatchResources:
-    """matchConstraints or matchResources from its map."""
+    """Reads matchConstraints or matchResources from a map."""
     if fields is None:
         return EVERY_REQUEST
     match = _match(
@@ -53,7 +54,7 @@ def _read_rules(fields: Fields, name: str, *, required: Required = False) -> tup
 
 
 def read_selector(fields: Fields | None) -> LabelSelector:
-    """A selector from its map; a missing one selects everything."""
+    """Reads a selector from a map; a missing one selects everything."""
     if fields is None:
         return EVERYTHING
     labels = fields.labels("matchLabels")

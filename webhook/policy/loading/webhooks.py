@@ -1,7 +1,8 @@
-"""Which objects an API server asks an admission webhook about, by its configuration. Pure.
+"""For which objects an API server calls an admission webhook, according to its configuration. Pure.
 
-A webhook's rules, selectors and matchConditions mean what a policy's do. So each webhook of a configuration
-is read as a ValidatingAdmissionPolicy that denies whatever it matches; what is denied is what is asked about.
+A webhook's rules, selectors and matchConditions mean the same as a policy's. Each webhook of a configuration
+is therefore read as a ValidatingAdmissionPolicy that denies everything it matches: what is denied is what the
+webhook is called for.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ _CONSTRAINTS = ("matchPolicy", "namespaceSelector", "objectSelector")
 
 
 def webhooks_from(configuration: Mapping[str, Any], where: str) -> PolicySet:
-    """The webhooks of a Mutating- or ValidatingWebhookConfiguration, for `asks_about`.
+    """Returns the webhooks of a Mutating- or ValidatingWebhookConfiguration, for `asks_about`.
 
-    `where` names the configuration for people. Raises `PolicyError`.
+    `where` names the configuration in messages. Raises `PolicyError`.
     """
     policies = [_as_policy(webhook) for webhook in configuration.get("webhooks") or []]
     return load([(where, json.dumps({"kind": "List", "items": policies}))]) if policies else PolicySet()
 
 
 def asks_about(webhooks: PolicySet, request: AdmissionRequest) -> bool:
-    """Whether the API server calls any of the webhooks for this request.
+    """Returns whether the API server calls any of the webhooks for this request.
 
-    A condition that fails counts by the webhook's failurePolicy, as upstream: where that is Fail the request
-    is refused without a call, which is no less than being asked about.
+    A failing condition counts by the webhook's failurePolicy, as upstream: with Fail the request is refused
+    without a call, which is at least as strict.
     """
     return not run_validating(webhooks, request, request.object, BareInputs()).allowed
 

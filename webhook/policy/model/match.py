@@ -1,6 +1,6 @@
-"""Which requests a policy or a binding is for: rules, selectors, scope (facts: admission.md, schema).
+"""Which requests a policy or a binding applies to: rules, selectors, scope.
 
-An exclude rule wins over every other rule. A selector on the object holds when either the object or the old
+An exclude rule takes precedence over every other rule. An object selector matches if the object or the old
 object has the labels.
 """
 
@@ -33,7 +33,7 @@ class ResourceRule:
     def matches(
         self, request: AdmissionRequest, resource: GroupVersionResource, *, any_version: bool
     ) -> bool:
-        """Whether the rule is for this request on `resource`."""
+        """Returns whether the rule matches this request on `resource`."""
         return (
             _within(request.operation, self.operations)
             and _within(resource.group, self.api_groups)
@@ -44,7 +44,7 @@ class ResourceRule:
         )
 
     def _in_scope(self, request: AdmissionRequest) -> bool:
-        # A Namespace is cluster-scoped, yet its request names itself as the namespace.
+        # A Namespace is cluster-scoped, but its request names the Namespace itself as namespace.
         namespaced = bool(request.namespace) and request.resource.resource != "namespaces"
         return self.scope == "*" or (self.scope == "Namespaced") == namespaced
 
@@ -60,7 +60,7 @@ class MatchResources:
     exclude_rules: tuple[ResourceRule, ...] = ()
 
     def concerns(self, request: AdmissionRequest, *, empty_rules_match: bool = False) -> bool:
-        """Whether rules and namespace are met, which no mutation of the object changes."""
+        """Returns whether rules and namespace match, which no mutation of the object changes."""
         return (
             self.namespace_selector_holds(request)
             and not self._any(self.exclude_rules, request)
@@ -68,8 +68,8 @@ class MatchResources:
         )
 
     def _any(self, rules: Sequence[ResourceRule], request: AdmissionRequest) -> bool:
-        # Equivalent: the same resource in another version of its group is the same resource. The version
-        # that the caller named before a conversion counts as well as the one that was converted to.
+        # matchPolicy Equivalent: the same resource in another version of its group matches. The version that
+        # the caller named before a conversion counts as well as the converted one.
         asked = request.request_resource
         return any(
             rule.matches(request, request.resource, any_version=self.equivalent)
@@ -78,7 +78,7 @@ class MatchResources:
         )
 
     def namespace_selector_holds(self, request: AdmissionRequest) -> bool:
-        """Whether the namespace is selected; cluster-scoped objects always pass, as upstream."""
+        """Returns whether the namespace is selected; cluster-scoped objects always match, as upstream."""
         if self.namespace_selector is EVERYTHING:
             return True
         if request.kind == GroupVersionKind("", "v1", "Namespace"):
@@ -86,7 +86,7 @@ class MatchResources:
         return not request.namespace or self.namespace_selector.matches(request.namespace_labels)
 
     def selects(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
-        """Whether the labels of the object, as it is now or as it was before an update, are selected."""
+        """Returns whether the labels of the object, now or before an update, are selected."""
         if self.object_selector is EVERYTHING:
             return True
         present = [item for item in (obj, request.old_object) if item is not None]
@@ -94,11 +94,11 @@ class MatchResources:
 
 
 EVERY_REQUEST = MatchResources()
-"""For a binding that narrows nothing."""
+"""The match of a binding that restricts nothing."""
 
 
 def labels_of(obj: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """An object's labels; none where they are missing or malformed."""
+    """Returns an object's labels; none if they are missing or malformed."""
     metadata = (obj or {}).get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     return labels if isinstance(labels, Mapping) else {}
@@ -109,7 +109,9 @@ def _within(value: str, options: tuple[str, ...]) -> bool:
 
 
 def _resource(pattern: str, resource: str, sub_resource: str) -> bool:
-    """`*` is every resource but no subresource; `*/*` is both, `pods/*` every subresource of pods."""
+    """Returns whether a pattern matches. `*` is every resource without subresources; `*/*` is both, `pods/*`
+    every subresource of pods.
+    """
     if pattern == "*/*":
         return True
     wanted_resource, _, sub = pattern.partition("/")

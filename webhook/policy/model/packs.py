@@ -1,7 +1,9 @@
-"""Policy packs: for which scheduling system the shipped policies write, by the one parameter `pack`. Pure.
+"""Policy packs: presets that make the shipped policies write for one scheduling system, by the parameter
+`pack`. Pure.
 
-A pack is a few parameters of policies. They count before the file beside the policies, which spells every
-default out, and after the cluster's ConfigMap, where an administrator says what is to differ.
+A pack sets some parameters of policies. They take precedence over the file beside the policies, which
+contains all defaults; the cluster's ConfigMap, in which an administrator states differences, takes precedence
+over them.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from planner.model.pod import DEFAULT_SCHEDULER
 from planner.model.schedulers import KAI, KUEUE, RUNAI
 
 PACK = "pack"
-"""The parameter."""
+"""The name of the parameter."""
 
 
 AUTO = "auto"
-"""Policies write for every system that the cluster shows."""
+"""Policies write for every system that the cluster has."""
 
 
 _OFF = "false"
@@ -40,15 +42,16 @@ PACKS: Mapping[str, Mapping[str, str]] = {
     },
     "plain": {**_NO_KAI, "kueue-topology.enabled": _OFF, "runai-defaults.enabled": _OFF},
 }
-"""What each pack sets; what it does not name is as without it."""
+"""The parameters that each pack sets; others have their defaults."""
 
 
 SYSTEM_OF: Mapping[str, str] = {"kai": KAI, "kueue": KUEUE, "runai": RUNAI}
-"""The system that a pack is for, as `SchedulersSeen` calls it."""
+"""The system of each pack, named as in `SchedulersSeen`."""
 
 
 def fitting(systems: Collection[str]) -> str:
-    """The pack that fits a cluster which shows these systems: the only one there, `plain` for none, and
-    `auto` where there are several, of which somebody may choose."""
+    """Returns the pack that fits a cluster with these systems: that of the only one, `plain` for none, and
+    `auto` for several, of which the administrator may choose.
+    """
     packs = [pack for pack, system in SYSTEM_OF.items() if system in systems]
     return packs[0] if len(packs) == 1 else AUTO if packs else "plain"

@@ -1,7 +1,7 @@
 """The parameters of Bayplan's policies: texts by key, for the whole cluster and for single namespaces. Pure.
 
-They are the `data` of ConfigMaps of one name. A key `namespace.NAME.KEY` holds for the namespace NAME alone,
-in place of KEY; a namespace's name has no dots, so no key can be read in two ways.
+They are the `data` of ConfigMaps with one name. A key `namespace.NAME.KEY` replaces KEY for the namespace
+NAME; a namespace's name has no dots, so every key is unambiguous.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARAMETERS = "bayplan-parameters"
 
 
 MOST_QUOTED = 80
-"""Characters of a value that a message shows; a value may be as long as a ConfigMap, 1 MiB."""
+"""Maximum characters of a value in a message; a value may be as long as a ConfigMap, 1 MiB."""
 
 
 UNKNOWN = "there is no such parameter"
@@ -42,13 +42,13 @@ class Texts:
     scoped: Mapping[str, Mapping[str, str]]
 
     def of(self, namespace: str) -> Mapping[str, str]:
-        """What is in force for a namespace."""
+        """Returns the texts for a namespace."""
         own = self.scoped.get(namespace)
         return {**self.everywhere, **own} if own else self.everywhere
 
 
 def texts(entries: Iterable[tuple[str, str]]) -> Texts:
-    """The texts of keys; of a key that stands there twice the later one."""
+    """Returns the texts of keys; for a repeated key the last one."""
     everywhere: dict[str, str] = {}
     scoped: dict[str, dict[str, str]] = {}
     for key, value in entries:
@@ -58,54 +58,54 @@ def texts(entries: Iterable[tuple[str, str]]) -> Texts:
 
 
 def scope(key: str) -> tuple[str, str]:
-    """The namespace for which a key holds ("" for all) and the key without it."""
+    """Returns the namespace to which a key applies ("" for all) and the key without it."""
     scoped = _SCOPED.fullmatch(key) if key.startswith("namespace.") else None
     return (scoped[1], scoped[2]) if scoped else ("", key)
 
 
 def scope_fault(key: str) -> str:
-    """Why a key holds for no namespace that there could be, "" where it holds for one or for all."""
+    """Returns why a key cannot apply to any namespace, "" if it applies to one or all."""
     if not key.startswith("namespace.") or _NAMESPACE.fullmatch(scope(key)[0]):
         return ""
     return "names no namespace; the form is namespace.NAME.KEY"
 
 
 def is_parameters(obj: Json) -> bool:
-    """Whether an object is a ConfigMap of that name, in whatever namespace."""
+    """Returns whether an object is a ConfigMap of that name, in any namespace."""
     metadata = obj.get("metadata")
     has_name = isinstance(metadata, Mapping) and metadata.get("name") == PARAMETERS
     return has_name and obj.get("apiVersion") == "v1" and obj.get("kind") == "ConfigMap"
 
 
 def data_of(obj: Json) -> dict[str, str]:
-    """The data of a ConfigMap; a value that nobody quoted counts as its text."""
+    """Returns the data of a ConfigMap; an unquoted value counts as its text."""
     data = obj.get("data")
     return {str(key): text_of(value) for key, value in data.items()} if isinstance(data, Mapping) else {}
 
 
 def text_of(value: Any) -> str:
-    """The text that a value of a YAML file would be in a ConfigMap."""
+    """Returns the text that a value of a YAML file would be in a ConfigMap."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 
 def quoted(text: str) -> str:
-    """A value in a message; of a long one its beginning."""
+    """Returns a value for a message, shortened if it is long."""
     return repr(text) if len(text) <= MOST_QUOTED else f"{text[:MOST_QUOTED]!r}…"
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterRules:
-    """What a JSON schema says of a ConfigMap's data: a rule by key, and whether there are no other keys.
+    """The rules of a JSON schema for a ConfigMap's data: a rule by key, and whether other keys are allowed.
 
-    Of JSON Schema what a ConfigMap needs is read: `properties.data.properties` with `enum` or `pattern`, and
-    `additionalProperties: false`.
+    Only the parts of JSON Schema that a ConfigMap needs are read: `properties.data.properties` with `enum` or
+    `pattern`, and `additionalProperties: false`.
     """
 
     by_key: Mapping[str, Any] = field(default_factory=dict)
     closed: bool = False
 
     def fault(self, key: str, value: str, *, hint: bool = True) -> str:
-        """What is wrong with a parameter, "" where nothing is; `hint`: with the key that may be meant."""
+        """Returns the problem of a parameter, "" for none; `hint`: with the key that may be meant."""
         if wrong := scope_fault(key):
             return wrong
         _, name = scope(key)
@@ -123,19 +123,19 @@ NO_RULES = ParameterRules()
 
 
 def rules_of(schema: Any) -> ParameterRules:
-    """The rules of a JSON schema; whatever is none rules nothing out."""
+    """Returns the rules of a JSON schema; an invalid schema has none."""
     data = _map_at(schema, "properties", "data")
     return ParameterRules(_map_at(data, "properties"), data.get("additionalProperties") is False)
 
 
 def name_in(schema: Any) -> str | None:
-    """The name of the objects that a JSON schema is for; None where it is for any."""
+    """Returns the object name that a JSON schema requires; None for any."""
     name = _map_at(schema, "properties", "metadata", "properties", "name").get("const")
     return name if isinstance(name, str) else None
 
 
 def _wrong(text: str, rule: Json) -> str:
-    """Why a value is none, "" where it is one."""
+    """Returns why a value is invalid, "" if it is valid."""
     valid = rule.get("enum")
     if isinstance(valid, list) and text not in map(str, valid):
         return f"{quoted(text)} is not valid; use {' or '.join(map(str, valid))}"
@@ -150,7 +150,7 @@ def _reads_as(pattern: str, text: str) -> bool:
     try:
         return re2.search(pattern, text) is not None
     except re2.error:
-        return True  # a pattern that is none rules nothing out
+        return True  # an invalid pattern excludes nothing
 
 
 def _map_at(value: Any, *path: str) -> Json:

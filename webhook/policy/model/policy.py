@@ -1,7 +1,4 @@
-"""Policies as they are run: what was read from a file, with every expression compiled.
-
-One document to a Policy or a Binding, field by field of the schema (facts: admission.md, Schema).
-"""
+"""Policies as they run: read from a file, with every expression compiled."""
 
 from __future__ import annotations
 
@@ -20,20 +17,21 @@ Action = Literal["Deny", "Warn", "Audit"]
 
 
 BAYPLAN_VARIABLES = frozenset({"gang", "plan", "cluster"})
-"""Variables of bayplan.dev policies, beyond upstream's; what each holds: `webhook.variables`."""
+"""Variables of bayplan.dev policies in addition to upstream's; their content: `webhook.variables`."""
 
 
 OF_POD_SET = ("gang.podSet.", "plan.nodes.", "plan.ranks.", "plan.gangs.", "plan.requirements.")
-"""What differs between the PodSets of one object, each with the dot that ends its name: `gang.podSets` is the
-object's, as all else of `gang` and `plan`."""
+"""What differs between the PodSets of one object, each with a dot at the end of its name: `gang.podSets`
+belongs to the object, like everything else of `gang` and `plan`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Which of its inputs an expression depends on.
+    """The inputs that an expression depends on.
 
-    `target`: the object or template shown, as it is or was, or its request. `bayplan`: `gang`, `plan` or
-    `cluster`. `pod_set`: what of these is a PodSet's own. `params`: the parameter object.
+    `target`: the shown object or template, now or before, or its request. `bayplan`: `gang`, `plan` or
+    `cluster`. `pod_set`: the parts of these that belong to a PodSet. `params`: the parameter object.
     """
 
     target: bool
@@ -43,7 +41,9 @@ class Reads:
 
     @classmethod
     def of(cls, program: Program) -> Reads:
-        """By what the compiler saw; a variable that is used as a whole counts with all its fields."""
+        """Returns the inputs that the compiler saw; a variable that is used as a whole counts with all its
+        fields.
+        """
         roots = program.references
         return cls(
             not roots.isdisjoint(("object", "oldObject", "request", "variables")),
@@ -58,7 +58,7 @@ class Reads:
 class Expression:
     """A compiled expression. `label` is its field path in the policy ("spec.validations[0].expression").
 
-    `ours`: the policy is of bayplan.dev, so that its functions and variables are known.
+    `ours`: the policy is of bayplan.dev, so our functions and variables are known.
     """
 
     policy: str
@@ -69,11 +69,13 @@ class Expression:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """Expressions of one meaning give one value for the same inputs, whichever policies they are of."""
+        """A key: expressions with equal keys give the same value for the same inputs, whichever policies they
+        belong to.
+        """
         return self.ours, self.program.text
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
-        """The value. Raises CelError."""
+        """Returns the value. Raises CelError."""
         return self.program.evaluate(bindings, budget)
 
 
@@ -116,7 +118,7 @@ CONFIG_MAP = ParamKind("v1", "ConfigMap")
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """Which objects of the paramKind a binding gives: by name, or every one that a selector finds."""
+    """The objects of the paramKind that a binding refers to: by name, or all that a selector matches."""
 
     name: str = ""
     selector: LabelSelector | None = None
@@ -126,7 +128,7 @@ class ParamRef:
 
 @dataclass(frozen=True, slots=True)
 class PolicyBinding:
-    """Puts a policy to work. `name` is "" for the binding that a policy without any is taken to have."""
+    """Binds a policy. `name` is "" for the implicit binding of a policy without one."""
 
     name: str = ""
     policy: str = ""
@@ -137,11 +139,11 @@ class PolicyBinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What both kinds of policy share.
+    """The common fields of both kinds of policy.
 
-    `uses`: root variables that any expression reads, through variables too. `on_templates`: it also runs on
-    pod templates inside workloads. `alike`: to templates that are alike it does the same, whichever PodSet
-    they are of.
+    `uses`: root variables that any expression reads, including through variables. `on_templates`: it also
+    runs on pod templates inside workloads. `alike`: it does the same to equal templates, whichever PodSet
+    they belong to.
     """
 
     name: str
@@ -183,8 +185,11 @@ class ValidatingPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class PolicyException:
-    """Whose objects some policies leave alone, until when (seconds since the epoch; `ended` as it was
-    written) and why. Names are patterns: `*` is any text, `?` any character; () is everybody."""
+    """The objects to which some policies do not apply, until when (seconds since the epoch; `ended` as
+    written), and why.
+
+    Names are patterns: `*` matches any text, `?` any character; () matches everything.
+    """
 
     name: str
     file: str
@@ -202,16 +207,16 @@ class PolicyException:
     conditions: tuple[NamedExpression, ...] = ()
 
     def covers(self, policy: str) -> bool:
-        """Whether it is from the policy of this name."""
+        """Returns whether it applies to the policy of this name."""
         return like(policy, self.policies)
 
     def is_over(self, now: float) -> bool:
-        """Whether it has ended."""
+        """Returns whether it has ended."""
         return now >= self.until
 
 
 def like(text: str, patterns: Iterable[str]) -> bool:
-    """Whether a text is like one of some patterns."""
+    """Returns whether a text matches one of some patterns."""
     return any(_pattern(pattern).fullmatch(text) is not None for pattern in patterns)
 
 
@@ -224,11 +229,10 @@ def _pattern(text: str) -> re.Pattern[str]:
 class PolicySet:
     """All policies that answer a request, in the order in which they run.
 
-    `mutating`: those that do not read `plan` first, then those that do, each part by name; a plan is thus
-    made of what the former left. `params`: the objects that lay beside the policies, `rules`: what the schema
-    beside them says of Bayplan's own. `exemptions`: by name. `warnings`: expressions that will fail when they
-    are run, each with its place. `revision`: Git commit or content hash of the files, "" where it was not
-    given.
+    `mutating`: those that do not read `plan`, then those that do, each group by name, so a plan is made from
+    the result of the former. `params`: the objects beside the policies; `rules`: the schema for Bayplan's
+    own. `exemptions`: by name. `warnings`: expressions that will fail when they run, each with its position.
+    `revision`: Git commit or content hash of the files, "" if unknown.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()
@@ -242,7 +246,7 @@ class PolicySet:
 
     @property
     def policies(self) -> tuple[Policy, ...]:
-        """Both kinds."""
+        """The policies of both kinds."""
         return (*self.mutating, *self.validating)
 
     @property

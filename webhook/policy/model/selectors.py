@@ -1,4 +1,4 @@
-"""Label selectors, as apimachinery matches them: every label and every expression must hold."""
+"""Label selectors as in apimachinery: every label and every expression must match."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from planner.model.labels import Requirement, holds, selects
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """An empty selector matches everything."""
+    """A label selector; an empty one matches everything."""
 
     match_labels: Mapping[str, str] = field(hash=False)
     match_expressions: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, Any]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Returns whether an object with these labels is selected."""
         return selects(self.match_labels, labels) and all(
             holds(requirement, labels.get(requirement.key)) for requirement in self.match_expressions
         )

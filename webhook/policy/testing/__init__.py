@@ -1,5 +1,5 @@
-"""The cases of `tests.yaml` beside policies: read, run, compared; for `bayplan test`.
+"""Reads, runs and compares the cases in `tests.yaml` beside policies; for `bayplan test`.
 
-`cases` is what a case says and how an outcome is compared with it, `runner` finds and runs them, `coverage`
-tells which expressions they reached, `junit` writes the results. Begin with `cases`.
+`cases`: a case, and how an outcome is compared with it; `runner`: finds and runs cases; `coverage`: which
+expressions were reached; `junit`: writes the results. Begin with `cases`.
 """

@@ -1,7 +1,7 @@
-"""`tests.yaml`: named cases for policies, and how an outcome is held against what a case expects. Pure.
+"""`tests.yaml`: named cases for policies, and how an outcome is compared with the expectation. Pure.
 
-The format is in docs/policies.md. Who runs a case is not known here: a runner takes a Case and a PolicySet
-and gives an Outcome, so that `bayplan test` can send it the webhook's own way.
+docs/policies.md describes the format. A runner takes a Case and a PolicySet and returns an outcome, so that
+`bayplan test` can run it exactly as the webhook would.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Objects = Sequence[Mapping[str, Any]]
 
 
 Resolve = Callable[[str], Objects]
-"""From a path, as a case writes it, to the objects in that file; raises ValueError in words."""
+"""Returns the objects in the file at a path, as a case writes it; raises ValueError with a message."""
 
 
 OPERATIONS = ("CREATE", "UPDATE", "DELETE")
@@ -33,7 +33,7 @@ OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a case expects; None and () mean that nothing is said about it."""
+    """What a case expects; None and () are not checked."""
 
     allowed: bool | None = None
     message_contains: tuple[str, ...] = ()
@@ -46,11 +46,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case. `about` names the policies it is a case of, () for all that stand in its folder.
+    """One case. `about`: the policies that it tests, () for all in its folder.
 
-    `cluster`: what the cluster holds, None where the case has none (policies that need one are left out).
-    `watched`: what is not among its objects is not there, as in a cluster that is watched. `now`: seconds
-    since the epoch; without a time no exemption is in force.
+    `cluster`: the content of the cluster, None if the case has none (policies that need one are left out).
+    `watched`: an object that is not listed does not exist, as in a watched cluster. `now`: seconds since the
+    epoch; without a time no exemption applies.
     """
 
     name: str
@@ -65,7 +65,9 @@ class Case:
     now: float = math.inf
 
     def with_params(self, policies: PolicySet) -> PolicySet:
-        """The set with the case's parameter objects, each in place of one of the same kind and name."""
+        """Returns the set with the case's parameter objects, which replace objects of the same kind and
+        name.
+        """
         own = {_identity(item): item for item in self.params}
         kept = tuple(item for item in policies.params if _identity(item) not in own)
         return replace(policies, params=(*kept, *own.values()))
@@ -82,7 +84,7 @@ class CaseFile:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedOutcome:
-    """How a case went."""
+    """The outcome of a case."""
 
     allowed: bool
     message: str
@@ -92,7 +94,7 @@ class ExpectedOutcome:
 
 
 def read_cases(documents: Sequence[PolicyDocument], resolve: Resolve) -> CaseFile:
-    """The cases of one file. Raises PolicyError with all problems, each with its line."""
+    """Returns the cases of one file. Raises PolicyError with all problems, each with its line."""
     problems: list[Problem] = []
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         file = documents[0].file if documents else "tests.yaml"
@@ -104,7 +106,7 @@ def read_cases(documents: Sequence[PolicyDocument], resolve: Resolve) -> CaseFil
 
 
 def read_case_file(top: Fields, resolve: Resolve) -> CaseFile:
-    """The same from the map of a file; what is wrong is noted there."""
+    """Reads the same from the map of a file; problems are recorded there."""
     policies = top.texts("policies")
     cases = [_read_case(row, resolve) for row in top.children("cases", required=": at least one")]
     top.done()
@@ -166,7 +168,7 @@ def _user(fields: Fields | None) -> UserInfo:
 
 
 def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | None:
-    """One object: a map, or the path of a file that holds it (`file.yaml#name` where it holds several)."""
+    """Returns one object: a map, or the path of a file with it (`file.yaml#name` if it contains several)."""
     value = row.manifest(name)
     if not isinstance(value, str):
         return value
@@ -182,7 +184,7 @@ def _object(row: Fields, name: str, resolve: Resolve) -> Mapping[str, Any] | Non
 
 
 def _objects(row: Fields, name: str, resolve: Resolve) -> Objects | None:
-    """Several objects: a list of maps and paths, or one of either."""
+    """Returns several objects: a list of maps and paths, or one of either."""
     items = row.manifests(name)
     if items is None:
         return None
@@ -220,7 +222,7 @@ def _expectation(fields: Fields | None) -> Expectation:
 
 
 def differences(expect: Expectation, outcome: ExpectedOutcome) -> list[str]:
-    """What differs from what was expected, each as text for a person (a diff where there are two sides)."""
+    """Returns the differences from the expectation as text (a diff if there are two sides)."""
     texts: list[str] = []
     if expect.allowed is not None and expect.allowed != outcome.allowed:
         texts.append(
@@ -249,7 +251,7 @@ def _verdict(allowed: bool) -> str:
 
 
 def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...]) -> list[str]:
-    """Each expected text must be part of a warning, and `[]` means that there is none."""
+    """Each expected text must be part of a warning; `[]` means no warning."""
     if expected is None:
         return []
     if not expected and got:
@@ -259,7 +261,9 @@ def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...])
 
 
 def project(actual: Any, expected: Any) -> Any:
-    """The part of `actual` that `expected` speaks of: its keys; of lists of one length, each element."""
+    """Returns the part of `actual` that `expected` mentions: its keys; for lists of equal length, each
+    element.
+    """
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         return {key: project(actual[key], value) for key, value in expected.items() if key in actual}
     if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
@@ -281,7 +285,7 @@ def _diff(title: str, expected: Any, actual: Any) -> list[str]:
 
 
 def _exists(obj: Any, path: str) -> bool:
-    """Whether a JSON Pointer leads to something."""
+    """Returns whether a JSON Pointer exists in an object."""
     node = obj
     for step in path.strip("/").split("/"):
         key = step.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""Which expressions of a policy set were reached: every one of them, watched."""
+"""Records which expressions of a policy set were evaluated."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Watched(Expression):
-    """An expression that tells when it is evaluated."""
+    """An expression that reports its evaluation."""
 
     tell: Callable[[Key], None]
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """Its own: it is to be reached, not another policy's expression of the same text."""
+        """A key of its own: this expression must be evaluated, not an equal one of another policy."""
         return self.policy, self.label
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
-        """The value; the evaluation is told first, so that one that fails counts as reached."""
+        """Returns the value; the evaluation is reported first, so that a failing one counts as reached."""
         self.tell((self.policy, self.label))
         return self.program.evaluate(bindings, budget)
 
 
 def expressions_of(policy: Policy) -> Iterator[Expression]:
-    """Every expression of a policy, in the order of its fields."""
+    """Yields every expression of a policy, in the order of its fields."""
     yield from (row.expression for row in (*policy.conditions, *policy.variables))
     if isinstance(policy, MutatingPolicy):
         yield from (row.expression for row in policy.mutations)
@@ -51,7 +51,7 @@ def expressions_of(policy: Policy) -> Iterator[Expression]:
 
 
 def watch(policies: PolicySet, tell: Callable[[Key], None]) -> PolicySet:
-    """The same set, with `tell` called for every expression that is evaluated."""
+    """Returns the same set, with `tell` called for every evaluated expression."""
     return replace(
         policies,
         mutating=tuple(_mutating(policy, tell) for policy in policies.mutating),

@@ -1,4 +1,4 @@
-"""Results of policy tests as JUnit XML: a `tests.yaml` is a suite."""
+"""Writes results of policy tests as JUnit XML: a `tests.yaml` is a suite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webhook.policy.testing.runner import CaseResult
 
 
 def to_junit(results: Sequence[CaseResult]) -> str:
-    """The XML document of the results, in their order."""
+    """Returns the XML document of the results, in their order."""
     suites = [
         JunitSuite(file, [_case(result) for result in group])
         for file, group in groupby(results, key=lambda result: result.case.file)

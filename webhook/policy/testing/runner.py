@@ -1,4 +1,4 @@
-"""Find `tests.yaml` files, run their cases with a given runner, and sum up. Reads files; measures nothing."""
+"""Finds `tests.yaml` files, runs their cases with a given runner, and sums up. Reads files; has no clock."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from webhook.policy.testing.cases import Case, CaseFile, ExpectedOutcome, differ
 from webhook.policy.testing.coverage import Key, expressions_of, watch
 
 Runner = Callable[[Case, PolicySet], ExpectedOutcome]
-"""Sends one case the webhook's way."""
+"""Runs one case exactly as the webhook would."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """One case and what differed; nothing did where it passed."""
+    """One case and its differences; none if it passed."""
 
     case: Case
     differences: tuple[str, ...]
@@ -31,13 +31,13 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all was as expected."""
+        """Whether there are no differences."""
         return not self.differences
 
 
 @dataclass(slots=True)
 class Summary:
-    """All results, which policies had a case, and which of their expressions were reached."""
+    """All results, which policies have a case, and which of their expressions were reached."""
 
     results: list[CaseResult] = field(default_factory=list)
     policies: dict[str, Policy] = field(default_factory=dict)
@@ -46,35 +46,35 @@ class Summary:
 
     @property
     def failed(self) -> list[CaseResult]:
-        """Cases in which something differed."""
+        """Returns the cases with differences."""
         return [result for result in self.results if not result.passed]
 
     @property
     def without_case(self) -> list[Policy]:
-        """Policies that no case is about."""
+        """Returns the policies without a case."""
         return [policy for name, policy in self.policies.items() if name not in self.covered]
 
     @property
     def expressions(self) -> list[Key]:
-        """Every expression there is."""
+        """Returns all expressions."""
         return [(e.policy, e.label) for policy in self.policies.values() for e in expressions_of(policy)]
 
     @property
     def unreached(self) -> list[Key]:
-        """Expressions that no case reached."""
+        """Returns the expressions that no case reached."""
         return [key for key in self.expressions if key not in self.reached]
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What `bayplan test` works on: the policies under some paths; the case files, each with its policies."""
+    """The input of `bayplan test`: the policies under some paths; the case files, each with its policies."""
 
     policies: PolicySet
     files: tuple[tuple[CaseFile, PolicySet], ...]
 
     @classmethod
     def load(cls, paths: Sequence[str | Path], functions: Functions | None = None) -> Suite:
-        """Read everything. Raises PolicyError for bad policies and for bad cases alike."""
+        """Reads everything. Raises PolicyError for invalid policies and cases."""
         problems: list[Problem] = []
         files = []
         for path in case_files(paths):
@@ -89,7 +89,7 @@ class Suite:
         return cls(policies, tuple((file, _policies_of(file, policies, functions)) for file in files))
 
     def run(self, runner: Runner, clock: Callable[[], float]) -> Iterator[tuple[CaseResult, Summary]]:
-        """Run every case; each result comes with the summary so far."""
+        """Runs every case; each result comes with the summary so far."""
         summary = Summary(policies={policy.name: policy for policy in self.policies.policies})
         for file, own in self.files:
             policies = watch(own, summary.reached.add)
@@ -109,7 +109,7 @@ def _run_case(case: Case, policies: PolicySet, runner: Runner) -> list[str]:
 
 
 def _policies_of(file: CaseFile, policies: PolicySet, functions: Functions | None) -> PolicySet:
-    """The policies that a case file is for: those it names, else those that lie beside or below it."""
+    """Returns the policies of a case file: those it names, else those beside or below it."""
     folder = Path(file.file).parent
     if file.policies:
         return load_paths([folder / path for path in file.policies], functions=functions)
@@ -125,7 +125,7 @@ def _below(file: str, folder: Path) -> bool:
 
 
 def case_files(paths: Sequence[str | Path]) -> list[Path]:
-    """The `tests.yaml` files among files and folders."""
+    """Returns the `tests.yaml` files among files and folders."""
     paths_below: dict[Path, None] = {}
     for root in map(Path, paths):
         if root.is_dir():

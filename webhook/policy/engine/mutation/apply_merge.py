@@ -1,8 +1,8 @@
 """ApplyConfiguration: server-side apply's structured merge of `Object{}` into the object.
 
-Lists that a schema keys (containers by name, env by name …) merge element by element, sets get what they
-lack, maps and objects merge field by field. What a schema calls atomic is refused, as upstream refuses it.
-A kind without a schema here (a CRD) has no known list keys: its lists are refused as atomic too.
+Lists with keys in the schema (containers by name, env by name …) are merged element by element, sets get
+missing elements, maps and objects are merged field by field. Atomic fields are refused, as upstream does. A
+kind without a schema here (a CRD) has no known list keys, so its lists are refused as atomic too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class MergeError(ValueError):
 
 
 def merge(schema: SchemaNode | None, current: Any, patch: Any, path: Path = ()) -> Any:
-    """`current` with the fields of `patch`. Raises MergeError, which names the field and says what to do."""
+    """Returns `current` with the fields of `patch`. Raises MergeError, which names the field and says what to
+    do.
+    """
     node = None if schema is None or schema.kind == "any" else schema
     if isinstance(patch, Mapping):
         return _merge_map(node, current, patch, path)
@@ -55,7 +57,7 @@ def _merge_list(node: SchemaNode | None, current: Any, patch: list[Any], path: P
         return base + [item for item in patch if item not in base]
     if node.list_type != "map":
         raise _atomic(path, "list")
-    places: dict[tuple[Any, ...], int] = {}  # once, or the work would grow with the square of the list
+    places: dict[tuple[Any, ...], int] = {}  # computed once, because a search per element would be quadratic
     for index, row in enumerate(base):
         places.setdefault(_hashable(_keys(node, row)), index)
     for index, item in enumerate(patch):
@@ -88,7 +90,7 @@ def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
 
 
 def _hashable(keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The keys of a row, as a key of a dict: an object may have anything where a name is due."""
+    """Returns the keys of a row as a hashable value: an object may have any type where a name is expected."""
     return tuple(value if isinstance(value, Hashable) else repr(value) for value in keys)
 
 

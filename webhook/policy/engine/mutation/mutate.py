@@ -1,4 +1,4 @@
-"""Run the mutating policies over one object, each seeing what the former did. Pure."""
+"""Runs the mutating policies over one object; each sees the changes of the former ones. Pure."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ Object = Mapping[str, Any]
 
 
 MOST_TOLD = 4
-"""Fields that are named of what an exempt policy would have changed."""
+"""Maximum number of fields that are named of what an exempt policy would have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What one run of a policy changed: RFC 6902 operations on the whole object as it was before that run."""
+    """The changes of one run of a policy: RFC 6902 operations on the whole object as it was before that
+    run.
+    """
 
     policy: str
     binding: str
@@ -44,7 +46,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A policy that was left out, because the caller has no such variables."""
+    """A policy that was left out, because the caller does not have its variables."""
 
     policy: str
     lacks: tuple[str, ...]
@@ -52,10 +54,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Mutated:
-    """The object after all policies, and how it came about.
+    """The object after all policies, and the effects of each.
 
-    `errors` are failures under failurePolicy Fail (the request is refused), `warnings` those under Ignore.
-    The object holds what the policies changed before a failure; a caller that refuses does not use it.
+    `errors` are failures with failurePolicy Fail (the request is refused), `warnings` those with Ignore. The
+    object contains the changes before a failure; a caller that refuses does not use it.
     """
 
     object: Object
@@ -69,8 +71,9 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a run does to each template of one form: mutations, each as what was shown before and after it,
-    and the form that the templates are of then."""
+    """The effect of a run on each template of one form: mutations, each as shown before and after, and the
+    resulting form.
+    """
 
     steps: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
     form: Form
@@ -78,7 +81,7 @@ class _Change:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What the runs of one binding came to: on templates that are alike, and on those that are equal."""
+    """The results of the runs of one binding: for templates of one form, and for equal templates."""
 
     changes: dict[tuple[int, int, Form], _Change | None] = field(default_factory=dict)
     results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
@@ -90,9 +93,9 @@ PolicyKind = TypeVar("PolicyKind", bound=Policy)
 def run_mutating(
     policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs | None = None
 ) -> Mutated:
-    """Run the mutating policies of a set in their order, then once more those that ask for it.
+    """Runs the mutating policies of a set in order, then once more those that ask for reinvocation.
 
-    `obj` is not changed. Never raises for what a policy or an object does wrong: see `Mutated.errors`.
+    `obj` is not modified. Never raises for an error of a policy or an object: see `Mutated.errors`.
     """
     mutating = MutatingPass.begin(policies, request, obj, inputs or BareInputs())
     mutating.run(using_plan=False)
@@ -104,7 +107,7 @@ def run_mutating(
 def runnable_policies(
     policies: Sequence[PolicyKind], inputs: PolicyInputs
 ) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
-    """The policies whose variables the caller knows, and the others."""
+    """Returns the policies whose variables the caller has, and the others."""
     unknown = BAYPLAN_VARIABLES - inputs.variable_names
     lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
     runnable = tuple(policy for policy in policies if not lacking[policy.name])
@@ -125,13 +128,13 @@ class MutatingPass:
     effects: list[Effect] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     first_results: dict[str, Object] = field(default_factory=dict)
-    """The object as each policy left it in its first run; tells who has to be invoked again."""
+    """The object after each policy's first run; tells which policies must be reinvoked."""
 
     @classmethod
     def begin(
         cls, policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs
     ) -> MutatingPass:
-        """A pass that has run nothing yet, with a fresh budget."""
+        """Returns a pass that has run nothing yet, with a new budget."""
         runnable, skipped = runnable_policies(policies.mutating, inputs)
         return cls(PolicyPass.begin(policies, request, inputs), runnable, skipped, obj)
 
@@ -141,20 +144,22 @@ class MutatingPass:
         return any(policy.uses_plan for policy in self.policies)
 
     def run(self, *, using_plan: bool) -> None:
-        """Run the policies that use `plan`, or those that do not, in their order."""
+        """Runs the policies that use `plan`, or those that do not, in order."""
         for policy in self.policies:
             if policy.uses_plan == using_plan:
                 self._run(policy)
                 self.first_results[policy.name] = self.obj
 
     def reinvoke(self) -> None:
-        """Run those once more that ask for it, where the object has changed since their first run."""
+        """Runs the policies that ask for reinvocation again, if the object has changed since their
+        first run.
+        """
         for policy in self.policies:
             if policy.reinvoke and not equal(self.first_results[policy.name], self.obj):
                 self._run(policy)
 
     def result(self) -> Mutated:
-        """What came of it; the same failure of several runs is told once."""
+        """Returns the result; the same failure of several runs is reported once."""
         failures = list(dict.fromkeys(self.failures))
         return Mutated(
             object=self.obj,
@@ -167,7 +172,7 @@ class MutatingPass:
         )
 
     def _run(self, policy: MutatingPolicy) -> None:
-        """One policy, whose work is taken back where the object is exempt from it."""
+        """Runs one policy; its changes are taken back if the object is exempt from it."""
         obj, effects, failures = self.obj, len(self.effects), len(self.failures)
         self._apply(policy)
         if len(self.effects) == effects and len(self.failures) == failures:
@@ -183,7 +188,7 @@ class MutatingPass:
             del self.effects[effects:], self.failures[failures:]
 
     def _apply(self, policy: MutatingPolicy) -> None:
-        """Each of the policy's bindings, on each of its targets, with each of its parameter objects."""
+        """Runs each of the policy's bindings on each of its targets, with each of its parameter objects."""
         for binding in policy.bindings:
             before = self.obj
             outcomes = _Outcomes()
@@ -201,7 +206,7 @@ class MutatingPass:
     def _mutate_alike(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
     ) -> None:
-        """One run on one target, or what it came to on a template that is alike, or equal."""
+        """Runs the policy on one target, or applies its effect on an equal template."""
         form = self.policy_pass.form(target, template=True)
         if form is not None:
             key = id(run.binding), id(run.params), form
@@ -217,14 +222,17 @@ class MutatingPass:
                 raw = target.on(self.obj).raw
                 outcomes.results[content] = None if raw is target.raw else raw
         elif (outcome := outcomes.results[content]) is not None:
-            # A map of its own for each template: the plan is noted in them later, each PodSet's in its own.
+            # Each template gets a map of its own, because the plan is later written into each PodSet's.
             self.obj = replaced(self.obj, target.path, dict(outcome))
 
     def _change(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
     ) -> _Change | None:
-        """What one run does to all templates of a form; None where it looks at what differs between them, or
-        fails, for what it says then may depend on the template."""
+        """Returns the effect of one run on all templates of a form.
+
+        None if it reads what differs between them, or fails, because its result may then depend on the
+        template.
+        """
         seen = target if policy.alike else of_no_pod_set(target)
         steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
         try:
@@ -251,7 +259,7 @@ class MutatingPass:
         return _Change(tuple(steps), form)
 
     def _follow(self, change: _Change, target: Target) -> None:
-        """Do to one template what was done to one that is alike."""
+        """Applies to one template the effect on a template of the same form."""
         poll_policies()
         raw = carried = target.obj or {}
         for shown, mutated in change.steps:
@@ -261,10 +269,10 @@ class MutatingPass:
             self.policy_pass.cache.forms.keep(target.on(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
-        """One run on one target; `before`: the object as the policy found it.
+        """Runs the policy on one target; `before`: the object as the policy found it.
 
-        All templates of the object see the same `gang` and `plan`, those of `before`, or each of n mended
-        templates would have the n others read again.
+        All templates of the object see the same `gang` and `plan`, those of `before`. Otherwise each of n
+        changed templates would cause the n others to be read again.
         """
         shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
         whole = before if target.path else self.obj
@@ -293,7 +301,7 @@ class MutatingPass:
 def _mutated_or_failure(
     run: PolicyRun, activation: Activation, mutation: Mutation, obj: dict[str, Any]
 ) -> dict[str, Any] | Failure:
-    """The object after one mutation, or why the mutation cannot be made."""
+    """Returns the object after one mutation, or why it cannot be made."""
     try:
         return _mutated(activation, mutation, obj)
     except CelError as error:
@@ -303,10 +311,10 @@ def _mutated_or_failure(
 
 
 def _mutated(activation: Activation, mutation: Mutation, obj: dict[str, Any]) -> dict[str, Any]:
-    """The object after one mutation; the same one where a `test` of its patch does not hold.
+    """Returns the object after one mutation; the same object if a `test` of its patch does not hold.
 
-    Raises CelError where the expression has no value, MergeError or PatchError where the value cannot be
-    applied, ShapeError where what comes out does not fit the object's kind.
+    Raises CelError if the expression has no value, MergeError or PatchError if the value cannot be applied,
+    ShapeError if the result does not fit the object's kind.
     """
     value = activation.evaluate(mutation.expression)
     mutated: dict[str, Any]
@@ -339,7 +347,7 @@ def _operations(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def skipped_notice(policies: Sequence[Policy], skipped: Sequence[Skipped]) -> str:
-    """One line for a person about what was left out, "" where nothing was."""
+    """Returns one line about the policies that were left out, "" if there are none."""
     if not skipped:
         return ""
     names = ", ".join(row.policy for row in skipped)

@@ -1,6 +1,6 @@
-"""Schemas of known kinds, put to use: which kind a policy is about, and whether a patched object still fits.
+"""Uses the schemas of known kinds: which kind a policy is about, and whether a patched object still fits.
 
-A kind that no schema describes (a CRD) is not checked.
+A kind without a schema (a CRD) is not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def schema_of(match: MatchResources) -> SchemaNode | None:
-    """The schema of what a policy sees as `object`, None unless its rules are all for one known kind."""
+    """Returns the schema of what a policy sees as `object`; None unless its rules are all for one known
+    kind.
+    """
     expected = {
         (group, resource) for rule in match.rules for group in rule.api_groups for resource in rule.resources
     }
@@ -42,14 +44,14 @@ def schema_of(match: MatchResources) -> SchemaNode | None:
 
 
 class ShapeError(ValueError):
-    """A mutation wrote what the object's kind cannot hold."""
+    """A mutation wrote something that the object's kind does not allow."""
 
 
 def check_shape(before: Mapping[str, Any], after: Any) -> None:
-    """Raise ShapeError for a field that the kind does not know, or a value of the wrong type.
+    """Raises ShapeError for an unknown field, or a value of the wrong type.
 
-    Only what differs from `before` is looked at: an object that did not fit when it came is not the policy's
-    doing. Neither may a mutation make the object one of another kind.
+    Only differences from `before` are checked: an object that was invalid when it arrived is not the policy's
+    fault. A mutation must not change the object's kind either.
     """
     if not isinstance(after, Mapping):
         raise ShapeError("what comes out is no object")
