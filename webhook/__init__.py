@@ -1,4 +1,4 @@
-"""The admission webhook and what belongs to it: policies, plans written onto objects, cluster side, CLI.
+"""The admission webhook and its parts: policies, plans, the cluster side and the command line.
 
     API server -- AdmissionReview -> server.http -> server.service       a manifest file -> cli.mutate
                                           |                                       |
@@ -19,13 +19,13 @@ The packages; each imports only what stands below it in this list:
 - `cli`: the commands of `bayplan`
 - `ui`: the live page: map, queue, gangs and decisions in a browser
 - `kube`: the cluster side: watches, the ledger in the API server, the controller, certificates
-- `journal`: what was asked and answered, kept in files, and decided again
+- `journal`: records admissions in files, and replays them
 - `server`: the webhook over HTTP
 - `report`: what policies and plan would do to many objects, in seven formats
 - `admission`: the decision on a request; pure
 - `variables`: `gang`, `plan` and `cluster` as policies read them
 - `placement`: the plan of a workload, and what it writes onto objects
-- `policy`: policies loaded, run and tested; `policy.functions`: what they call beside Kubernetes' own
+- `policy`: loads, runs and tests policies; `policy.functions`: functions in addition to Kubernetes'
 - `files`: YAML and JSON files read from disk
 - `workloads`: from an object of any kind to its pod templates and gangs
 - `wire`: AdmissionReview v1, decoded and encoded

@@ -1,6 +1,7 @@
-"""What a gang's place is worth, in a sentence: compared with a topology-blind one, or a better one. Pure.
+"""Describes the bandwidth of a gang's place in a sentence, compared with a topology-blind or a better one.
+Pure.
 
-All figures come from one model, whose name is in the sentence (`planner.bandwidth`).
+All figures come from one model, which the sentence names (`planner.bandwidth`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from planner.model.podgroup import PodGroup
 from planner.model.topology import short
 
 _NOTICED = 1.05
-"""How many times as long an all-reduce takes before it is worth a warning."""
+"""The slowdown of an all-reduce from which a warning is given."""
 
 
 def sentence(value: Worth) -> str:
-    """The time of an all-reduce, beside that of a topology-blind placement."""
+    """Returns the time of an all-reduce, compared with a topology-blind placement."""
     words = f"All-reduce of 1 GB: {milliseconds(value.placement)}, topology-blind {_baseline_words(value)}"
     return f"{words}, by the model: {value.placement.estimate.model}."
 
@@ -31,24 +32,25 @@ def _baseline_words(value: Worth) -> str:
 
 
 def milliseconds(layout: GangLayout) -> str:
-    """The time of an all-reduce there."""
+    """Returns the time of an all-reduce in this layout."""
     return f"{layout.estimate.seconds * 1000:.3g} ms"
 
 
 def ratio(layout: GangLayout, other: GangLayout) -> str:
-    """How many times as long an all-reduce takes in one layout as in the other; "" for as long."""
+    """Returns how many times as long an all-reduce takes in one layout as in the other; "" if equal."""
     times = layout.estimate.seconds / other.estimate.seconds
     return f"{times:.2f}×" if abs(times - 1) >= 0.005 else ""
 
 
 def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """The worth of a gang's place; None where there is none to speak of. An elastic gang is taken with the
-    pods that it got."""
+    """Returns the comparison for a gang's place; None if there is none. An elastic gang counts with the pods
+    that it got.
+    """
     return worth(snapshot, placed(group, answer), answer) if group.size > 1 else None
 
 
 def properties_of(value: Worth) -> Mapping[str, str]:
-    """The same for machines, as strings: milliseconds, and the model."""
+    """Returns the same as strings for machines: milliseconds, and the model."""
     values = {"allReduceMs": f"{value.placement.estimate.seconds * 1000:.3f}"}
     if value.baseline is not None:
         values["allReduceMsTopologyBlind"] = f"{value.baseline.estimate.seconds * 1000:.3f}"
@@ -56,10 +58,10 @@ def properties_of(value: Worth) -> Mapping[str, str]:
 
 
 def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
-    """The warning to a gang that is spread, though it prefers one domain, where that costs time: how much,
-    and what would be better. "" where the place is as good as any, or was promised before.
+    """Returns the warning for a gang that is spread although it prefers one domain, if that costs time.
 
-    `snapshot` is the cluster in which it was planned.
+    It says how much, and what would be better. "" if the place is as good as any, or was promised before.
+    `snapshot` is the cluster in which the gang was planned.
     """
     if answer.decision != "admitted" or answer.replayed:
         return ""

@@ -76,10 +76,10 @@ def test_a_package_names_modules_that_it_has(package: Path) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.relative_to(ROOT)))
 def test_a_package_says_where_to_begin_and_names_its_modules(package: Path) -> None:
-    """All of them, or it says that its modules are of one sort: a file each, or a file a subject."""
+    """All of them, or it says that its modules are of one kind: one file each, or one file per subject."""
     text = " ".join(charter(package).split())
     assert re.search(r"\b[Bb]egin with ", text)
-    if not re.search(r"a file each|a file a subject", text):
+    if not re.search(r"\b(?:a|one) file (?:each|per \w+|a subject)", text, re.IGNORECASE):
         words = set(re.findall(r"\w+", " ".join(re.findall(r"`[^`]*`", text))))
         modules = {path.stem for path in package.glob("*.py")} | {
             p.parent.name for p in package.glob("*/__init__.py")

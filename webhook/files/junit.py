@@ -1,6 +1,7 @@
-"""JUnit XML, which every CI system shows: suites of cases to a document. What a case is, the caller says.
+"""Writes JUnit XML, which every CI system shows: a document of suites with cases. The caller defines the
+cases.
 
-Held to Jenkins' schema, the one that most readers accept.
+It follows Jenkins' schema, which most readers accept.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ from typing import Literal
 from xml.etree import ElementTree
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot hold; a reader refuses the whole document for one of them."""
+"""Characters that XML 1.0 does not allow; a reader refuses the whole document if it contains one."""
 
 
 @dataclass(frozen=True, slots=True)
 class JunitCase:
-    """One test case. `message`, `type` and `detail` say what failed; `output` is what a passed case says.
+    """One test case. `message`, `type` and `detail` describe a failure; `output` is the text of a passed
+    case.
 
-    Where it is written stands in `detail` or `output`: the schema has no attribute for it.
+    The source location is in `detail` or `output`, because the schema has no attribute for it.
     """
 
     name: str
@@ -34,7 +36,7 @@ class JunitCase:
 
 @dataclass(frozen=True, slots=True)
 class JunitSuite:
-    """Cases under a name. `timestamp`: when they ran, UTC without a zone, as the schema wants it."""
+    """Cases under a name. `timestamp`: when they ran, UTC without a zone, as the schema requires."""
 
     name: str
     cases: Sequence[JunitCase]
@@ -42,7 +44,7 @@ class JunitSuite:
 
 
 def to_junit(name: str, suites: Sequence[JunitSuite]) -> str:
-    """The XML document, with a line feed at its end."""
+    """Returns the XML document, with a final line feed."""
     cases = [case for suite in suites for case in suite.cases]
     root = ElementTree.Element("testsuites", {"name": name, **_counts(cases)})
     for suite in suites:
@@ -79,12 +81,12 @@ def _add(
 
 
 def _nonempty(**attributes: str) -> dict[str, str]:
-    """The attributes that have a value."""
+    """Returns the attributes that have a value."""
     return {key: value for key, value in attributes.items() if value}
 
 
 def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
-    """The counts that a suite and the whole have in common."""
+    """Returns the counts that suites and the document have in common."""
     return {
         "tests": str(len(cases)),
         "failures": str(sum(case.outcome == "failure" for case in cases)),
@@ -94,5 +96,5 @@ def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
 
 
 def _seconds(seconds: float) -> str:
-    """Seconds to a millisecond, for the schema knows three digits; plain 0 where nothing was measured."""
+    """Returns seconds with three digits, as the schema allows; plain 0 if nothing was measured."""
     return f"{seconds:.3f}" if seconds else "0"

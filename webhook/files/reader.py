@@ -1,4 +1,4 @@
-"""Reading YAML and JSON files from disk, for clusters and manifests. The shell's only reader of either."""
+"""Reads YAML and JSON files from disk, for clusters and manifests; no other module does."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STDIN = "-"
 
 
 FILE_LIMIT = 512 * 1024 * 1024
-"""Bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
+"""Maximum bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file; `index` counts the file's documents from 0, `-` is standard input."""
+    """One document of a file; `index` counts the file's documents from 0; `-` is standard input."""
 
     file: str
     index: int
@@ -35,23 +35,23 @@ class Document:
 
 
 def documents(paths: Sequence[str]) -> list[Document]:
-    """Every YAML or JSON document in files and folders (recursively, by name), empty ones left out.
+    """Returns every YAML or JSON document in files and folders (recursively, by name), without empty ones.
 
-    Raises `InputError` with the file (and the line, for what does not parse) and what is wrong.
+    Raises `InputError` with the file, the line of a syntax error, and the fault.
     """
     return [document for path in paths for file in _files(path) for document in _documents(file)]
 
 
 def objects(paths: Sequence[str]) -> list[Document]:
-    """The Kubernetes objects in files: documents, and the items of List kinds.
+    """Returns the Kubernetes objects in files: documents, and the items of List kinds.
 
-    Raises `InputError` as `documents` does, and for a document that is no object with a kind.
+    Raises the errors of `documents`, and `InputError` for a document that is not an object with a kind.
     """
     return [item for document in documents(paths) for item in _items(document)]
 
 
 def objects_and_errors(paths: Sequence[str]) -> tuple[list[Document], list[InputError]]:
-    """The objects of the files that can be read, and what is wrong with each of the other paths.
+    """Returns the objects of the readable files, and the error of each other path.
 
     Raises `InputError` for an empty path.
     """

@@ -1,5 +1,5 @@
-"""JSON values as Python has them: their difference, patches, paths and depth, whatever they mean. Pure.
+"""Generic JSON values: difference, patches, paths and depth. Pure.
 
-`diff.patch_between` makes the one patch of a decision; `patch.apply` applies a patch as the API server does;
-`path` and `depth` are what both need. Begin with `diff`.
+`diff.patch_between` makes the patch of a decision; `patch.apply` applies a patch as the API server does; both
+use `path` and `depth`. Begin with `diff`.
 """

@@ -1,13 +1,13 @@
-"""How deep a JSON value is nested, with the limit for whatever comes from outside."""
+"""The nesting depth of a JSON value, and its limit for external input."""
 
 from __future__ import annotations
 
 DEPTH_LIMIT = 128
-"""Levels of nesting; real workloads stay below 30, and a bound keeps every later walk over it safe."""
+"""Maximum nesting; real workloads stay below 30, and the bound keeps every recursive function safe."""
 
 
 def deeper_than(value: object, limit: int) -> bool:
-    """Whether nesting passes `limit`; level by level, so that it never recurses itself."""
+    """Returns whether nesting exceeds `limit`. Works level by level, so that it does not recurse itself."""
     level: list[object] = [value]
     for _ in range(limit):
         level = [

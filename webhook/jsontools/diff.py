@@ -1,8 +1,8 @@
-"""The one JSON Patch (RFC 6902) of a decision: from the object as it arrived to the object as it leaves.
+"""The JSON Patch (RFC 6902) of a decision: from the received object to the resulting object.
 
 The jsonpatch library is not used: its `make_patch` sometimes gives operations that do not lead to the result,
-because it folds an add and a remove of equal values into a move and then miscounts; and to Python, true
-equals 1. Lists are aligned at their ends: what is equal at the front and at the back stays.
+because it merges an add and a remove of equal values into a move and then miscounts. Also, Python treats true
+as equal to 1. Lists are aligned at their ends: equal elements at the front and the back stay.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ Step = str | int
 
 
 def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The operations that turn `before` into `after`; [] where they are equal.
+    """Returns the operations that turn `before` into `after`; [] if they are equal.
 
-    Only add, remove and replace: a `move`, however short, tells a person nothing.
+    Only add, remove and replace are used, because a `move` is hard to read.
     """
     return list(_differences(before, after, ()))
 
 
 def equal(left: Any, right: Any) -> bool:
-    """JSON equality: unlike Python's, true is not 1."""
+    """Returns JSON equality: unlike in Python, true is not 1."""
     if left is right:
         return True
     if isinstance(left, dict):
@@ -37,12 +37,12 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def escape(step: str) -> str:
-    """One step of a JSON Pointer (RFC 6901), escaped."""
+    """Escapes one step of a JSON Pointer (RFC 6901)."""
     return step.replace("~", "~0").replace("/", "~1")
 
 
 def pointer(path: Sequence[Step]) -> str:
-    """A JSON Pointer from plain steps."""
+    """Returns a JSON Pointer for these steps."""
     return "".join(f"/{escape(str(step))}" for step in path)
 
 
@@ -81,7 +81,7 @@ def _of_lists(before: list[Any], after: list[Any], path: tuple[Step, ...]) -> It
 
 
 def _common_ends(before: list[Any], after: list[Any]) -> tuple[int, int]:
-    """How many elements at the front, and of the rest at the back, are equal."""
+    """Returns how many elements at the front, and of the rest at the back, are equal."""
     shorter = min(len(before), len(after))
     front = 0
     while front < shorter and equal(before[front], after[front]):

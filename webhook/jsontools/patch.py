@@ -1,13 +1,13 @@
-"""JSON Patch as the API server applies it (evanphx/json-patch), where it differs from RFC 6902.
+"""Applies a JSON Patch as the API server does (evanphx/json-patch). Differences from RFC 6902:
 
 - `replace` on a missing key of a map adds it; on a missing index of a list it is an error.
 - `add` at an existing key of a map replaces the value; `-` appends; an index past the end is an error.
-- `remove` of what is missing is an error.
-- `test` on a missing key compares with null. A `test` that fails raises TestFailedError, which the layer
-  above turns into a silent no-op of the whole patch.
+- `remove` of a missing value is an error.
+- `test` on a missing key compares with null. A failing `test` raises TestFailedError, which the caller turns
+  into a silent no-op of the whole patch.
 
-The object given stays as it is, also when an operation in the middle fails: containers are copied on the way
-to what is changed, and all others are shared with the result.
+The given object is never modified, even if a later operation fails: containers on the path to a change are
+copied, and all others are shared with the result.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class PatchError(ValueError):
 
 
 class TestFailedError(PatchError):
-    """A `test` operation that does not hold."""
+    """A failing `test` operation."""
 
     __test__ = False
 
 
 def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """The object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
+    """Returns the object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
     if not operations:
         return obj
     draft = _PatchedObject(obj)
@@ -42,7 +42,7 @@ def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def tokens(pointer: str) -> list[str]:
-    """The steps of a JSON Pointer, unescaped."""
+    """Returns the unescaped steps of a JSON Pointer."""
     if pointer == "":
         return []
     if not pointer.startswith("/"):
@@ -74,7 +74,7 @@ def _apply_one(draft: _PatchedObject, operation: Mapping[str, Any]) -> None:
 
 
 class _PatchedObject:
-    """An object on its way through a patch; `own` are the containers that are its alone, by id."""
+    """An object that is being patched; `own`: the ids of the containers that were copied already."""
 
     __slots__ = ("holder", "own")
 
@@ -83,7 +83,7 @@ class _PatchedObject:
         self.own: dict[int, Any] = {}
 
     def parent(self, path: str) -> tuple[Any, str]:
-        """The container that the last step of a path lies in, free to be changed, and that step."""
+        """Returns the container of the path's last step, copied so that it may be modified, and that step."""
         steps = ["", *tokens(path)]
         node: Any = self.holder
         for depth, step in enumerate(steps[:-1]):

@@ -10,7 +10,7 @@ Path = tuple[str | int, ...]
 
 
 def dotted(path: Path) -> str:
-    """A path as people write it: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
+    """Returns a path in readable form: `spec.replicatedJobs[0].template`, `metadata.annotations[a.b/c]`."""
     text = ""
     for step in path:
         if isinstance(step, int) or any(mark in step for mark in "./"):
@@ -21,7 +21,7 @@ def dotted(path: Path) -> str:
 
 
 def find(value: Any, path: Path) -> Any:
-    """What stands at the path; None where the path leads nowhere, whatever the value is."""
+    """Returns the value at the path; None if the path does not exist."""
     for step in path:
         try:
             value = value[step]
@@ -31,7 +31,9 @@ def find(value: Any, path: Path) -> Any:
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
-    """A copy along the path, with another value at its end; the rest is shared. The path exists."""
+    """Returns a copy along the path with another value at its end; the rest is shared. The path must
+    exist.
+    """
     if not path:
         return new
     changed: Any = copy.copy(value)

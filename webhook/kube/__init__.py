@@ -1,17 +1,16 @@
 """The cluster side: snapshots from watches, the ledger in the API server, the controller, certificates.
 
 - `api`: calls to the API server
-- `state`: what the watches know; `ledger`: who holds what, as objects
-- `controller`: what keeps reservations, gates and taints true to the cluster
-- `reports`: what was decided, written as Reports
+- `state`: the watched state of the cluster; `ledger`: reservations as objects
+- `controller`: reconciles reservations, gates and taints with the cluster
+- `reports`: writes decisions as Reports
 - `certificates`: CA and serving certificate, shared by all replicas
-- `installed`: what the Deployment tells of the installation
-- `runtime`: all that one replica keeps open; `doctor`: the checks of `bayplan doctor`,
-  those of other schedulers in `scheduling`, of versions in `versions`
-- `running`, `standing`: a cluster looked at from outside: its workloads; who holds a place, and who waits
-- `cluster_objects`: the same with what made pods, or describes nodes
-- `moving`: the moves of a defragmentation, carried out, for a user or by the leader; `node_marks`: the nodes
-  that are cordoned for it
+- `installed`: reads the settings of the installation from its Deployment
+- `runtime`: everything that one replica keeps open
+- `doctor`: the checks of `bayplan doctor`; `scheduling`: of other schedulers; `versions`: of versions
+- `running`, `standing`: read a cluster from outside: its workloads; who holds a place, and who waits
+- `cluster_objects`: the same, with the objects that create pods or describe nodes
+- `moving`: carries out the moves of a defragmentation; `node_marks`: the nodes that are cordoned for it
 
 Begin with `runtime`.
 """

@@ -1,12 +1,14 @@
-"""The CA and the serving certificate in a Secret that all replicas share, and the CA where callers look.
+"""The CA and the serving certificate in a Secret that all replicas share, and the CA in the webhook
+configurations.
 
-Every replica looks every few seconds; whoever finds something due does it; resource versions decide races.
+Every replica checks every few seconds, and does what is due; resource versions resolve races.
 
 Invariants:
-1. A CA is in every webhook configuration, and has rested there, before it signs what is served; the former
-   one stays beside it until it ends. So at any moment the API server trusts any replica's certificate.
+1. A CA signs a serving certificate only after it has been in every webhook configuration for `REST` seconds;
+   the former CA stays beside it until it ends. The API server therefore trusts any replica's certificate at
+   any moment.
 2. A bundle is never replaced by an older one: configurations are read before the Secret, and only what was
-   read is patched. Whoever published a newer bundle in between makes that patch a conflict.
+   read is patched. If somebody published a newer bundle in between, the patch is a conflict.
 """
 
 from __future__ import annotations
@@ -41,16 +43,17 @@ from certs.rotation import CA_BUNDLE, CA_CERT, CA_KEY, TLS_CERT, TLS_KEY
 from webhook.kube.api.client import Api, ApiError, Json
 
 EVERY = 5.0
-"""Seconds between two looks; one is a read of the Secret and of each configuration."""
+"""Seconds between two checks; a check reads the Secret and each configuration."""
 
 
 AGAIN = 0.2
-"""Seconds until the next look after one that changed something."""
+"""Seconds until the next check after one that changed something."""
 
 
 REST = 20.0
-"""Seconds that a bundle must have stood in every configuration before its CA signs: API servers take up a
-changed configuration by a watch, each in its own time, normally within a second."""
+"""Seconds that a bundle must have been in every configuration before its CA signs: API servers learn of a
+changed configuration from a watch, normally within a second.
+"""
 
 
 _KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -63,11 +66,13 @@ log = logging.getLogger("bayplan")
 
 
 class SecretCertificates:
-    """Serves the Secret NAMESPACE/NAME by `context`, and keeps it and the configurations as they should be.
+    """Serves the certificate of the Secret NAMESPACE/NAME by `context`, and maintains it and the
+    configurations.
 
-    `configurations` are names; of each name there is a mutating and a validating one. Until the Secret was
-    read, `context` serves a certificate of its own that no caller trusts, so that probes are answered.
-    `client_ca`: callers must show a certificate of it. Raises `OSError` where that file cannot be used.
+    `configurations` are names; for each name there is a mutating and a validating configuration. Until the
+    Secret was read, `context` serves a temporary certificate that no caller trusts, so that probes are
+    answered. `client_ca`: callers must present a certificate of it. Raises `OSError` if that file cannot be
+    used.
     """
 
     def __init__(
@@ -94,28 +99,28 @@ class SecretCertificates:
         self._published_at = 0.0
         self._ready = False
         self.problem = ""
-        """What is wrong now; what was good goes on serving."""
+        """The current problem, if any; the last valid certificate stays in use."""
 
     @property
     def context(self) -> ssl.SSLContext:
-        """For the server; a new certificate is taken up at the next handshake."""
+        """The server's context; a new certificate is used from the next handshake on."""
         return self._serving.context
 
     @property
     def serving(self) -> x509.Certificate:
-        """What is served now."""
+        """The certificate that is served now."""
         return self._serving.pair.certificate
 
     def ends(self) -> float:
-        """When the certificate that is served ends, seconds since the epoch."""
+        """The end of the served certificate, seconds since the epoch."""
         return self.serving.not_valid_after_utc.timestamp()
 
     def waiting(self) -> str:
-        """What the first good look still lacks; "" once callers trust what is served."""
+        """What the first successful check still lacks; "" once callers trust the served certificate."""
         return "" if self._ready else self.problem or f"{self._where}: not read yet"
 
     async def watch(self) -> None:
-        """Look for ever, whatever the API server does."""
+        """Checks forever, whatever the API server does."""
         try:
             while True:
                 changed = False
@@ -129,9 +134,9 @@ class SecretCertificates:
             self._serving.close()
 
     async def look(self) -> bool:
-        """Do what is due; True where something changed, so that another look is worth while soon.
+        """Does what is due; returns True if something changed, so that another check should follow soon.
 
-        Raises `ApiError` where the API server says no, `CertificateError` where the Secret cannot be used.
+        Raises `ApiError` if the API server refuses, `CertificateError` if the Secret cannot be used.
         """
         configurations, failure = await self._configurations()
         version, held = await self._read()
@@ -151,7 +156,9 @@ class SecretCertificates:
         return changed
 
     async def _configurations(self) -> tuple[list[Json], ApiError | None]:
-        """As they are now. A failure hinders no look at the Secret, but nothing is signed that needs them."""
+        """Reads the configurations. A failure does not prevent reading the Secret, but nothing is signed that
+        needs them.
+        """
         try:
             return [await self._get(path) for path in self._paths], None
         except ApiError as error:
@@ -169,7 +176,7 @@ class SecretCertificates:
             raise
 
     async def _publish(self, configurations: Sequence[Json], held: Material) -> bool:
-        """Put the CAs into every configuration; True where one had others."""
+        """Puts the CAs into every configuration; returns True if one had others."""
         bundle = base64.b64encode(bundle_pem(held.trusted)).decode()
         changed = False
         for path, configuration in zip(self._paths, configurations, strict=True):
@@ -192,7 +199,7 @@ class SecretCertificates:
         try:
             await self._api.merge_lists(path, {"metadata": version, "webhooks": webhooks})
         except ApiError as error:
-            if error.status != 409:  # another replica did it, or somebody changed it: the next look sees
+            if error.status != 409:  # another replica did it, or somebody changed it: the next check decides
                 raise
         else:
             log.info("%s: the CA was put into it", path.removeprefix(f"{_CONFIGURATIONS}/"))
@@ -201,7 +208,7 @@ class SecretCertificates:
         return bool(self._published) and time.monotonic() - self._published_at >= self._rest
 
     async def _read(self) -> tuple[str, Material]:
-        """The Secret's resource version, "" where there is none, and what it holds."""
+        """Returns the Secret's resource version ("" if there is none) and its content."""
         try:
             secret = await self._api.get(self._path)
         except ApiError as error:
@@ -216,7 +223,7 @@ class SecretCertificates:
             ) from None
 
     async def _write(self, version: str, material: Material) -> bool:
-        """True where ours was written; False where another replica was first."""
+        """Returns True if this replica wrote the Secret; False if another one was first."""
         data = data_of(material)
         try:
             if version:
@@ -236,7 +243,7 @@ class SecretCertificates:
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "Opaque",
-        }  # of kubernetes.io/tls none may be empty
+        }  # no value of kubernetes.io/tls may be empty
         return {**kind, "metadata": metadata, "data": data}
 
     def _trouble(self, problem: str) -> None:
@@ -258,9 +265,9 @@ class SecretCertificates:
 
 
 def material_from(data: Json) -> Material:
-    """What a Secret's `data` holds; a pair of which nothing is there is None.
+    """Reads a Secret's `data`; a pair of which neither half is there is None.
 
-    Raises `CertificateError` that names the key that is bad, missing beside its other half, or no base64.
+    Raises `CertificateError` that names the key that is invalid, missing, or not base64.
     """
     bundle = _decoded(data, CA_BUNDLE)
     return Material(
@@ -271,7 +278,7 @@ def material_from(data: Json) -> Material:
 
 
 def data_of(material: Material) -> dict[str, str]:
-    """A Secret's `data`, in base64. The material must be whole."""
+    """Returns a Secret's `data` in base64. The material must be complete."""
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
     parts = {
@@ -308,7 +315,7 @@ def _trusting(name: str, bundle: str) -> Json:
 
 
 class _Serving:
-    """A context that serves the pair that it was given last; OpenSSL takes pairs from files only."""
+    """A context that serves the last pair that it was given; OpenSSL loads pairs only from files."""
 
     def __init__(self, pair: KeyPair, client_ca: Path | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bayplan-")  # only this user may enter it
@@ -321,7 +328,7 @@ class _Serving:
         self.context = self._reloading.context
 
     def take(self, pair: KeyPair) -> None:
-        """Serve this one from the next handshake on."""
+        """Serves this pair from the next handshake on."""
         if pair.certificate != self.pair.certificate:
             self.pair = pair
             self._store(pair)
@@ -329,15 +336,16 @@ class _Serving:
             log.info("serving a certificate that ends %s", f"{pair.certificate.not_valid_after_utc:%Y-%m-%d}")
 
     def close(self) -> None:
-        """Remove the files."""
+        """Removes the files."""
         self._folder.cleanup()
 
     def _store(self, pair: KeyPair) -> None:
         for path, content in ((self._certificate, pair.certificate_pem), (self._key, pair.key_pem)):
-            path.unlink(missing_ok=True)  # a new file, so that the change is seen whatever its time and size
+            # A new file, so that the change is visible whatever its time and size.
+            path.unlink(missing_ok=True)
             path.touch(mode=0o600)
             path.write_bytes(content)
 
     def _report(self, message: str) -> None:
-        """A failure would be ours: what was read from the Secret is a pair already."""
+        """A failure would be an internal error: what was read from the Secret is a valid pair."""
         log.debug("%s", message)

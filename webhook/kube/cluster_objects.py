@@ -1,4 +1,4 @@
-"""A cluster looked at with objects that a plan does not read: what made pods, what describes nodes."""
+"""A cluster with objects that a plan does not read: those that create pods or describe nodes."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ MAKES_PODS = (
     *((row.group, row.resource, row.name) for row in KINDS.values()),
     ("policy", "poddisruptionbudgets", "PodDisruptionBudget"),
 )
-"""Pods, every kind that makes some, and the budgets that keep them; by group, resource and kind."""
+"""Pods, every kind that creates pods, and PodDisruptionBudgets; as group, resource and kind."""
 
 DESCRIBES_NODES = (("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature"),)
-"""What says more of nodes than the picture has."""
+"""Objects with more information on nodes than the snapshot has."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """The picture and the objects. `now`: seconds since the epoch. `waiting`: gangs in the queue by name.
-    `unread`: paths that the user may not list. `leader`: the replica whose controller works, "" for none.
-    `left_alone`: who is not moved, as in `movables`."""
+    """The standing of the cluster and the objects.
+
+    `now`: seconds since the epoch. `waiting`: queued gangs by name. `unread`: paths that the user may not
+    list. `leader`: the replica whose controller works, "" for none. `left_alone`: what is not moved, as in
+    `movables`.
+    """
 
     snapshot: Snapshot
     objects: list[Json]
@@ -42,7 +45,7 @@ class ClusterObjects:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsLookout:
-    """A cluster that is looked at as often as one likes; `kinds` as in `MAKES_PODS`."""
+    """A cluster that can be read repeatedly; `kinds` as in `MAKES_PODS`."""
 
     lookout: Lookout
     kinds: tuple[tuple[str, str, str], ...]
@@ -53,7 +56,7 @@ class ObjectsLookout:
         return self.lookout.runtime.api
 
     async def look(self) -> ClusterObjects:
-        """As of now."""
+        """Reads the current state."""
         seen = await self.lookout.standing(time.time())
         items, forbidden = await listed_objects(self.api, self.kinds)
         unread = [*self.lookout.unread, *forbidden]
@@ -65,7 +68,7 @@ class ObjectsLookout:
 async def objects_lookout(
     kubeconfig: str | None, kinds: Iterable[tuple[str, str, str]], installation: str = NAMESPACE
 ) -> AsyncIterator[ObjectsLookout]:
-    """The cluster that a kubeconfig names. Raises `InputError` where it cannot be read."""
+    """Opens the cluster of a kubeconfig. Raises `InputError` if it cannot be read."""
     async with standing_of(kubeconfig, installation) as lookout:
         yield ObjectsLookout(lookout, tuple(kinds))
 
@@ -73,13 +76,13 @@ async def objects_lookout(
 async def cluster_objects(
     kubeconfig: str | None, kinds: Iterable[tuple[str, str, str]], installation: str = NAMESPACE
 ) -> ClusterObjects:
-    """The same, looked at once."""
+    """Reads the cluster of a kubeconfig once."""
     async with objects_lookout(kubeconfig, kinds, installation) as lookout:
         return await lookout.look()
 
 
 async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tuple[list[Json], list[str]]:
-    """All objects of these kinds, as far as they are served, and the paths that may not be listed."""
+    """Returns all objects of these kinds that are served, and the paths that may not be listed."""
     items: list[Json] = []
     forbidden = []
     for group, resource, kind in kinds:
@@ -94,8 +97,9 @@ async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tup
 
 
 async def _listed(api: Api, path: str, kind: str) -> list[Json]:
-    """With apiVersion and kind, which a list leaves out of its items, and without who wrote which field,
-    which is half of a pod."""
+    """Returns the objects with apiVersion and kind, which list items lack, and without managedFields, which
+    are half of a pod.
+    """
     version = "/".join(path.split("/")[2:-1])
 
     def kept(item: Json) -> Json:

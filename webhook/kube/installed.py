@@ -1,4 +1,4 @@
-"""What an installation was told when it was installed, read from its Deployment."""
+"""Reads the settings of an installation from the arguments of its Deployment."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from webhook.kube.api.client import Api
 Json = Mapping[str, Any]
 
 NAME = "bayplan"
-"""Of the Deployment that the manifests and the chart make."""
+"""The Deployment's name in the manifests and the chart."""
 
 
 def deployment_path(namespace: str, name: str = NAME) -> str:
-    """Where the replicas' Deployment is."""
+    """Returns the API path of the replicas' Deployment."""
     return f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
 
 
 async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Settings:
-    """The settings by the Deployment's arguments; the defaults without one. Raises `ApiError`."""
+    """Returns the settings in the Deployment's arguments, or the defaults without one. Raises `ApiError`."""
     return Settings(mode=mode_of_arguments(await api.find(deployment_path(namespace, name)) or {}))
 
 
 def mode_of_arguments(deployment: Json) -> Mode:
-    """The last `--mode` of a Deployment's containers, or the default of `bayplan serve`."""
+    """Returns the last `--mode` in a Deployment's containers, or the default of `bayplan serve`."""
     template = (deployment.get("spec") or {}).get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
     words = [word for container in containers for word in _command_line(container)]

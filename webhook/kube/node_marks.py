@@ -1,4 +1,4 @@
-"""Nodes that are cordoned for a defragmentation, and marked so: whoever comes next can go on, or undo it."""
+"""Marks on nodes that are cordoned for a defragmentation, so that a later run can continue or undo it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 TRIES = 5
-"""Writes of a node that others write too (its kubelet does) before its conflict is told."""
+"""Maximum attempts to write a node that others write too (its kubelet does) before the conflict is
+reported.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CordonMark:
-    """What a defragmentation has written onto a node. `aim`: in words. `gang`: the gang whose place it is,
-    NAMESPACE/KIND/NAME, "" for whole domains. `since`: RFC 3339. `by`: "leader" where Bayplan's leader began
-    it, "" for a user."""
+    """The mark on a node. `aim`: the goal as text. `gang`: the gang whose place it is, NAMESPACE/KIND/NAME,
+    "" for whole domains. `since`: RFC 3339. `by`: "leader" if Bayplan's leader began it, "" for a user.
+    """
 
     aim: str
     gang: str = ""
@@ -35,22 +37,24 @@ LEADER = "leader"
 
 
 class CordonError(Exception):
-    """A node cannot be had; the message says why."""
+    """A node is not available; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMarks:
-    """The marks of a cluster's nodes."""
+    """The marks on a cluster's nodes."""
 
     api: Api
 
     async def all(self) -> dict[str, CordonMark]:
-        """By node, in the order of names."""
+        """Returns the marks by node, ordered by name."""
         items, _ = await self.api.list("/api/v1/nodes", _name_and_value)
         return {name: _mark(value) for name, value in sorted(items) if value}
 
     async def cordon(self, name: str, mark: CordonMark) -> None:
-        """Cordon and mark in one write. Raises `CordonError` for a node that is cordoned already, or gone."""
+        """Cordons and marks a node in one write. Raises `CordonError` if it is cordoned already, or does not
+        exist.
+        """
         try:
             await self._write(name, lambda node: _cordoned(node, mark))
         except ApiError as error:
@@ -59,7 +63,7 @@ class NodeMarks:
             raise CordonError(f"node {name} is gone") from None
 
     async def uncordon(self, names: Iterable[str]) -> list[str]:
-        """Uncordon those of them that are marked, and take the mark away; which they were."""
+        """Uncordons the marked nodes among these and removes their marks; returns these nodes."""
         marked = []
         for name in names:
             try:
@@ -71,7 +75,7 @@ class NodeMarks:
         return marked
 
     async def _write(self, name: str, patch_of: Callable[[Json], Json]) -> bool:
-        """Patch a node as it is stored; False where there is nothing to patch."""
+        """Patches a node as it is stored; returns False if there is nothing to patch."""
         for left in reversed(range(TRIES)):
             node = await self.api.get(f"/api/v1/nodes/{name}")
             patch = patch_of(node)
@@ -109,7 +113,7 @@ def _name_and_value(node: Json) -> tuple[str, str]:
 
 
 def _mark(value: str) -> CordonMark:
-    """As it was written; somebody else's text is told as it is."""
+    """Parses the mark; text that somebody else wrote is returned as the aim."""
     try:
         fields = json.loads(value)
         rest = (str(fields.get(key, "")) for key in ("gang", "since", "by"))

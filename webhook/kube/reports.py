@@ -1,8 +1,9 @@
-"""Reports in the cluster: what a replica decided, written in batches, away from the calls that were answered.
+"""Reports in the cluster: what a replica decided, written in batches, independent of the calls that were
+answered.
 
-Any number of replicas write the same objects: each write replaces the version that it was made from, or is
-made anew. Admission never waits for it: a full queue drops the oldest and counts it, and a write that fails
-is tried again for as long as there is room.
+Any number of replicas write the same objects: each write replaces the version that it was made from, or
+creates the object. Admission never waits for it: a full queue drops the oldest entries and counts them, and a
+failed write is tried again as long as there is room.
 """
 
 from __future__ import annotations
@@ -26,38 +27,40 @@ GROUP, RESOURCE = "openreports.io", "reports"
 
 
 BATCH_SECONDS = 3.0
-"""How long news are gathered: of a Job and its pods one write, and at most one in that time a namespace."""
+"""How long news is collected: one write for a Job and its pods, and at most one per namespace in this
+time.
+"""
 
 
 SWEEP_SECONDS = 15.0
-"""How often it is looked whether the objects of which is told are still there."""
+"""Interval at which the writer checks whether the reported objects still exist."""
 
 
 ABSENT_SECONDS = 20.0
-"""How soon a missing CRD is looked for again."""
+"""Interval at which a missing CRD is looked up again."""
 
 
 QUEUED = 2000
-"""News that wait to be written, of some kilobytes each."""
+"""Maximum number of queued news, of some kilobytes each."""
 
 
 CLOSE_SECONDS = 3.0
-"""How long a replica that stops takes for its last news: less than it may take to stop."""
+"""How long a stopping replica may take for its last news: less than its termination grace period."""
 
 
 TRIES = 8
-"""Writers that one may meet in a batch: more than there are replicas."""
+"""Maximum number of conflicting writers in a batch: more than there are replicas."""
 
 
 log = logging.getLogger("bayplan")
 
 
 class News(Protocol):
-    """What is to be told of one object."""
+    """News about one object."""
 
     @property
     def namespace(self) -> str:
-        """Where it is."""
+        """The object's namespace."""
         ...
 
 
@@ -66,11 +69,11 @@ AnyNews = TypeVar("AnyNews", bound=News)
 
 @dataclass(frozen=True, slots=True)
 class ReportForm(Generic[AnyNews]):
-    """How a namespace's Report is made.
+    """How a namespace's Report is built.
 
-    `name`: that of each. `merge` gives it with the news in it, the same object (or None, where there is none)
-    where they change nothing. `objects` gives the objects in it, each with the time (seconds since the epoch)
-    from which on it may be missing; `gone` tells that one is.
+    `name`: the name of each Report. `merge`: returns the Report (None if there is none) with the news in it,
+    the same object if nothing changes. `objects`: returns its objects, each with the time (seconds since the
+    epoch) from which it may be missing; `gone`: the news that an object does not exist any more.
     """
 
     name: str
@@ -80,7 +83,7 @@ class ReportForm(Generic[AnyNews]):
 
 
 def unreported_decisions() -> Counter:
-    """A counter on no registry."""
+    """Returns a counter without a registry."""
     return Counter(
         "bayplan_unreported_decisions", "Decisions that no Report in the cluster tells of", registry=None
     )
@@ -88,9 +91,9 @@ def unreported_decisions() -> Counter:
 
 @dataclass(slots=True)
 class ReportWriter(Generic[AnyNews]):
-    """`start` it, `put` what was decided, and `close` it.
+    """Writes Reports: `start` it, `put` decisions, and `close` it.
 
-    `exists`: whether an object NAMESPACE/KIND/NAME is there.
+    `exists`: returns whether an object NAMESPACE/KIND/NAME exists.
     """
 
     api: Api
@@ -98,22 +101,23 @@ class ReportWriter(Generic[AnyNews]):
     exists: Callable[[str], bool]
     dropped: Counter = field(default_factory=unreported_decisions)
     path: str = ""
-    """Where Reports are listed, "" while that is not known."""
+    """The path at which Reports are listed, "" while unknown."""
     absent: bool = False
-    """Whether the last look found that their kind is not installed. Until a look has ended it may be: what is
-    decided right after the start is told too."""
+    """Whether the last lookup found that their kind is not installed. Before a lookup has ended it may be
+    installed, so decisions right after the start are kept.
+    """
     _task: asyncio.Task[None] | None = None
     _queue: deque[AnyNews] = field(default_factory=deque)
     _objects: dict[str, dict[str, float]] = field(default_factory=dict)
-    """The objects of the Reports that were written or read here, by namespace."""
+    """By namespace, the objects of the Reports that this replica wrote or read."""
     _missing: frozenset[str] = frozenset()
-    """Those that were not there at the last look."""
+    """The objects that did not exist at the last check."""
 
     def put(self, news: AnyNews) -> None:
-        """Have it written some time. Never waits.
+        """Queues news. Never waits.
 
-        Also while the kind is not known to be there: replicas look for it at different times, and what one of
-        them decides after it was installed and before its own look is told too.
+        News is also queued while it is unknown whether the kind is installed: replicas look at different
+        times, and a decision between the installation and the lookup is reported too.
         """
         self._queue.append(news)
         self._make_room()
@@ -125,11 +129,13 @@ class ReportWriter(Generic[AnyNews]):
                 self.dropped.inc()
 
     async def start(self) -> None:
-        """Begin to write."""
+        """Starts writing."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stop; what waits is written, if that goes at once: a replica that is replaced loses nothing."""
+        """Stops; queued news is written if that succeeds at once, so that a replica that is replaced loses
+        nothing.
+        """
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -161,9 +167,9 @@ class ReportWriter(Generic[AnyNews]):
             await asyncio.sleep(BATCH_SECONDS)
 
     async def _find(self) -> bool:
-        """Look for the kind, and what former replicas wrote.
+        """Looks up the kind, and what earlier replicas wrote.
 
-        What was decided before a look that does not find the kind had nowhere to be written, and is left out.
+        News from before a lookup that does not find the kind is dropped.
         """
         decided = len(self._queue)
         path = await served_path(self.api, GROUP, RESOURCE)
@@ -180,10 +186,10 @@ class ReportWriter(Generic[AnyNews]):
         return str(item["metadata"].get("namespace", "")), self.form.objects(item)
 
     def _sweep(self, now: float) -> None:
-        """What was not there at two looks is gone.
+        """Removes objects that did not exist at two checks.
 
-        One is not enough: a pod that is being bound is for a moment neither among those that wait nor among
-        those that run.
+        One check is not enough: a pod that is being bound is briefly neither among the waiting nor among the
+        running ones.
         """
         missing = frozenset(
             name
@@ -196,7 +202,7 @@ class ReportWriter(Generic[AnyNews]):
         self._missing = missing
 
     async def _write_all(self) -> None:
-        """Write what is queued. Raises the last `ApiError`; what could not be written waits again."""
+        """Writes what is queued. Raises the last `ApiError`; what could not be written is queued again."""
         batch, self._queue = self._queue, deque()
         by_namespace: dict[str, list[AnyNews]] = defaultdict(list)
         for news in batch:
@@ -207,12 +213,13 @@ class ReportWriter(Generic[AnyNews]):
             several = by_namespace.pop(namespace)
             try:
                 await self._write(namespace, several)
-            except Unreachable:  # the others would be waited for as long, each
+            except Unreachable:  # the other namespaces would wait as long, each
                 self._again([*several, *(news for others in by_namespace.values() for news in others)])
                 raise
             except ApiError as error:
                 failed = error
-                if error.status in (403, 404):  # no right, or the namespace goes: it will not be better soon
+                # No permission, or the namespace is being deleted: trying again soon is useless.
+                if error.status in (403, 404):
                     self.dropped.inc(len(several))
                 else:
                     self._again(several)
@@ -222,12 +229,12 @@ class ReportWriter(Generic[AnyNews]):
             raise failed
 
     def _again(self, several: Sequence[AnyNews]) -> None:
-        """They wait before what came since."""
+        """Queues the news before what came since."""
         self._queue.extendleft(reversed(several))
         self._make_room()
 
     async def _write(self, namespace: str, news: Sequence[AnyNews]) -> None:
-        """One namespace's Report. Raises `ApiError`, 409 where others were faster each time."""
+        """Writes one namespace's Report. Raises `ApiError`, 409 if others were faster each time."""
         folder = _folder(self.path, namespace)
         path = f"{folder}/{self.form.name}"
         for attempt in range(TRIES):
@@ -248,18 +255,18 @@ class ReportWriter(Generic[AnyNews]):
 
 
 async def report_of(api: Api, name: str, namespace: str) -> Json | None:
-    """The Report of a namespace, None where it has none. Raises `ApiError`."""
+    """Returns the Report of a namespace, None if it has none. Raises `ApiError`."""
     path = await served_path(api, GROUP, RESOURCE)
     return await api.find(f"{_folder(path, namespace)}/{name}") if path else None
 
 
 def _folder(path: str, namespace: str) -> str:
-    """Where the Reports of a namespace are; `path`: those of all."""
+    """Returns the path of a namespace's Reports; `path`: that of all Reports."""
     return f"{path.removesuffix(RESOURCE)}namespaces/{namespace}/{RESOURCE}"
 
 
 def _say(problem: str, last_problem: str) -> str:
-    """A line in the log, once."""
+    """Logs a problem once."""
     if problem != last_problem:
         log.warning("%s", problem)
     return problem

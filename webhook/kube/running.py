@@ -1,6 +1,7 @@
-"""Everything that runs in a cluster now, looked at once: the picture, what policies look up, the workloads.
+"""Reads everything that runs in a cluster once: the snapshot, what policies look up, and the workloads.
 
-The picture is that of a server which watches; who may not read all of it makes do with the rest, and is told.
+The snapshot is that of a watching server. A user who may not read everything gets the rest, and is told what
+is missing.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.stored import controller_of
 
 FIRST_LOOK_SECONDS = 120.0
-"""How long all lists together may take: 100,000 pods are read in less than a minute."""
+"""Time for all lists together: 100,000 pods are read in less than a minute."""
 
 
 LISTS = 3
-"""How often a list is begun that goes stale between two of its pages."""
+"""Maximum attempts for a list that expires between two of its pages."""
 
 
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that have not ended."""
+"""Selects pods that have not ended."""
 
 
 WRITTEN_BY_THE_SERVER = (
@@ -55,7 +56,7 @@ WRITTEN_BY_THE_SERVER = (
 
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/bayplan"
-"""Those of an installation; what they match is what Bayplan is asked about."""
+"""The webhooks of an installation; they define what Bayplan is asked about."""
 
 
 ON_ITS_NODE = "Node"
@@ -64,10 +65,10 @@ ON_ITS_NODE = "Node"
 
 @dataclass(frozen=True, slots=True)
 class RunningObject:
-    """A workload of which no owner is asked, as a manifest: NAMESPACE/KIND/NAME and its JSON.
+    """A workload without an owner that is asked for it, as a manifest: NAMESPACE/KIND/NAME and its JSON.
 
-    As text, for ten thousand parsed objects would take most of a gigabyte. `pods`: NAMESPACE/NAME of those
-    that it made, through whatever stands between, or of itself.
+    The JSON is kept as text, because ten thousand parsed objects would take most of a gigabyte. `pods`:
+    NAMESPACE/NAME of its pods, directly or through other objects.
     """
 
     name: str
@@ -75,15 +76,16 @@ class RunningObject:
     pods: tuple[str, ...] = ()
 
     def manifest(self) -> Json:
-        """The object as it would be applied anew: without status and what the server wrote."""
+        """The object as it would be applied again: without status and what the server wrote."""
         document: Json = orjson.loads(self.text)
         return document
 
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """`snapshot` has the book of reservations in it. `unread`: what the user may not read, each with why.
-    `webhooks`: Bayplan's mutating configuration there, None where it is not installed, or not to be read."""
+    """`snapshot` contains the reservations. `unread`: what the user may not read, each with the reason.
+    `webhooks`: Bayplan's mutating configuration, None if it is not installed or not readable.
+    """
 
     snapshot: Snapshot
     environment: Environment
@@ -96,7 +98,9 @@ class RunningCluster:
         return {pod.name: pod for pod in self.snapshot.pods}
 
     def without(self, obj: RunningObject, gangs: Iterable[str]) -> Snapshot:
-        """The cluster as if the object had never been applied: without its pods, and what its gangs hold."""
+        """Returns the cluster as if the object had never been applied: without its pods, and without what its
+        gangs hold.
+        """
         left = self.snapshot
         for gang in gangs:
             left = left.without(gang)
@@ -114,10 +118,10 @@ async def running_cluster(
     namespace: str = "",
     settings: Settings = DEFAULT_SETTINGS,
 ) -> AsyncIterator[RunningCluster]:
-    """The cluster that a kubeconfig names, with the workloads of all namespaces or of one, as of now.
+    """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one, as of now.
 
-    What the environment looks up serves until the end of the context. Raises `InputError` where the cluster
-    cannot be reached, or its nodes may not be read.
+    The environment can be used until the end of the context. Raises `InputError` if the cluster cannot be
+    reached, or its nodes may not be read.
     """
     side = await ClusterRuntime.connect(kubeconfig, in_cluster=False, controls=False, settings=settings)
     try:
@@ -129,14 +133,14 @@ async def running_cluster(
 
 
 async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace: str) -> RunningCluster:
-    await side.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with address or credentials
+    await side.api.get("/api/v1/nodes", limit="1")  # fails at once if the address or credentials are wrong
     side.follow(policies)
     unread = [reflector.path for reflector in await done_without(side)]
     reading = _Reading(side.api, namespace)
     objects = tuple([obj async for obj in reading.objects()])
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
-    # Nobody applies these objects, so there is no user to ask about, and nobody is before them in a queue.
+    # These objects are not applied now, so there is no user to ask about, and no queue before them.
     environment = replace(side.environment(), access=no_access, waiting=tuple, now=now).beside(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
@@ -154,9 +158,9 @@ async def _webhooks(api: Api) -> Json | None:
 
 
 async def done_without(side: ClusterRuntime) -> list[Reflector]:
-    """Wait until all was read once; what the user may not read is done without, and given.
+    """Waits until everything was read once; returns the watches that the user may not read.
 
-    Raises `InputError` where the rest does not come.
+    Raises `InputError` if the others do not complete.
     """
     without: list[Reflector] = []
     try:
@@ -173,7 +177,7 @@ async def done_without(side: ClusterRuntime) -> list[Reflector]:
 
 
 class _Reading:
-    """The workloads of a cluster, kind by kind; `forbidden` are those that may not be listed."""
+    """The workloads of a cluster, kind by kind; `forbidden`: those that may not be listed."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self._api = api
@@ -181,7 +185,7 @@ class _Reading:
         self.forbidden: list[str] = []
 
     async def objects(self) -> AsyncIterator[RunningObject]:
-        """Each object of which no owner is asked, with the pods below it."""
+        """Yields each object without an owner that is asked for it, with the pods below it."""
         entries = [entry for row in KINDS.values() for entry in await self._listed(row)]
         above = {entry.name: entry.owner for entry in entries if entry.owner}
         below: dict[str, list[str]] = defaultdict(list)
@@ -217,7 +221,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _ListedObject:
-    """One listed object: `text` is "" where its owner was asked, or somebody else is."""
+    """A listed object: `text` is "" if its owner is asked, or another system plans it."""
 
     name: str
     owner: str
@@ -225,7 +229,7 @@ class _ListedObject:
 
 
 def _entry(item: Json) -> _ListedObject | None:
-    """What is kept of an object, None where nothing is: it has ended, is leaving, or is left alone."""
+    """Returns what is kept of an object; None if it has ended, is being deleted, or is ignored."""
     metadata = item["metadata"]
     namespace, kind = metadata.get("namespace", ""), item["kind"]
     if metadata.get("deletionTimestamp") or (kind != "Pod" and finished(item)):
@@ -249,7 +253,7 @@ def _as_applied(item: Json) -> bytes:
 
 
 def _topmost(name: str, above: Mapping[str, str]) -> str:
-    """The owner above all owners of an object, or itself."""
+    """Returns the topmost owner of an object, or the object."""
     return list(_owners(name, above))[-1]
 
 

@@ -1,4 +1,4 @@
-"""Everything that one replica keeps open toward its cluster: the picture, the book, and the controller."""
+"""Everything that one replica keeps open toward its cluster: watches, ledger and controller."""
 
 from __future__ import annotations
 
@@ -41,34 +41,33 @@ from webhook.wire.request import UserInfo
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 WhileLeading = Callable[["ClusterRuntime"], Coroutine[None, None, None]]
-"""What the leader does beside the controller, until it is cancelled."""
+"""What the leader does besides the controller, until it is cancelled."""
 
 
 @dataclass(slots=True)
 class ClusterRuntime:
-    """`webhook.server.cluster_source.ClusterSource` of a cluster that is watched, with the ledger that lies
-    in it."""
+    """The `webhook.server.cluster_source.ClusterSource` of a watched cluster, with the ledger in it."""
 
     api: Api
     watch: ClusterWatch
     ledger: KubeLedger
     claims: ConfirmingLedger
-    """The same book for admission calls, whose words are confirmed first."""
+    """The same ledger for admission calls, which confirms what they say first."""
     queue: QueueWatch
     params: ParamsWatch
     parameters: ParametersWatch
     access: Callable[[UserInfo], Access]
     election: asyncio.Task[None] | None = None
     certificates: SecretCertificates | None = None
-    """Where they lie in a Secret of the cluster."""
+    """Set if the certificates are in a Secret of the cluster."""
     recoveries: Histogram | None = None
-    """The controller's metric, where it stands for election."""
+    """The controller's metric, if the replica takes part in the leader election."""
     reports: ReportWriter[Any] | None = None
-    """What writes the Reports in the cluster, where a server has one."""
+    """The writer of Reports, if the server has one."""
     taints: bool = False
-    """Whether reserved domains are fenced by taint."""
+    """Whether reserved domains are tainted."""
     settings: Settings = DEFAULT_SETTINGS
-    """What serves where the cluster itself says nothing."""
+    """The settings for what the cluster itself does not define."""
 
     @classmethod
     async def connect(
@@ -84,11 +83,12 @@ class ClusterRuntime:
         commit_seconds: float = COMMIT_SECONDS,
         while_leading: WhileLeading | None = None,
     ) -> ClusterRuntime:
-        """Begin to watch, and with `controls` stand for election in `namespace`. Waits for nothing.
-        `taints`: reserved domains are fenced by taint. `settings` serve where the cluster says nothing.
-        `commit_seconds`: for how long a reservation is tried. `while_leading`: what the leader does besides.
+        """Starts the watches, and with `controls` takes part in the leader election in `namespace`. Does not
+        wait.
 
-        Raises `InputError` for a kubeconfig or service account that cannot be used.
+        `taints`: taint reserved domains. `settings`: for what the cluster does not define. `commit_seconds`:
+        how long a reservation is tried. `while_leading`: what the leader does besides. Raises `InputError`
+        for a kubeconfig or service account that cannot be used.
         """
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
@@ -122,7 +122,7 @@ class ClusterRuntime:
         return side
 
     async def close(self) -> None:
-        """Stop, the last first; the Lease is given up, so that another replica leads at once."""
+        """Stops everything in reverse order; the Lease is released, so that another replica leads at once."""
         if self.election is not None:
             self.election.cancel()
             with suppress(asyncio.CancelledError):
@@ -138,11 +138,11 @@ class ClusterRuntime:
         await self.api.close()
 
     def snapshot(self) -> Snapshot | None:
-        """The picture, None until it is whole."""
+        """Returns the snapshot, None until it is complete."""
         return self.watch.snapshot()
 
     def environment(self) -> Environment:
-        """What policies may look up there: namespaces, the parameters that they name, and who may do what."""
+        """Returns what policies may look up: namespaces, parameters, and access reviews."""
         around = self.watch.environment()
         return replace(
             around,
@@ -156,28 +156,28 @@ class ClusterRuntime:
         )
 
     def observed(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Those of these namespaces in which nothing is enforced. Safe in any thread.
+        """Returns those of these namespaces in which nothing is enforced. Thread-safe.
 
-        Until a server has said which settings are in force, only labels tell: nothing is let go by mistake.
+        Until a server has said which settings apply, only labels count, so nothing is released by mistake.
         """
         return replace(self.watch.environment(), settings=self.queue.in_force()).observed(namespaces)
 
     def waiting_gangs(self) -> Sequence[WaitingGang]:
-        """The queue: gangs of namespaces that are not enforced keep nobody waiting."""
+        """Returns the queue; gangs of namespaces that are not enforced delay nobody."""
         queue = self.queue.queue()
         observed = self.observed(namespace_of(gang.group.name) for gang in queue) if queue else frozenset()
         return [gang for gang in queue if namespace_of(gang.group.name) not in observed]
 
     def knows_owner(self, owner: str) -> bool:
-        """Whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""
+        """Returns whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""
         return self.queue.knows(owner)
 
     def topmost(self, owner: str) -> str:
-        """The workload above all owners of NAMESPACE/KIND/NAME, as far as they are watched, or itself."""
+        """Returns the topmost watched owner of NAMESPACE/KIND/NAME, or that object."""
         return self.queue.topmost(owner)
 
     def has(self, name: str) -> bool:
-        """Whether the object NAMESPACE/KIND/NAME is there; of kinds that nobody watches it is assumed."""
+        """Returns whether the object NAMESPACE/KIND/NAME exists; True for kinds that are not watched."""
         namespace, kind, own = name.split("/", 2)
         if kind != "Pod":
             return self.queue.knows(name)
@@ -185,34 +185,34 @@ class ClusterRuntime:
         return self.queue.has_pod(key) or self.watch.has_pod(key)
 
     def knows_namespace(self, name: str) -> bool:
-        """Whether the Namespace has been seen."""
+        """Returns whether the Namespace has been seen."""
         return self.watch.knows_namespace(name)
 
     def follow(self, policies: PolicySet) -> None:
-        """Watch the kinds of which these policies take parameters."""
+        """Watches the kinds of the parameters that these policies use."""
         self.params.follow(policies)
-        self.queue.rechosen()  # parameters may lie beside the policies too
+        self.queue.rechosen()  # parameters may be in the policy files too
 
     def problem(self) -> str:
-        """What is broken now: the picture or the book may be older than they should be."""
+        """Returns what is broken now: the snapshot or the book may be older than they should be."""
         watches = (self.watch, self.ledger, self.queue, self.parameters)
         certificates = self.certificates.problem if self.certificates else ""
         return "; ".join(filter(None, (*(watch.problem() for watch in watches), certificates)))
 
     def reflectors(self) -> list[Reflector]:
-        """Every watch that must have been read once."""
+        """Returns every watch that must have been read once."""
         watches = (self.watch, self.queue, self.params, self.parameters)
         return [self.ledger.reflector, *(reflector for watch in watches for reflector in watch.reflectors)]
 
     def waiting(self) -> str:
-        """What has not been read yet for the first time."""
+        """Returns what has not been read for the first time yet."""
         watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         read = next((path for watch in watches if (path := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")
 
 
 def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str) -> bool:
-    """Whether the API server has the object with this UID that a reservation is for, or its pods on nodes."""
+    """Returns whether the object with this UID that a reservation is for is stored, or has pods on nodes."""
     if queue.stands(held.gang, uid):
         return True
     return kind_of(held.gang) in POD_GANGS and watch.uses(held)
@@ -221,6 +221,6 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
 async def _led_as_chosen(
     side: ClusterRuntime, controller: Controller, while_leading: WhileLeading | None
 ) -> None:
-    """Lead, but not before it is known what gangs hold by default, and which namespaces are enforced."""
+    """Leads, after it is known what gangs hold by default and which namespaces are enforced."""
     await side.parameters.synced()
     await with_companion(controller.lead, partial(while_leading, side) if while_leading is not None else None)

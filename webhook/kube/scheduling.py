@@ -1,4 +1,4 @@
-"""What `scheduling_findings` looks at, asked of the API server; what is not served is none."""
+"""Reads the objects for `scheduling_findings` from the API server; a kind that is not served has none."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling
 from webhook.workloads.reader import KUEUE_QUEUE
 
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
-"""Where Kueue's manifests put its configuration."""
+"""The location of Kueue's configuration in its manifests."""
 
 
 async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]:
-    """Each scheduling system that `snapshot` shows, and what keeps its workloads waiting."""
+    """Checks each scheduling system in `snapshot`, and what keeps its workloads waiting."""
     pods, _ = await api.list("/api/v1/pods")
     jobs, _ = await api.list("/apis/batch/v1/jobs", labelSelector=KUEUE_QUEUE)
     config = (await api.find(KUEUE_CONFIG) or {}).get("data") or {}
@@ -34,7 +34,7 @@ async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]
 
 
 async def _beside_kueue(api: Api) -> tuple[list[Json], list[Json]]:
-    """Nodes and reservations."""
+    """Returns nodes and reservations."""
     nodes, _ = await api.list("/api/v1/nodes")
     return nodes, await _all(api, "bayplan.dev", "reservations")
 

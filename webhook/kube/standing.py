@@ -1,7 +1,7 @@
-"""Who holds a place, who waits and what for, in a cluster looked at from outside. Reads only.
+"""Reads from outside which gangs hold a place, and which wait for what. Read-only.
 
-The same watches as a replica's, and the same rules as its controller's: what is told here is what the
-controller decides in its next round. Begin with `standing_of`.
+It uses the watches of a replica and the rules of its controller: what is reported is what the controller
+decides in its next round. Begin with `standing_of`.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
-"""`running`: all of its pods are on nodes. `starting`: it holds a place, and pods are still to be bound.
+"""`running`: all of its pods are bound. `starting`: it holds a place, and pods are still to be bound.
 `admitted`: it waits, and the controller finds a place in this round. `waiting`: it is in the queue. `stuck`:
-it lost its place and has no other."""
+it lost its place and has no other.
+"""
 
 
 NEWS_SECONDS = 1.0
-"""Between two looks while somebody watches: a burst of changes is one look."""
+"""Seconds between two reads while somebody watches: a burst of changes gives one read."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangStanding:
-    """One gang. `created`: seconds since the epoch, 0 where only its reservation is known.
+    """One gang. `created`: seconds since the epoch, 0 if only its reservation is known.
 
-    `position`: its place in the queue from 1, 0 where it is not in it. `bound`: its pods that are on nodes,
-    at most its size; `surplus`: those beyond it, as a pod that ends while its successor has started; `gated`:
-    those that wait at Bayplan's gate. `reservation`: what it holds, or is about to where it is
-    `admitted`. `answer`: why it waits, None where it was not planned. `place`: why it stands where it does in
-    the queue.
+    `position`: its place in the queue from 1, 0 if it is not queued. `bound`: its pods on nodes, at most its
+    size; `surplus`: those beyond it, such as a pod that ends while its successor has started; `gated`: those
+    that wait at Bayplan's gate. `reservation`: what it holds, or will hold if it is `admitted`. `answer`: why
+    it waits, None if it was not planned. `place`: why it has its position in the queue.
     """
 
     name: str
@@ -74,7 +74,7 @@ class GangStanding:
 
     @property
     def pods(self) -> int:
-        """Those of the gang, as far as it is known."""
+        """The pods of the gang, if known."""
         if self.group is not None:
             return self.group.size
         held = self.reservation.assignments if self.reservation is not None else ()
@@ -82,7 +82,7 @@ class GangStanding:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that the gang asks for, or holds where only its reservation is known."""
+        """Whole GPUs that the gang requests, or holds if only its reservation is known."""
         if self.group is not None:
             return self.group.gpus
         held = self.reservation
@@ -92,14 +92,14 @@ class GangStanding:
         return sum(per_pod.get(part.pod_set, 0) * part.count for part in held.assignments)
 
     def waits_for(self, *, wide: bool) -> str:
-        """The first sentence of the answer, or with `wide` all of it."""
+        """Returns the first sentence of the answer, or with `wide` all of it."""
         if self.answer is None:
             return "its turn: it is planned when it is nearer to the front"
         message = self.answer.message
         return message if wide else message.split("; ")[0]
 
     def to_json(self) -> dict[str, object]:
-        """The gang as plain JSON: what `queue -o json` and `why -o json` print, and the live page gets."""
+        """Returns plain JSON for `queue -o json`, `why -o json` and the live page."""
         held, answer = self.reservation, self.answer
         created = datetime.fromtimestamp(self.created, UTC).isoformat() if self.created else None
         entry: dict[str, object] = {
@@ -140,8 +140,8 @@ class GangStanding:
 class ClusterStanding:
     """The cluster at one moment. `gangs`: those that hold first, by name, then the queue in its order.
 
-    `snapshot` has the book in it. `leader`: the replica whose controller works, "" for none. `unread`: what
-    the user may not read. `now`: seconds since the epoch.
+    `snapshot` contains the reservations. `leader`: the replica whose controller works, "" for none. `unread`:
+    what the user may not read. `now`: seconds since the epoch.
     """
 
     snapshot: Snapshot
@@ -152,32 +152,32 @@ class ClusterStanding:
 
     @property
     def queue(self) -> tuple[GangStanding, ...]:
-        """Those that wait, in order."""
+        """The waiting gangs, in order."""
         return tuple(gang for gang in self.gangs if gang.position)
 
 
 @dataclass(slots=True)
 class Lookout:
-    """A cluster that is watched from outside; `standing` looks, `news` waits until something has changed."""
+    """A cluster that is watched from outside; `standing` reads, `news` waits for a change."""
 
     runtime: ClusterRuntime
     namespace: str
     unread: tuple[str, ...]
 
     async def kueue_workloads(self, name: str) -> tuple[KueueSays, ...]:
-        """What Kueue says of the workload NAMESPACE/KIND/NAME; nothing of another name."""
+        """Returns what Kueue says of the workload NAMESPACE/KIND/NAME; nothing for another form of name."""
         if len(name.split("/")) != 3 or not all(name.split("/")):
             return ()
         return tuple(await said_of(self.runtime.api, name))
 
     async def report(self, name: str, namespace: str) -> Json | None:
-        """The Report of this name in a namespace; None where Reports are not kept, or may not be read."""
+        """Returns the Report of this name in a namespace; None if Reports are not kept, or not readable."""
         with suppress(ApiError):
             return await report_of(self.runtime.api, name, namespace)
         return None
 
     async def standing(self, now: float) -> ClusterStanding:
-        """As of now."""
+        """Returns the current state."""
         runtime = self.runtime
         with suppress(ApiError):  # `unread` tells who may not read it
             runtime.settings = await installed_settings(runtime.api, self.namespace)
@@ -190,15 +190,16 @@ class Lookout:
         return ClusterStanding(world.snapshot, gangs, await self._leader(), self.unread, now)
 
     async def news(self) -> None:
-        """Wait until something in the cluster has changed."""
+        """Waits until something in the cluster has changed."""
         self.runtime.watch.news.clear()
         await self.runtime.watch.news.wait()
         await asyncio.sleep(NEWS_SECONDS)
 
     def absence(self, name: str, by_kueue: Iterable[KueueSays] = ()) -> str:
-        """Why the workload NAMESPACE/KIND/NAME has no gang that holds or waits; `by_kueue`: what Kueue says.
+        """Returns why the workload NAMESPACE/KIND/NAME has no gang that holds or waits; `by_kueue`: what
+        Kueue says.
 
-        Raises `InputError` for a name of another form.
+        Raises `InputError` for another form of name.
         """
         namespace, *rest = name.split("/")
         if len(rest) != 2 or not all((namespace, *rest)):
@@ -234,11 +235,10 @@ class Lookout:
 async def standing_of(
     kubeconfig: str | None, namespace: str = NAMESPACE, account: Path | None = None
 ) -> AsyncIterator[Lookout]:
-    """The cluster that a kubeconfig names; `namespace` is that of the installation.
+    """Opens the cluster of a kubeconfig; `namespace` is that of the installation.
 
-    `account`: in the cluster itself, the folder with the token and CA of the pod's service account.
-
-    Raises `InputError` where the cluster cannot be reached, or its nodes may not be read.
+    `account`: in the cluster itself, the folder with the token and CA of the pod's service account. Raises
+    `InputError` if the cluster cannot be reached, or its nodes may not be read.
     """
     runtime = await ClusterRuntime.connect(
         kubeconfig,
@@ -248,7 +248,7 @@ async def standing_of(
         namespace=namespace,
     )
     try:
-        await runtime.api.get("/api/v1/nodes", limit="1")  # tells at once what is wrong with the credentials
+        await runtime.api.get("/api/v1/nodes", limit="1")  # fails at once if the credentials are wrong
         unread = [reflector.path for reflector in await done_without(runtime)]
         unread += await _unread_installation(runtime.api, namespace)
         yield Lookout(runtime, namespace, tuple(dict.fromkeys(unread)))
@@ -272,7 +272,9 @@ async def _unread_installation(api: Api, namespace: str) -> list[str]:
 
 
 def standings(world: World) -> tuple[GangStanding, ...]:
-    """Every gang that holds, by name, then those that wait in their order, as the controller decides now."""
+    """Returns every gang that holds, by name, then the waiting gangs in order, as the controller
+    decides now.
+    """
     actions = rules.reconcile(world)
     gangs = gangs_of(world.works, world.pods)
     bound = Counter(name for pod in world.snapshot.pods for name in pod.reservation.split(",") if name)
@@ -342,7 +344,7 @@ def _waiting(
 
 
 def holding(held: Reservation) -> str:
-    """What is held, in words: whole domains as paths, or how many nodes are shared."""
+    """Returns what is held as text: whole domains as paths, or how many nodes are shared."""
     if held.mode == "domain":
         return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
     nodes = held_nodes(held)
@@ -350,5 +352,5 @@ def holding(held: Reservation) -> str:
 
 
 def held_nodes(held: Reservation) -> list[str]:
-    """The nodes that its pods are to be on, by name."""
+    """Returns the nodes of the gang's pods, by name."""
     return sorted({part.node for part in held.assignments})

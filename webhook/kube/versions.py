@@ -1,4 +1,4 @@
-"""Whether Bayplan was tried with the versions in a cluster: others are told, none is refused."""
+"""Whether Bayplan was tested with the versions in a cluster: others are reported, none is refused."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from webhook.kube.state.findings import CheckFinding
 from webhook.workloads import KINDS, WorkloadKind
 
 TRIED = ((1, 35), (1, 37))
-"""The oldest and the newest minor of Kubernetes on whose control plane the end-to-end tests were run."""
+"""The oldest and the newest minor version of Kubernetes with which the end-to-end tests were run."""
 
 _SUBJECT = "versions"
 
 
 async def examine_versions(api: Api, version: str) -> list[CheckFinding]:
-    """Of Kubernetes, whose `version` the API server tells, and of the workload kinds that it serves."""
+    """Checks the `version` of the API server, and the versions of the workload kinds that it serves."""
     kubernetes = _kubernetes(version)
     unknown = await _unknown_kinds(api)
     if kubernetes or unknown:
@@ -24,7 +24,7 @@ async def examine_versions(api: Api, version: str) -> list[CheckFinding]:
 
 
 def _kubernetes(version: str) -> CheckFinding | None:
-    """What is told of the API server's version, such as v1.36.3."""
+    """Returns the finding for the API server's version, such as v1.36.3."""
     parts = version.removeprefix("v").split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
         return CheckFinding(_SUBJECT, "warn", f"the API server says that it is {version or 'of no version'}")
@@ -39,7 +39,7 @@ def _kubernetes(version: str) -> CheckFinding | None:
 
 
 async def _unknown_kinds(api: Api) -> list[CheckFinding]:
-    """Kinds that are served in none of the versions in which the webhooks are asked about them."""
+    """Returns findings for kinds that are served only in versions for which the webhooks are not called."""
     rows: dict[str, list[WorkloadKind]] = defaultdict(list)
     for row in KINDS.values():
         if row.group:
@@ -59,7 +59,7 @@ async def _unknown_kinds(api: Api) -> list[CheckFinding]:
 
 
 async def _served(api: Api, group: str) -> dict[str, list[str]]:
-    """By resource of a group the versions in which it is served."""
+    """Returns by resource of a group the versions in which it is served."""
     served: dict[str, list[str]] = defaultdict(list)
     for version in (await api.find(f"/apis/{group}") or {}).get("versions") or []:
         name = str(version["version"])

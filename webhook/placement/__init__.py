@@ -1,20 +1,21 @@
 """The plan of a workload, and what it writes onto objects: annotations, affinity, taints. Pure.
 
-- `workload_plan`: every gang of a workload planned; `pod_gang`: the gang of a pod, and the plan that it has
-- `queue`: gangs that wait are planned before one that is only now applied, in the `fair_order` of priority,
-  share of the namespace and age
+- `workload_plan`: plans every gang of a workload
+- `pod_gang`: the gang of a pod, and the plan that this gang already has
+- `queue`: plans waiting gangs before a newly applied one, in the `fair_order` of priority, namespace share
+  and age
 - `gang_seat`: a pod that arrives for a gang which has its place; `gang_members`: a gang of several stored
-  objects, on its seats
-- `stamp`: the plan written as annotations and scheduling gate, and read back
-- `pod_affinity`: the node affinity of a former plan taken away again
-- `stated_amounts`: what the author of an object asked for, before policies
-- `kai_preemption`: gangs for which KAI makes room, and which pods it preempts
-- `kueue_admission`: workloads in a queue of Kueue's, which are planned once it has admitted them
-- `kai_queue`: gangs that ask for more than their queue of KAI's may use
-- `hold`: a place held for a gang until it claims it
+  objects
+- `stamp`: writes the plan as annotations and scheduling gate, and reads it back
+- `pod_affinity`: removes the node affinity that an earlier plan wrote
+- `stated_amounts`: the amounts that the author of an object stated, before policies changed them
+- `kai_preemption`: gangs for which KAI preempts other pods, and which pods it preempts
+- `kai_queue`: gangs that request more than their KAI queue allows
+- `kueue_admission`: workloads in a Kueue queue, which are planned once Kueue has admitted them
+- `hold`: the temporary reservation of a place until its object claims it
 - `hold_limits`: how much the gangs of a namespace may hold
-- `taints`: domains that a gang holds whole, kept free of other pods
-- `moving`: which gangs and pods may be moved elsewhere, and for whom they are
+- `taints`: taints that keep other pods off domains that a gang holds whole
+- `moving`: which gangs and pods may be moved, and for which gang
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `rank_order`: which node each rank of a PodSet goes to
 

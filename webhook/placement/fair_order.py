@@ -3,19 +3,19 @@
     research has 48 of 96 GPUs           train (16 GPUs) waits since 9:00: research would have 64
     inference has 8                      serve (1 GPU) comes at 12:00: inference would have 9
 
-What a gang's namespace would have with it (and with the namespace's own gangs that stand before it), of the
-GPUs that the gang's pods may use, is its share: 64/96 for train, 9/96 for serve. A gang counts as applied
-later by its share of `fair_seconds`: with a day train counts from 16 h after 9:00, serve from 2:15 h after
-12:00, so that serve goes first. Three rules follow:
+The share of a gang is what its namespace would have with it, and with the namespace's own gangs before it, of
+the GPUs that the gang's pods may use: 64/96 for train, 9/96 for serve. A gang counts as applied later by its
+share of `fair_seconds`. With a day, train counts from 9:00 + 16 h, and serve from 12:00 + 2:15 h, so serve
+goes first. Three rules follow:
 
-- Of two gangs that are applied together the one goes first whose namespace would have less, divided by its
-  weight, as dominant resource fairness has it (Ghodsi et al. 2011; Kueue compares what a namespace would have
-  with the workload, too).
-- Among the gangs of one namespace that may use the same nodes the older goes first, however large it is; many
-  gangs gain a namespace nothing.
-- No gang waits without limit: one whose share is at most 1 is passed by none that is applied `fair_seconds`
-  later, and one of a greater share by none that is applied that many times later. The order of two gangs does
-  not depend on the time at which somebody looks.
+- Of two gangs that are applied together, the one goes first whose namespace would have less, divided by its
+  weight, as in dominant resource fairness (Ghodsi et al. 2011; Kueue also compares what a namespace would
+  have with the workload).
+- Among gangs of one namespace that may use the same nodes the older goes first, whatever its size. A
+  namespace gains nothing from many gangs.
+- No gang waits without limit: a gang with a share of at most 1 is overtaken by none that is applied
+  `fair_seconds` later, and one with a greater share by none that is applied that many times later. The order
+  of two gangs does not depend on the current time.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 
 FAIR_SECONDS = 86_400.0
-"""By how many seconds a share of 1 counts as applied later, unless parameters say otherwise: a day, as most
-gangs run for hours to days."""
+"""By how many seconds a share of 1 counts as applied later, unless parameters set another value: a day,
+because most gangs run for hours to days."""
 
 
 def equal_weights(namespace: str) -> float:
-    """Every namespace may have as much as every other."""
+    """Returns the same weight for every namespace."""
     return 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
-    """What the order depends on beside the cluster. `now`: seconds since the epoch, when a newcomer is
-    applied; without a clock it comes last. `weight`: by namespace, above 0."""
+    """What the order depends on beside the cluster.
+
+    `now`: seconds since the epoch at which a new gang is applied; without a clock it comes last. `weight`:
+    returns the weight of a namespace, above 0."""
 
     now: float = math.inf
     fair_seconds: float = FAIR_SECONDS
@@ -57,7 +59,7 @@ NO_RULES = QueueRules()
 
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
-    """A gang that waits for a place. `created`: since when, seconds since the epoch."""
+    """A gang that waits for a place. `created`: the start of its wait, seconds since the epoch."""
 
     group: PodGroup
     created: float = 0.0
@@ -65,10 +67,11 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """Where a gang stands. `with_it`: GPUs that its namespace would have with the gang and its own gangs
-    before it, of `total` that the gang may use; `share`: that by the namespace's weight. `counts_from`: since
-    when the gang counts as waiting, seconds since the epoch.
-    """
+    """The position of a gang.
+
+    `with_it`: GPUs that its namespace would have with the gang and its own gangs before it, of `total` GPUs
+    that the gang may use. `share`: that share divided by the namespace's weight. `counts_from`: the time from
+    which the gang counts as waiting, seconds since the epoch."""
 
     gang: WaitingGang
     priority: int
@@ -79,24 +82,24 @@ class QueuePlace:
 
     @property
     def key(self) -> tuple[int, float, float, str]:
-        """The order of the queue; a total one."""
+        """The sort key of the queue; a total order."""
         return -self.priority, self.counts_from, self.gang.created, self.gang.group.name
 
     @property
     def namespace(self) -> str:
-        """The gang's."""
+        """The gang's namespace."""
         return namespace_of(self.gang.group.name)
 
     @property
     def would_have(self) -> str:
-        """What its namespace would have with it, in words."""
+        """What its namespace would have with the gang, as text."""
         return f"{self.with_it} of {self.total} GPUs"
 
 
 def in_order(
     snapshot: Snapshot, waiting: Iterable[WaitingGang], rules: QueueRules = NO_RULES
 ) -> list[QueuePlace]:
-    """The queue in its order, with the reasons for it."""
+    """Returns the queue in its order, with the reasons for it."""
     classes = snapshot.base.priorities
     ranked = [(priority_of(classes, gang.group), gang) for gang in waiting]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].created, pair[1].group.name))
@@ -117,7 +120,7 @@ def in_order(
 
 
 def why_before(first: QueuePlace, second: QueuePlace) -> str:
-    """Why one gang goes before another, with the numbers that decide."""
+    """Returns why one gang goes before another, with the numbers that decide."""
     if first.priority != second.priority:
         return f"priority {first.priority}, this one {second.priority}"
     if first.share == second.share or first.namespace == second.namespace:

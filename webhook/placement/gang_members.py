@@ -1,8 +1,8 @@
-"""A gang of several stored objects, as the controller needs it: whole, on the seats that it holds. Pure.
+"""A gang of several stored objects as the controller needs it: complete, on the seats that it holds. Pure.
 
-it holds nothing                 what its members make together, with room for those that are not known
+it holds nothing                 the gang of all known members, with room for unknown ones
 it holds a place                 its seats; each member has those that its plan wrote onto it
-a member came later, and waits   seats that are kept and that nobody has, or else seats more beside
+a member came later, and waits   free seats that were kept for unknown members, or additional seats
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from webhook.workloads.merge import pod_set_in, whole
 from webhook.workloads.pod_groups import OTHERS
 
 SeatNames = Mapping[str, str]
-"""By a member's own PodSet the PodSet of its gang whose seats its pods have."""
+"""For each PodSet of a member, the PodSet of its gang whose seats its pods have."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangMember:
-    """A stored object with a share in a gang. `uid`: its own. `workload` has the share. `stamps`: the seats
-    that plans wrote onto its templates. `ids`: the reservations that it names. `waits`: it has no place."""
+    """A stored object that is a member of a gang.
+
+    `uid`: that of the object. `workload` has the share. `stamps`: the seats that plans wrote onto its
+    templates. `ids`: the reservations that it names. `waits`: it has no place."""
 
     uid: str
     workload: Workload
@@ -36,14 +38,14 @@ class GangMember:
 
     @property
     def own(self) -> tuple[PodSet, ...]:
-        """The PodSets that it brings."""
+        """The object's own PodSets."""
         return self.workload.share.own if self.workload.share is not None else ()
 
 
 @dataclass(frozen=True, slots=True)
 class SeatedGang:
-    """A gang on the seats that it holds. `seats`: by member (UID) which ones its pods have. `left`: the
-    members that wait, and for which no seat is kept."""
+    """A gang on the seats that it holds. `seats`: by member UID, which seats its pods have. `left`: the
+    waiting members for which no seat is kept."""
 
     group: PodGroup
     seats: Mapping[str, SeatNames]
@@ -51,8 +53,10 @@ class SeatedGang:
 
 
 def together(members: Sequence[GangMember]) -> Workload:
-    """The first member with the gang whole. Its PodSets have the names that are written onto the templates,
-    so that what vanished is restored for pods that know it by those."""
+    """Returns the first member with the complete gang.
+
+    Its PodSets have the names that are written onto the templates, so that a lost reservation is restored for
+    pods that refer to it by these names."""
     workload = whole(members[0].workload, [member.workload for member in members])
     (group,) = workload.gangs
     stamped = {
@@ -75,7 +79,7 @@ def together(members: Sequence[GangMember]) -> Workload:
 
 
 def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
-    """The PodSets of a gang that was put `together` which are this member's own."""
+    """Returns the PodSets of a gang from `together` that belong to this member."""
     names = {pod_set.name for pod_set in group.pod_sets}
     stamps = {own.name: member.stamps.get(own.name, "") for own in member.own}
     return {
@@ -87,7 +91,7 @@ def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
 def seated_gang(
     held: Reservation, group: PodGroup, members: Iterable[GangMember], bound: Iterable[Resources]
 ) -> SeatedGang:
-    """The gang as it is held. `bound`: what each of its pods that is on a node asks for."""
+    """Returns the gang as it is held. `bound`: the requests of each of its bound pods."""
     kept = GangSeats(held)
     listed = sorted(members, key=lambda member: member.workload.name)
     placed = [member for member in listed if held.id in member.ids]
@@ -102,7 +106,7 @@ def seated_gang(
             shapes.setdefault(names[own.name], own)
             taken[names[own.name]] += own.count
     free = Counter({name: kept.count(name) for name, _ in held.requests if name != OTHERS})
-    free -= by_pods + (by_objects | _on_nodes(kept, bound))  # pods of an object are on nodes, or to come
+    free -= by_pods + (by_objects | _on_nodes(kept, bound))  # pods of an object are bound, or still to come
     left = []
     for member in listed:
         if not member.waits or held.id in member.ids:
@@ -117,9 +121,9 @@ def seated_gang(
 
 
 def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
-    """The member with its gang as it would be with seats for this one beside those that it holds, and the
-    names of these seats. The plan is to be put together again (`with_whole_sets`), as `plan_workload` does.
-    """
+    """Returns the member with its gang extended by seats for this member, and the names of these seats.
+
+    The plan must be merged again (`with_whole_sets`), as `plan_workload` does."""
     kept = GangSeats(held)
     names = kept.names([own.name for own in member.own])
     share = member.workload.share
@@ -137,7 +141,8 @@ def _renamed(pod_sets: Iterable[PodSet], names: SeatNames) -> tuple[PodSet, ...]
 
 
 def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
-    """The seats of pods that have some: as it was written, or else such as ask for the same; "" for none."""
+    """Returns the PodSet of a seated pod: the one that was written onto it, else one with equal requests; ""
+    for none."""
     names = [name for name, _ in kept.held.requests]
     if stamp in names:
         return stamp
@@ -145,7 +150,8 @@ def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
 
 
 def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tuple[SeatNames, Counter[str]]:
-    """Seats for all PodSets of a member that has none, and what is free then; none where one has no room."""
+    """Returns seats for all PodSets of a member that has none, and what is free then; none if one PodSet has
+    no room."""
     chosen: dict[str, str] = {}
     free = free.copy()
     for own in member.own:
@@ -159,13 +165,13 @@ def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tupl
 
 
 def _alike(kept: GangSeats, own: PodSet) -> list[str]:
-    """The PodSets whose seats are just what such a pod asks for, that of its own name first."""
+    """Returns the PodSets whose seats equal what such a pod requests; the one of its own name first."""
     names = [name for name, amounts in kept.held.requests if dict(amounts) == dict(own.shape.requests)]
     return sorted(names, key=lambda name: (name != own.name, name))
 
 
 def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
-    """How many of the seats of each PodSet have a pod on them, told by what it asks for."""
+    """Returns how many seats of each PodSet have a pod, recognised by its requests."""
     taken = Counter[str]()
     for requests in bound:
         alike = [name for name, amounts in kept.held.requests if dict(amounts) == dict(requests)]
@@ -176,7 +182,8 @@ def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
 def _as_held(
     kept: GangSeats, group: PodGroup, members: Sequence[GangMember], shapes: Mapping[str, PodSet]
 ) -> PodGroup:
-    """The gang with the PodSets that it holds, each of the shape of a member whose seats they are."""
+    """Returns the gang with the PodSets that it holds, each with the shape of the member whose seats they
+    are."""
     stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
     any_of_them = members[0].own[0].shape
 

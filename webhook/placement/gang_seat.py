@@ -1,12 +1,12 @@
 """An object that arrives for a gang which has its place: its pods take seats there, or the gang grows. Pure.
 
-The members of a gang come one at a time, of several kinds and in any order. What the gang was promised stays:
-a seat is where it was, whatever comes later.
+The members of a gang arrive one at a time, of several kinds and in any order. What the gang was promised
+stays: a seat never moves, whatever arrives later.
 
-    the pods' own seats, or a seat of their part     as it is held
-    seats kept for members that were not known       those become the pods' own, on the same nodes
-    no seat is kept, or none is large enough          seats more beside those that are held
-    all members have a seat, and a pod comes          any seat that is large enough, or a gang of its own
+    the pods' own seats, or a seat of their part      as it is held
+    seats kept for unknown members                    become the pods' own, on the same nodes
+    no seat is kept, or none is large enough          additional seats beside the held ones
+    all members have a seat, and a pod arrives        any seat that is large enough, or a gang of its own
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ from webhook.workloads.templates import value_at
 from webhook.workloads.workload import GangShare
 
 NODE_SEPARATOR = "@"
-"""Between the name of a PodSet and a node: its seats there, while a gang that grows is planned."""
+"""Separates the name of a PodSet from a node in the names of its seats there, while a growing gang is
+planned."""
 
 
 def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[str, Any]) -> Workload:
-    """The workload with its gang as the reservation knows it; one whose gang is all its own as it is."""
+    """Returns the workload with its gang as the reservation records it; unchanged if the gang has no other
+    objects."""
     share = workload.share
     if snapshot is None or share is None or not workload.gangs:
         return workload
@@ -44,7 +46,8 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
         return workload
     seats = GangSeats(held)
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
-    # Pods that have a seat are pinned to it: placeholders that are taken to be like them would be so too.
+    # A pod with a seat is pinned to it, and placeholders are assumed to equal such a pod, so they would be
+    # pinned too.
     some_absent = sum(own.count for own in share.known_sets) < group.size
     if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.kept):
         return workload
@@ -64,7 +67,7 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
 def with_whole_sets(
     group: PodGroup, answer: Answer, reservation: Reservation | None
 ) -> tuple[PodGroup, Answer, Reservation | None]:
-    """A gang that has grown, with what is held for a PodSet on several nodes as the one PodSet that it is."""
+    """Merges the parts of a grown gang's PodSet on several nodes into one PodSet again."""
     counts: Counter[str] = Counter()
     sets: dict[str, PodSet] = {}
     for pod_set in group.pod_sets:
@@ -93,7 +96,7 @@ def with_whole_sets(
 
 
 def grows(snapshot: Snapshot, workload: Workload) -> bool:
-    """Whether the gang is planned with other seats than it holds."""
+    """Returns whether the gang is planned with other seats than it holds."""
     if workload.share is None or not workload.gangs:
         return False
     held = snapshot.holding(workload.gangs[0].name)
@@ -108,20 +111,20 @@ class GangSeats:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of all seats."""
         return sum(assignment.count for assignment in self.held.assignments)
 
     @property
     def kept(self) -> int:
-        """Those for members that are not known yet."""
+        """The number of seats for members that are not known yet."""
         return self.count(OTHERS)
 
     def count(self, name: str) -> int:
-        """Those of one PodSet."""
+        """Returns the number of seats of one PodSet."""
         return sum(assigned.count for assigned in self.held.assignments if assigned.pod_set == name)
 
     def fitting(self, own: PodSet) -> list[str]:
-        """The PodSets whose seats are large enough for such a pod."""
+        """Returns the PodSets whose seats are large enough for such a pod."""
         asked = own.shape.requests.items()
         return [
             name
@@ -130,14 +133,14 @@ class GangSeats:
         ]
 
     def of(self, own: PodSet, share: GangShare, stamped: str, *, fresh: bool) -> str:
-        """The PodSet whose seats these pods have already; "" for none."""
+        """Returns the PodSet whose seats these pods have already; "" for none."""
         shared = own.name in share.parts or (self.kept == 0 and self.total >= share.size)
         names = (stamped, own.name) if not fresh else (own.name,) if shared else ()
         fits = self.fitting(own)
         return next((name for name in names if name in fits and self.count(name) >= own.count), "")
 
     def names(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Names for PodSets that are added: none that is taken, and none for members that are not known."""
+        """Returns names for added PodSets: not used yet, and not the name for unknown members."""
         taken = {name for name, _ in self.held.requests} | {OTHERS}
         result = {}
         for name in wanted:
@@ -147,7 +150,7 @@ class GangSeats:
         return result
 
     def group(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """The gang as it is held, all of its PodSets, the object's own first."""
+        """Returns the gang as it is held with all of its PodSets, the object's own first."""
         by_seat = {names[pod_set.name]: pod_set.shape for pod_set in own}
         stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
         bare = _anywhere(own[0].shape)
@@ -165,11 +168,10 @@ class GangSeats:
         return replace(group, pod_sets=tuple(sets))
 
     def grown(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """The gang with seats for these pods, in place of as many that were kept for members not known.
+        """Returns the gang with seats for these pods, in place of as many that were kept for unknown members.
 
-        Each seat that is held stays on its node. The new ones go where some were kept, if those are large
-        enough; or else to what the gang holds, where it holds domains for a level that it requires.
-        """
+        Each held seat stays on its node. The new seats go where some were kept if those are large enough;
+        else to what the gang holds, if it holds domains of a level that it requires; else anywhere."""
         count = sum(pod_set.count for pod_set in own)
         spare = self.kept - count
         enough = spare >= 0 and all(OTHERS in self.fitting(pod_set) for pod_set in own)
@@ -202,15 +204,15 @@ class GangSeats:
 
 
 def _anywhere(shape: PodShape) -> PodShape:
-    """A pod whose seat is held: it is known by amounts and nodes, and where else it may go is not asked.
+    """Returns the shape of a pod whose seat is held, without node constraints.
 
-    Least of all where a pod of another part may go: that one is pinned to its own seat by now.
-    """
+    Its amounts and its node identify the seat. The constraints of a pod of another part must not apply,
+    because that pod is pinned to its own seat by now."""
     return replace(shape, node_selector={}, affinity=(), claims=())
 
 
 def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
-    """The same pods on these nodes only; anywhere where there are none."""
+    """Returns the same pods restricted to these nodes; anywhere if there are none."""
     names = tuple(sorted(nodes))
     if not names:
         return pod_set
@@ -220,7 +222,7 @@ def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
 
 
 def stamped_seats(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
-    """The seats that the plan wrote onto the object's templates, by the names of their PodSets."""
+    """Returns the seats that the plan wrote onto the object's templates, by PodSet name."""
     return {
         template.pod_set: str(_annotations(obj, template.metadata_path).get(POD_SET, ""))
         for template in workload.templates
@@ -234,7 +236,7 @@ def _annotations(obj: Mapping[str, Any], path: tuple[str | int, ...]) -> Mapping
 
 
 def _renamed(workload: Workload, share: GangShare, names: Mapping[str, str], group: PodGroup) -> Workload:
-    """The workload, whose pods are those of these PodSets of the gang."""
+    """Returns the workload whose pods belong to these PodSets of the gang."""
     templates = tuple(
         replace(template, pod_set=names.get(template.pod_set, template.pod_set))
         for template in workload.templates
@@ -246,7 +248,7 @@ def _renamed(workload: Workload, share: GangShare, names: Mapping[str, str], gro
 
 
 def _alone(workload: Workload, share: GangShare, group: PodGroup) -> Workload:
-    """The object as a gang of its own, with a warning that says why."""
+    """Returns the object as a gang of its own, with a warning that says why."""
     warning = f"asks for more than a seat of {group.name} has: planned by itself (apply the largest first)"
     alone = replace(
         group, name=workload.name, pod_sets=share.own, within=(), warnings=(*group.warnings, warning)

@@ -1,7 +1,7 @@
-"""The pods of a PodGroup of Kubernetes' own, whatever objects make them: which scheduler each names. Pure.
+"""The pods of a Kubernetes PodGroup, whichever objects create them: which scheduler each names. Pure.
 
-All pods of such a group must name the same scheduler, or none of them starts; they may come from several
-objects (`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
+All pods of such a group must name the same scheduler, otherwise none of them starts. They may come from
+several objects (`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """Pods of a group: the group's namespace and name, their scheduler, and what they come from."""
+    """Pods of a group: the group's namespace and name, their scheduler, and the object that they come
+    from."""
 
     namespace: str
     group: str
@@ -26,7 +27,7 @@ class GroupMember:
 
 
 def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMember]:
-    """Those that an object's pod specs make. What is malformed makes none."""
+    """Yields the group members in an object's pod specs; a malformed spec gives none."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     namespace = str(metadata.get("namespace") or namespace)
@@ -37,7 +38,7 @@ def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMe
 
 
 def group_of(spec: Json) -> str:
-    """The group that a pod spec joins, "" for none."""
+    """Returns the group that a pod spec joins, "" for none."""
     for field, key in (("schedulingGroup", "podGroupName"), ("workloadRef", "name")):
         joined = spec.get(field)
         if isinstance(joined, Mapping) and isinstance(joined.get(key), str) and joined[key]:
@@ -48,7 +49,7 @@ def group_of(spec: Json) -> str:
 def other_members(
     own: Sequence[GroupMember], candidates: Iterable[GroupMember], bound: Iterable[BoundPod]
 ) -> list[GroupMember]:
-    """Pods of the groups of `own` that other objects make (`candidates`) or that are bound, each once."""
+    """Yields pods of the groups of `own` that are in other objects (`candidates`) or bound, each once."""
     if not own:
         return []
     namespace = own[0].namespace
@@ -59,7 +60,7 @@ def other_members(
 
 
 def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[GroupMember]:
-    """Those of these groups that are bound already."""
+    """Yields the bound pods of these groups."""
     prefix = namespace + "/"
     for pod in pods:
         if pod.scheduling_group in groups and pod.name.startswith(prefix):

@@ -1,4 +1,4 @@
-"""A hold: the temporary reservation of a gang's place, until its object is stored and claims the place."""
+"""A hold: the temporary reservation of a gang's place until its object is stored and claims the place."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
 
 HOLD_SECONDS = 10.0
-"""Time to live, in seconds, of a reservation whose object has not been seen in storage. It is short because
-the object may never be stored, and a call may be forged. The API server stores an object within seconds of
-the mutating call. If it takes longer, the validating call reserves the place again, and if that failed too,
-the controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in
+"""Time to live, in seconds, of a reservation whose object has not been seen in storage.
+
+It is short because the object may never be stored, and a call may be forged. The API server stores an object
+within seconds of the mutating call. If it takes longer, the validating call reserves the place again; if that
+fails too, the controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in
 proportion."""
 
 
 def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS) -> Reservation:
-    """The reservation as it is held from now on, in seconds since the epoch."""
+    """Returns the reservation as a hold from `now` on, in seconds since the epoch."""
     return replace(reservation, created=now, expires=now + seconds)
 
 
@@ -28,14 +29,13 @@ def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
     """Whether a bound pod uses the reservation.
 
     The pod must be in the gang's namespace and, for a gang with devices, have devices itself: otherwise a pod
-    with nothing but the annotation could keep the place.
-    """
+    with nothing but the annotation could keep the place."""
     wants_devices = any("/" in name for _, amounts in reservation.requests for name in amounts)
     return _is_carried(snapshot, reservation.gang, wants_devices)
 
 
 def stands(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether such a pod is bound, with or without a reservation of the gang in the snapshot."""
+    """Returns whether such a pod is bound, whether or not the snapshot has a reservation of the gang."""
     shapes = [pod_set.shape for pod_set in group.pod_sets]
     wants_devices = any(shape.claims or any("/" in name for name in shape.requests) for shape in shapes)
     return _is_carried(snapshot, group.name, wants_devices)

@@ -1,10 +1,9 @@
-"""How many GPUs the gangs of one namespace may hold: by its ResourceQuota and by the parameters. Pure.
+"""Limits how many GPUs the gangs of one namespace may hold, by its ResourceQuota and the parameters. Pure.
 
-Held GPUs are those that no other gang can get: all GPUs of the nodes that a gang holds whole, otherwise the
-GPUs of its pods. A gang above the limit holds only what it uses, if its author left this open and that is
-within the limit. Otherwise it waits, without holding anything or keeping a place free, until other gangs of
-its namespace end. A gang that alone exceeds the limit waits until the limit is raised, and its message says
-so.
+Held GPUs are those that no other gang can get: all GPUs of nodes that a gang holds whole, otherwise the GPUs
+of its pods. A gang above the limit holds only what it uses, if its author left this open and that is within
+the limit. Otherwise it waits, without holding anything or having a place kept, until other gangs of its
+namespace end. A gang that alone exceeds the limit waits until the limit is raised, and its message says so.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ HOLD_LIMIT = "HoldLimit"
 
 @dataclass(frozen=True, slots=True)
 class HoldLimits:
-    """The limits from the parameters, None for no limit. `gpus`: the most GPUs that a namespace may hold.
-    `per_used`: the most GPUs held for each GPU that its gangs' pods use."""
+    """The limits from the parameters, None for no limit. `gpus`: maximum GPUs that a namespace may hold.
+    `per_used`: maximum held GPUs for each GPU that its gangs' pods use."""
 
     gpus: int | None = None
     per_used: float | None = None
@@ -36,27 +35,26 @@ class HoldLimits:
 NO_LIMITS = HoldLimits()
 
 Limits = Callable[[str], HoldLimits]
-"""By namespace."""
+"""Returns the limits of a namespace."""
 
 
 def no_limits(namespace: str) -> HoldLimits:
-    """The limits of a namespace without parameters: none."""
+    """Returns no limits, for a namespace without parameters."""
     return NO_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
 class _Holding:
-    """GPUs by resource: `held` for a gang, of them `used` by its pods."""
+    """GPUs by resource: `held` for a gang, and how many of them its pods use (`used`)."""
 
     held: Mapping[str, int]
     used: Mapping[str, int]
 
 
 def over_limit(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
-    """Why a namespace may not hold this too, with the numbers; "" where it may.
+    """Returns why a namespace may not hold this too, with the numbers; "" if it may.
 
-    `wanted` itself, and a former place of the same gang, are not counted as held already.
-    """
+    `wanted` itself, and an earlier place of the same gang, are not counted as held."""
     namespace = namespace_of(wanted.gang)
     quotas = list(_quotas(snapshot, namespace))
     if not quotas and limits.gpus is None and limits.per_used is None:
@@ -88,7 +86,8 @@ def within_limits(
     place: Callable[[Snapshot, PodGroup], tuple[Answer, Reservation | None]],
     wanted: Reservation | None,
 ) -> tuple[Answer, Reservation | None]:
-    """The answer for a gang and what it holds, in the bounds of its namespace. `place` plans it anew."""
+    """Returns the answer for a gang and what it holds, within the limits of its namespace. `place` plans it
+    again."""
     if wanted is None or answer.replayed:
         return answer, wanted
     why = over_limit(snapshot, wanted, limits)
@@ -110,10 +109,9 @@ def within_limits(
 
 
 def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
-    """Why a namespace that holds nothing else may not hold this, with the numbers; "" where it may.
+    """Returns why a namespace that holds nothing else may not hold this, with the numbers; "" if it may.
 
-    What may be held for each GPU in use is no such limit: other gangs' use counts there.
-    """
+    The limit per used GPU is not checked, because the use of other gangs counts there."""
     namespace, asked = namespace_of(wanted.gang), _holding(snapshot, wanted).held
     own = ((limits.gpus, "GPUs by parameter holds.gpus", sum(asked.values())),)
     quotas = (
@@ -131,7 +129,7 @@ def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> 
 
 
 def _ways(held: Reservation) -> str:
-    """What would work for a gang that is more than its namespace may hold."""
+    """Returns what would work for a gang that exceeds what its namespace may hold."""
     less = "hold only what it uses (bayplan.dev/reserve: nodes), " if held.mode == "domain" else ""
     return f"{less}ask for fewer GPUs, or have the limit raised; it waits for that"
 
@@ -141,7 +139,8 @@ def _sums(held: int, added: int) -> str:
 
 
 def _quotas(snapshot: Snapshot, namespace: str) -> Iterator[tuple[str, str, int]]:
-    """What ResourceQuotas leave a namespace of GPUs: whose word it is, the resource, and how many."""
+    """Yields the GPUs that ResourceQuotas leave to a namespace: the quota's name, the resource, and the
+    number."""
     for key, quota in snapshot.base.quotas.items():
         if key.startswith(f"{namespace}/"):
             for name in GPU_RESOURCES:

@@ -1,7 +1,8 @@
-"""Whom KAI preempts, and for whom: no gate of ours keeps a gang from the room that KAI makes for it. Pure.
+"""Gangs for which KAI preempts other pods, and the pods that it preempts. Pure.
 
-KAI preempts gangs of lower priority for one that it sees pending. It sees no gated pod, so a gang that could
-preempt others would wait behind ours for ever (KAI-Scheduler d5bc503a, pkg/scheduler/actions/preempt/).
+KAI preempts gangs of lower priority for a pending gang. It does not see gated pods, so a gang that could
+preempt others would wait behind our gate forever (KAI-Scheduler d5bc503a, pkg/scheduler/actions/preempt/).
+Such a gang is therefore not gated.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ from planner.model.priority import PriorityClasses
 from planner.model.schedulers import KAI, RUNAI
 
 TRAIN = 50
-"""The value of `train`, the class of gangs that name none (the grouper's TrainPriorityClass): above it a gang
-has whom to preempt."""
+"""The value of `train`, the class of gangs that name none (the grouper's TrainPriorityClass). A gang above it
+can preempt other gangs."""
 
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
-"""KAI's label of pods and workloads: `preemptible`, or `non-preemptible`; any other word counts as none."""
+"""KAI's label of pods and workloads: `preemptible` or `non-preemptible`; any other value is ignored."""
 
 NON_PREEMPTIBLE_FROM = 100
-"""The priority from which on KAI preempts no pods without that label (its class `build`)."""
+"""The priority from which KAI preempts no pods without that label (its class `build`)."""
 
 
 def makes_room(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Whether KAI preempts others for the gang where it has no place.
+    """Returns whether KAI preempts others for the gang if it has no place.
 
-    Not where it requires a level in words that KAI does not read: KAI would start it anywhere.
-    """
+    Not if the gang requires a level with keys that KAI does not read: KAI would start it anywhere."""
     if group.follows != "kai.scheduler" or snapshot.base.schedulers.shown.keys().isdisjoint((KAI, RUNAI)):
         return False
     value = _value(snapshot.base.priorities, group.scheduler_class)
@@ -35,8 +35,10 @@ def makes_room(snapshot: Snapshot, group: PodGroup) -> bool:
 
 
 def is_preemptible(stated: str, class_name: str, classes: PriorityClasses) -> bool | None:
-    """Whether KAI preempts pods with this value of the label PREEMPTIBILITY and of this PriorityClass, each
-    "" for none. None where that is not known: the class is not among those that were read."""
+    """Returns whether KAI preempts pods with this value of the label PREEMPTIBILITY and this PriorityClass
+    ("" for none).
+
+    None if that is unknown because the class was not read."""
     if stated in ("preemptible", "non-preemptible"):
         return stated == "preemptible"
     value = _value(classes, class_name)

@@ -1,8 +1,7 @@
-"""Gangs that ask for more than KAI lets their queue use: told when they are applied. Pure.
+"""Warns about gangs that request more than KAI lets their queue use, when they are applied. Pure.
 
-more GPUs than the limit                                                KAI starts them never
-more of anything than the quota, of a class of which KAI evicts no pod   neither: KAI's chart makes its
-                                                                        default queues with quotas of 0
+more GPUs than the limit                               KAI never starts them
+non-preemptible, and more of anything than the quota   the same; default queues have quotas of 0
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from webhook.workloads import Workload
 
 
 def within_kai_queue(workload: Workload, obj: Mapping[str, Any], snapshot: Snapshot) -> Workload:
-    """The workload, with a warning on each gang that KAI never starts in the queue that it names.
+    """Returns the workload with a warning for each gang that KAI never starts in its queue.
 
-    It is not refused: a bound is changed at any time, and no node says so.
-    """
+    The gang is not refused, because a bound can change at any time."""
     seen = snapshot.base.schedulers
     queue = workload.kai_queue or workload.queue
     checks: list[Callable[[PodGroup], str]] = []
@@ -57,7 +55,7 @@ def _above_limit(group: PodGroup, queue: str, bound: QueueBound) -> str:
 def _above_quota(
     group: PodGroup, queue: str, quotas: Mapping[str, QueueBound], snapshot: Snapshot, stated: str
 ) -> str:
-    """What keeps a gang waiting of which KAI evicts no pod; "" for others, and where the quota suffices."""
+    """Returns why a non-preemptible gang waits; "" for other gangs, and if the quota suffices."""
     preemptible = is_preemptible(stated, group.scheduler_class, snapshot.base.priorities)
     if group.follows != "kai.scheduler" or preemptible is not False:
         return ""
@@ -80,7 +78,7 @@ def _above_quota(
 
 
 def _stated_preemptibility(obj: Mapping[str, Any]) -> str:
-    """What the object's label says, "" for nothing."""
+    """Returns the value of the object's label, "" for none."""
     metadata = obj.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     return str(labels.get(PREEMPTIBILITY, "")) if isinstance(labels, Mapping) else ""

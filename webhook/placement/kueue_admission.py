@@ -1,11 +1,11 @@
-"""Workloads in a queue of Kueue's: when they are planned, and whether at all. Pure.
+"""Workloads in a Kueue queue: when they are planned, and whether at all. Pure.
 
-    a kind that Kueue suspends               when it is resumed; nothing is held till then
-    pods, where a flavor has a topology      not at all: Kueue assigns their nodes, and writes them onto each
-    pods, in another queue                   when Kueue has opened its own gate; they wait at ours till then
+    a kind that Kueue suspends               planned when it is resumed; nothing is held until then
+    pods, if a flavor has a topology         not planned: Kueue assigns their nodes
+    pods in another queue                    planned when Kueue has opened its gate; gated until then
 
-A place that is held while Kueue still waits for quota may be the place that the gang needs which has the
-quota: each would wait for the other (Kueue ff69552e, pkg/controller/jobs/pod/pod_webhook.go).
+A place that is held while Kueue still waits for quota could be the place that a gang with quota needs; both
+would wait for each other (Kueue ff69552e, pkg/controller/jobs/pod/pod_webhook.go).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ GATED_OWNERS = ("", "Pod", "ReplicaSet", "StatefulSet", "LeaderWorkerSet")
 
 
 def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) -> Workload:
-    """The workload as Kueue treats it, where the cluster shows Kueue."""
+    """Returns the workload as Kueue treats it, if the cluster has Kueue."""
     if KUEUE not in seen.shown:
         return workload
-    if workload.suspends:  # by Kueue's own webhook, before ours or after
+    if workload.suspends:  # suspended by Kueue's own webhook, before or after ours
         return replace(workload, suspended=True, holds=False) if operation == "CREATE" else workload
     if seen.queue_topologies.get(workload.kueue):
         return replace(workload, kueue_places=True)
@@ -35,11 +35,11 @@ def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) ->
 
 
 def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
-    """The plan of a workload that Kueue has not admitted: gangs without a place wait, and hold nothing.
+    """Returns the plan of a workload that Kueue has not admitted: gangs without a place wait, and hold
+    nothing.
 
-    `before`: the snapshot in which it was planned. What can never run is refused now; a gang that would
-    rather be refused, or start, than wait is left as it was planned.
-    """
+    `before`: the snapshot in which it was planned. A gang that can never run is refused now. The plan is
+    unchanged for a gang whose `on-unavailable` is `reject` or `admit`."""
     placed = tuple(map(_waiting, plan.placed))
     for gang_plan in placed:
         if gang_plan.reservation is not None:
@@ -56,8 +56,7 @@ def at_kueues_gate(plan: WorkloadPlan) -> WorkloadPlan:
     """The plan of a new pod whose gang has its place: it waits at our gate until Kueue has admitted it.
 
     Kueue may admit it in another flavor than the pods before it, and a pod that is pinned already would be
-    bound nowhere then. The controller lets it in.
-    """
+    bound nowhere then. The controller lets it in."""
 
     def waits(gang_plan: GangPlan) -> GangPlan:
         gang = gang_plan.group.name

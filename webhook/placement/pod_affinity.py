@@ -1,8 +1,8 @@
-"""The node affinity that a former plan wrote, taken away again, so that its gang can be planned anew. Pure.
+"""Removes the node affinity that an earlier plan wrote, so that its gang can be planned again. Pure.
 
-Admission wrote the place into the pod templates, and most kinds' templates can never be changed. Which terms
-a plan wrote follows from its annotation: the labels of each reserved domain's whole path, or hostnames. A pod
-with
+Admission wrote the place into the pod templates, and the templates of most kinds are immutable. The terms
+that a plan wrote follow from its annotation: the labels of each reserved domain's whole path, or hostnames.
+For example a pod with
 
     required: [{rack In [r1]}, ...]                     its gang has moved from rack r1 to r2
 
@@ -33,17 +33,18 @@ KINDS_OF_MATCH = ("matchExpressions", "matchFields")
 
 @dataclass(frozen=True, slots=True)
 class PlacementTerms:
-    """What plans wrote: terms that mean whole domains, and hosts, by hostname label or by node name."""
+    """The affinity that plans wrote: terms for whole domains, and hosts by hostname label or node name."""
 
     terms: tuple[Term, ...] = ()
     hosts: frozenset[str] = frozenset()
 
     def __or__(self, other: PlacementTerms) -> PlacementTerms:
-        """Both."""
+        """Returns the union of both."""
         return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
-        """A term without what a plan added to it: a domain's whole path, and requirements of hosts alone."""
+        """Returns a term without what a plan added to it: a domain's whole path, and requirements of hosts
+        alone."""
         path = next((path for path in self.terms if all(requirement in term for requirement in path)), ())
         return tuple(
             requirement for requirement in term if requirement not in path and not self._names(requirement)
@@ -61,7 +62,8 @@ class PlacementTerms:
 def terms_of_domains(
     levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()
 ) -> PlacementTerms:
-    """What a plan writes for whole domains and for single hosts. Without `levels`, for the hosts alone."""
+    """Returns what a plan writes for whole domains and single hosts. Without `levels`, for the hosts
+    alone."""
     written = tuple(domains) if levels else ()
     paths = (domain for domain in written if len(domain) < len(levels))
     hosts = (domain[-1] for domain in written if len(domain) == len(levels))
@@ -69,41 +71,41 @@ def terms_of_domains(
 
 
 def terms_of_annotation(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
-    """What the plan of an annotation wrote."""
+    """Returns what the plan of an annotation wrote."""
     return terms_of_domains(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
 def terms_of_reservation(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
-    """What the plan writes of a gang that holds this."""
+    """Returns what the plan writes for a gang with this reservation."""
     return terms_of_domains(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
 
 
 def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
-    """The hosts that a gang of mode `nodes` is pinned to; none for one that holds whole domains."""
+    """Returns the hosts that a gang of mode `nodes` is pinned to; none for one that holds whole domains."""
     if held.mode != "nodes":
         return frozenset()
     return frozenset(host_of(snapshot, assignment.node) for assignment in held.assignments)
 
 
 def host_of(snapshot: Snapshot, name: str) -> str:
-    """A node's hostname label, its name where it has none or is gone."""
+    """Returns a node's hostname label, or its name if it has none or no longer exists."""
     node = snapshot.nodes.get(name)
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
 
 def without_placement_affinity(group: PodGroup, written: PlacementTerms) -> PodGroup:
-    """The gang with each PodSet's affinity as it was before the plan's terms were joined to it."""
+    """Returns the gang with each PodSet's affinity as it was before the plan added its terms."""
     sets = []
     for pod_set in group.pod_sets:
         terms = tuple(dict.fromkeys(written.without(term) for term in pod_set.shape.affinity))
-        # Terms are ORed: where one of them was the plan's alone, the pod required nothing before.
+        # Terms are ORed: if one of them was only the plan's, the pod required nothing before.
         free = () if () in terms else terms
         sets.append(replace(pod_set, shape=replace(pod_set.shape, affinity=free)))
     return replace(group, pod_sets=tuple(sets))
 
 
 def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[str, Any]:
-    """A pod's `spec.affinity` as it was before; everything else in it stays."""
+    """Returns a pod's `spec.affinity` as it was before; everything else in it is unchanged."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
     after = [_stripped(term, written) for term in former]
@@ -134,11 +136,10 @@ def _requirement(expression: Json) -> Requirement:
 
 
 def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """A pod without the affinity to a place that its gang has left; else the pod itself.
+    """Returns a pod without the affinity to a place that its gang has left; else the pod itself.
 
-    Its own annotation tells where the former plan was. The template of an object of several gangs names the
-    places of all of them; the pod keeps only its own gang's.
-    """
+    The pod's annotation says where the earlier plan was. The template of an object with several gangs names
+    the places of all of them; the pod keeps only that of its own gang."""
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
     note = placement_annotation(annotations)

@@ -1,5 +1,5 @@
-"""The gang of a pod that is made for a workload: told by its template, its labels and its controller; and the
-plan that this gang has already.
+"""The gang of a pod that a workload creates, derived from its template, labels and controller; and the plan
+that this gang already has.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
 from webhook.workloads.stored import controller_of, reservation_ids
 
 GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
-"""Kinds that are planned as a whole, of Jobs those that say so; a pod that one of them owns is not planned
-again by itself."""
+"""Kinds that are planned as a whole (a Job only if it is a gang). A pod that one of them owns is not planned
+again."""
 
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-"""The annotation (and label) that pods of an Indexed Job have from the start."""
+"""The annotation (and label) that pods of an Indexed Job have from their creation."""
 
 
 REPLICAS = (
     ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
 )
-"""Kinds whose replicas may be gangs of their own, with the labels that tell a pod its object and replica."""
+"""Kinds whose replicas may be gangs of their own, with the labels that give a pod's object and replica."""
 
 
 def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
-    """The gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
-    Deployment or StatefulSet that is a gang; "" for others.
+    """Returns the gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
+    Deployment or StatefulSet that is one gang; "" for other pods.
 
-    A LeaderWorkerSet's own webhook may label its leaders after us; their names end in the index as well.
-    """
+    A LeaderWorkerSet's webhook may label its leaders after ours; their names end in the index too."""
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
     for kind, name_label, index_label in REPLICAS:
@@ -58,13 +57,12 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
 def held_for(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
 ) -> tuple[tuple[Reservation, ...], bool]:
-    """The reservations of a pod's gang, and whether its gang was planned at all.
+    """Returns the reservations of a pod's gang, and whether its gang was planned at all.
 
-    They are those whose ids its template gave it, or that of its own replica alone. An id is a claim that
-    anybody can write into a manifest, so a reservation of another namespace is not believed. A replica whose
-    object was planned, and that holds nothing, waits for its place. A template that was left alone, because
-    its object has a controller, gives no id: then the objects above the pod tell the gang.
-    """
+    They are the reservations whose ids its template gave it, or only that of its own replica. Anybody can
+    write an id into a manifest, so a reservation of another namespace is ignored. A replica whose object was
+    planned but that holds nothing waits for its place. A template that was skipped because its object has a
+    controller has no id; the owners of the pod then give the gang."""
     annotations = _metadata(pod).get("annotations") or {}
     ids = reservation_ids(annotations)
     replica = replica_of(pod, namespace)
@@ -81,10 +79,9 @@ def held_for(
 
 
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
-    """The gangs that a pod may be of by its labels and its controller, the nearest first.
+    """Returns the gangs that a pod may belong to by its labels and its controller, the nearest first.
 
-    A Deployment's pod is made by a ReplicaSet, whose name ends in the hash that the pod has as a label.
-    """
+    A Deployment's pod is created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
     metadata = _metadata(pod)
     replica = replica_of(pod, namespace)
     names = [replica, replica.rpartition("/")[0]] if replica else []
@@ -99,8 +96,10 @@ def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
 
 
 def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
-    """Whether a pod starts with others of its `owner`, NAMESPACE/KIND/NAME ("" for none), whatever is known
-    of that one now. Pods of a Job do where they have an index, or belong to a replica of a wider object."""
+    """Returns whether a pod starts together with others of its `owner`, NAMESPACE/KIND/NAME ("" for none).
+
+    The answer does not depend on the owner's current state. Pods of a Job do if they have an index or belong
+    to a replica of a larger object."""
     if kind_of(owner) == "Job":
         metadata = _metadata(pod)
         indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
@@ -112,8 +111,7 @@ def has_stamped_template(pod: Mapping[str, Any]) -> bool:
     """Whether the pod's controller is of a kind whose templates Bayplan writes its annotations into.
 
     Then a placement annotation on the pod is Bayplan's own. On other pods, bare ones and those of a
-    ReplicationController, anybody may have written it.
-    """
+    ReplicationController, anybody may have written it."""
     controller = controller_of(pod)
     return (str(controller.get("apiVersion", "")).rpartition("/")[0], controller.get("kind")) in KINDS
 
@@ -127,13 +125,11 @@ def replay_for_pod(
     *,
     queued: bool = False,
 ) -> WorkloadPlan | None:
-    """The plan that a pod's gang already has, None where nothing is reserved for it (`held_for`).
+    """Returns the plan that a pod's gang already has, None if nothing is reserved for it (`held_for`).
 
-    A replica that holds nothing yet, of an object that was let in for the sake of others, waits at its gate;
-    and so does a pod whose template says that its gang was `queued`, or that is of a gang among those
-    `waiting`. These are only asked for where nobody else knows: to tell who waits, all workloads are looked
-    at.
-    """
+    Three kinds of pods wait at the gate: those of a replica that holds nothing yet while its object was
+    admitted for other replicas, those whose template says that the gang was `queued`, and those of a gang in
+    `waiting`. `waiting` is called only if nothing else decides, because it reads all workloads."""
     held, is_held = held_for(snapshot, pod, namespace)
     if held:
         pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
@@ -149,7 +145,7 @@ def replay_for_pod(
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
-    """Whether a pod waits at our gate."""
+    """Returns whether a pod waits at our gate."""
     spec = pod.get("spec")
     gates = (spec.get("schedulingGates") if isinstance(spec, Mapping) else None) or []
     return any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)

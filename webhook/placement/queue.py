@@ -36,12 +36,12 @@ from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 MAX_WAITING_PLANNED = 32
-"""The most waiting gangs that are planned ahead of a newcomer. Gangs further back are ignored, so that a long
-queue does not use up the deadline of the call."""
+"""Maximum number of waiting gangs that are planned before a newcomer. Gangs further back are ignored, so that
+a long queue does not use up the deadline of the call."""
 
 
 MOST_NAMED = 3
-"""The most gangs or nodes that a message names."""
+"""Maximum number of gangs or nodes that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class QueueTurn:
 
 
 def foreign_gates(group: PodGroup) -> tuple[str, ...]:
-    """The scheduling gates of a gang's pods that others open: until then it cannot run, and holds nothing."""
+    """Returns the scheduling gates of a gang's pods that others open. Until then the gang cannot run, and
+    holds nothing."""
     gates = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
     return tuple(dict.fromkeys(gate for gate in gates if gate != QUEUED_GATE))
 
@@ -67,8 +68,7 @@ def plan_queue(
 
     The gangs behind an admitted gang cannot use its place, nor the place that is kept for the first gang
     without one. So small gangs never delay that gang, however many arrive. Nothing is kept for a gang beyond
-    what its namespace may hold.
-    """
+    what its namespace may hold."""
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan(around, group)
@@ -93,7 +93,7 @@ def plan_queue(
 
 
 def _with_first(message: str, first: FirstPlace) -> str:
-    """The message of a gang for which a place is kept, with what must end there."""
+    """Returns the message of a gang for which a place is kept, with what must end there."""
     where = _place_of(first.reservation)
     if not first.ends:
         return f"{message} Kept for it: {where}."
@@ -112,10 +112,10 @@ def plan_in_turn(
     limits: Limits = no_limits,
     rules: QueueRules = NO_RULES,
 ) -> WorkloadPlan:
-    """The plan of a workload's gangs, where those that `waiting` gives are in the queue already.
+    """Returns the plan of a workload's gangs behind the gangs that `waiting` returns.
 
-    A gang that holds its place keeps it. One that would fit if nobody were ahead is queued behind them.
-    """
+    A gang that holds its place keeps it. A gang that would fit without the waiting gangs is queued behind
+    them."""
     own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
@@ -138,11 +138,10 @@ def plan_in_turn(
 def _ahead(
     snapshot: Snapshot, newcomers: Sequence[PodGroup], waiting: Sequence[WaitingGang], rules: QueueRules
 ) -> tuple[list[QueuePlace], QueuePlace]:
-    """The gangs that wait before the last of one object's gangs, and where that one stands.
+    """Returns the gangs that wait before the last gang of the object, and that gang's position.
 
-    An object is planned as a whole, and its gangs may be many: those that could go first by themselves do so
-    when the controller looks at each.
-    """
+    An object is planned as a whole, and may have many gangs. Gangs that could go earlier by themselves do so
+    when the controller plans each."""
     since = {gang.group.name: gang.created for gang in waiting}
     names = {group.name for group in newcomers}
     others = (g for g in waiting if g.group.name not in names and snapshot.holding(g.group.name) is None)
@@ -153,7 +152,7 @@ def _ahead(
 
 
 def _until_opened(snapshot: Snapshot, workload: Workload, planned: WorkloadPlan) -> WorkloadPlan:
-    """The plan in which gangs that wait for others' gates hold nothing that they do not hold already."""
+    """Returns the plan in which gangs that wait for others' gates hold nothing new."""
     if not workload.holds or not any(map(foreign_gates, workload.gangs)):
         return planned
     placed = tuple(map(_gated_by_others, planned.placed))
@@ -179,13 +178,13 @@ def _gated_by_others(gang_plan: GangPlan) -> GangPlan:
 def with_waiting_gangs(
     snapshot: Snapshot, ahead: Iterable[QueuePlace], limits: Limits = no_limits
 ) -> Snapshot:
-    """The snapshot in which waiting gangs hold what must not be taken from them."""
+    """Returns the snapshot with reservations for what waiting gangs must not lose."""
     groups = (place.gang.group for place in islice(ahead, MAX_WAITING_PLANNED))
     return plan_queue(snapshot, groups, limits)[1]
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[QueuePlace], own: QueuePlace) -> GangPlan:
-    """The plan of one gang; where only the queue keeps it from a place, the answer says so."""
+    """Returns the plan of one gang; if only the queue keeps it from a place, the answer says so."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
     first = ahead[0]
@@ -208,6 +207,6 @@ def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[QueuePlace], own:
 
 
 def _place_of(reservation: Reservation) -> str:
-    """A place in words: its domain, or its nodes."""
+    """Returns a place as text: its domain, or its nodes."""
     nodes = sorted({assigned.node for assigned in reservation.assignments}, key=natural)
     return "/".join(reservation.domain) or listed(nodes, MOST_NAMED)

@@ -1,7 +1,7 @@
-"""Which node each rank of a PodSet goes to, so that neighbouring ranks are neighbours in the topology.
+"""Assigns the ranks of a PodSet to nodes, so that neighbouring ranks are neighbours in the topology.
 
 Rank r is the pod with completion index r of an Indexed Job, or whose name ends in `-r`. A placement lists its
-nodes in the order of the tree, so ranks fill one domain before they go on to the next.
+nodes in the order of the tree, so ranks fill one domain before they continue in the next.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from planner.model.answer import Answer
 
 
 def ranks(answer: Answer, pod_set: str) -> tuple[str, ...]:
-    """The node of rank 0, 1, … of a PodSet; empty for a gang that has no place or no such PodSet."""
+    """Returns the node of rank 0, 1, … of a PodSet; empty if the gang has no place or no such PodSet."""
     return tuple(a.node for a in answer.assignments if a.pod_set == pod_set for _ in range(a.count))
 
 
 def runs(nodes: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Ranks by node, as (first, last, node): what a person reads instead of a list of nodes."""
+    """Returns ranks by node, as (first, last, node), which is shorter than a list of nodes."""
     spans: list[tuple[int, int, str]] = []
     for rank, node in enumerate(nodes):
         if spans and spans[-1][2] == node:

@@ -1,7 +1,8 @@
-"""Roles of disaggregated inference: which one an object plays, and where the others have their place. Pure.
+"""Roles of disaggregated inference: the role of an object, and where the other roles of its service run.
+Pure.
 
-Prefill, decode and router are either parts of one object, or objects of their own whose names differ in the
-role alone: `llama-prefill` and `llama-decode`, and the pods that Deployments of these names make.
+Prefill, decode and router are parts of one object, or objects of their own whose names differ only in the
+role, such as `llama-prefill` and `llama-decode` and the pods of Deployments with these names.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ ROLES = ("prefill", "decode", "router")
 
 
 ROLE_LABELS = ("scheduling.run.ai/topology-role", "app.kubernetes.io/component")
-"""Labels that name a role; the first is of Run:ai's recipe."""
+"""Labels that name a role; the first is from Run:ai's recipe."""
 
 
 def role_of(name: str, *labels: Any) -> str:
-    """The role that labels name, or else an object's name; "" for none."""
+    """Returns the role that the labels name, or else the object's name implies; "" for none."""
     for key in ROLE_LABELS:
         for mapping in labels:
             if isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
@@ -28,7 +29,7 @@ def role_of(name: str, *labels: Any) -> str:
 
 
 def _parsed(name: str) -> tuple[str, str]:
-    """The service of a name, and its role: what stands before the role, or else the word after it."""
+    """Returns the service and the role in a name: the text before the role, or else the word after it."""
     words = name.split("-")
     for place, word in enumerate(words):
         if word in ROLES:
@@ -37,11 +38,10 @@ def _parsed(name: str) -> tuple[str, str]:
 
 
 def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
-    """The places of the same service's other gangs, in the order of the reservations.
+    """Returns the places of the same service's other gangs, in the order of the reservations.
 
     `gang` is NAMESPACE/KIND/NAME of an object, `own` the names of its gangs. Each place has its `gang`,
-    `role`, `topology` and `domain`.
-    """
+    `role`, `topology` and `domain`."""
     namespace, _, name = gang.split("/", 2)
     service, role = _parsed(name)
     if not role:

@@ -1,4 +1,4 @@
-"""The plan written onto an object, and read back: annotations, and the gate of a gang that waits. Pure.
+"""Writes the plan onto an object, and reads it back: annotations, and the gate of a gang that waits. Pure.
 
 What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
 """
@@ -34,33 +34,32 @@ Json = dict[str, Any]
 
 
 NEW_NODES = "nodes"
-"""What a gang waits for that is let in without a place, so that an autoscaler sees its pods."""
+"""The value for a gang that is admitted without a place, so that an autoscaler sees its pods."""
 
 
 EVICTION = "eviction"
-"""What a gang waits for that is let in without a place, so that its scheduler evicts others for it."""
+"""The value for a gang that is admitted without a place, so that its scheduler evicts others for it."""
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
-"""Kinds that may be annotated as one gang, and whose pods cannot be told by their owner's kind."""
+"""Kinds that may be annotated as one gang, and whose pods do not show that by their owner's kind."""
 
 
 SCALED = ONE_GANG | {"LeaderWorkerSet"}
-"""Kinds whose replicas are changed by a subresource too (`kubectl scale`, autoscalers), which says nothing of
-their pods, so that webhooks are not asked about it."""
+"""Kinds whose replicas can also be changed by a subresource (`kubectl scale`, autoscalers). Such a request
+does not contain the pods, so webhooks are not called for it."""
 
 
 def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
-    """A copy of the object that carries its plan; the same plan written twice changes nothing.
+    """Returns a copy of the object that carries its plan. Writing the same plan twice changes nothing.
 
-    `policies` is the value of `bayplan.dev/policies`. Templates learn the plan and the reservation too, so
-    that their pods find it. Only pods get the scheduling gate: one in a template would be in each of its pods
-    for ever, also when nobody is left to open it. Where reserved domains carry a taint (`fenced`), an
-    arriving pod gets the toleration of its own gang's. A preview leaves no trace; and a template of pods that
-    are each for themselves does not say that they wait, for each asks by itself.
-    """
+    `policies` is the value of `bayplan.dev/policies`. Templates get the plan and the reservation too, so that
+    their pods find it. Only pods get the scheduling gate: a gate in a template would be in each of its pods
+    forever, even when nothing is left to open it. If reserved domains are tainted (`fenced`), an arriving pod
+    gets the toleration of its own gang. A preview writes nothing. A template whose pods are planned one by
+    one does not say that they wait, because each pod asks for itself."""
     stamped = _opened(obj, workload.templates)
     note = "" if plan.preview else placement_note(plan)
     ids = ",".join(reservation.id for reservation in plan.reservations)
@@ -91,10 +90,9 @@ def annotate(
 
 
 def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
-    """The object, of which the templates say that their pods start together where it makes none of them yet.
+    """Returns the object whose templates say that their pods start together, if it creates none yet.
 
-    When it is scaled its pods are the first that admission hears of: they wait for one another at the gate.
-    """
+    When it is scaled, admission sees only its pods; they wait for each other at the gate."""
     asks = workload.asks or workload.claims or any(asks_for_gpus(part.shape) for part in workload.left)
     if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
         return obj
@@ -105,12 +103,12 @@ def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
 
 
 def passing_own_fence(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
-    """The object, of which the templates in a queue of Kueue's tolerate the taint of its gangs' domains.
+    """Returns the object whose templates, if in a Kueue queue, tolerate the taint of its gangs' domains.
 
-    Kueue's Topology-Aware Scheduling looks at the tolerations of the suspended template, before there is a
-    place or a pod: a toleration that only pods get would leave the gang's own domain out, and evict what runs
-    there (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go, pkg/controller/tas/node_controller.go).
-    """
+    Kueue's Topology-Aware Scheduling reads the tolerations of the suspended template before there is a place
+    or a pod. If only pods had the toleration, Kueue would leave out the gang's own domain, and evict what
+    runs there (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go,
+    pkg/controller/tas/node_controller.go)."""
     if not workload.kueue or not any(template.path for template in workload.templates):
         return obj
     stamped = _opened(obj, workload.templates)
@@ -124,7 +122,7 @@ def passing_own_fence(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
 
 
 def placement_note(plan: WorkloadPlan) -> str:
-    """The value of `bayplan.dev/placement`: the plan in short, keys sorted, one line."""
+    """Returns the value of `bayplan.dev/placement`: a summary of the plan, keys sorted, on one line."""
     answer = plan.first.answer
     note: Json = {"decision": plan.decision}
     if plan.decision == "admitted":
@@ -158,7 +156,8 @@ def _notes_of_parts(note: str) -> Callable[[str], str]:
 
 
 def hosts_of(plan: WorkloadPlan) -> list[str]:
-    """The hosts that gangs of mode `nodes` are pinned to, by hostname label (by name where there is none)."""
+    """Returns the hosts that gangs of mode `nodes` are pinned to, by hostname label (or by name if there is
+    none)."""
     nodes = plan.snapshot.nodes
     names = {
         assignment.node
@@ -171,11 +170,10 @@ def hosts_of(plan: WorkloadPlan) -> list[str]:
 
 
 def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
-    """The value of `bayplan.dev/policies`: the policies that changed the object, and their revision.
+    """Returns the value of `bayplan.dev/policies`: the policies that changed the object, and their revision.
 
-    Those that the annotation names already stay, as long as the revision is the same; where none changes
-    anything now, what it says stays as it is.
-    """
+    Policies that the annotation already names stay while the revision is the same. If no policy changes
+    anything now, the value is unchanged."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     before = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
@@ -190,8 +188,7 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
 def _opened(obj: Mapping[str, Any], templates: Iterable[Template]) -> Json:
     """A copy of the object in which templates and their specs may be changed; all else is shared with it.
 
-    A copy of all of it took a tenth of the decision on a large object.
-    """
+    A copy of all of it took a tenth of the decision on a large object."""
     opened: Json = dict(obj)
     own: dict[Path, Any] = {(): opened}
     for template in templates:
@@ -242,10 +239,10 @@ def _gate(pod: Json, waits: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlacementAnnotation:
-    """A plan in short. `decision` "" where there is none; `domains` are held whole; `nodes`: the hosts that
-    a gang of mode `nodes` is pinned to, by hostname (by name where a node has no such label). `in_queue`: it
-    waits for a place here, not for nodes that an autoscaler adds, nor for its scheduler to evict others
-    (`evicts`). `stated`: what the author of a gang that waits asked for, where policies raised it."""
+    """The summary of a plan. `decision` is "" if there is none. `domains` are held whole; `nodes`: the hosts
+    that a gang of mode `nodes` is pinned to, by hostname (or by name if a node has no such label).
+    `in_queue`: it waits for a place here, not for new nodes, nor for its scheduler to evict others
+    (`evicts`). `stated`: the amounts that the author of a waiting gang stated, if policies raised them."""
 
     decision: str = ""
     topology: str = ""
@@ -257,8 +254,9 @@ class PlacementAnnotation:
 
 
 def placement_annotation(annotations: Any) -> PlacementAnnotation:
-    """What the annotation says; nothing where it does not read, or where these are no annotations at all: for
-    anybody can write there, and admission comes before the API server's own check of types."""
+    """Returns the content of the annotation; an empty summary if it is malformed.
+
+    Anybody can write the annotation, and admission runs before the API server's type check."""
     try:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])

@@ -1,7 +1,7 @@
-"""What the author of an object asked for, kept beside what policies have made of it. Pure.
+"""The amounts that the author of an object stated, kept beside those that policies set. Pure.
 
-A refusal must not blame an amount that nobody stated: the planner's words tell the two apart. What is stored
-has the policies' amounts only, so the note of a gang that waits says what was stated.
+A refusal must not blame an amount that nobody stated, so messages distinguish the two. A stored object has
+only the policies' amounts; the annotation of a waiting gang therefore records what was stated.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from planner.model.resources import Resources
 from webhook.workloads import Workload
 
 StatedAmounts = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-"""By PodSet the amounts that its author stated, in base units, of resources that policies raised."""
+"""By PodSet, the amounts that its author stated, in base units, for resources that policies raised."""
 
 
 def with_stated(workload: Workload, original: Workload) -> Workload:
-    """The workload, with the amounts that `original` states where they differ; both of the same object."""
+    """Returns the workload with the amounts that `original` states, if they differ.
+
+    Both are read from the same object."""
     stated: dict[str, tuple[PodSet, ...]] = {}
     for group in original.gangs:
         others = stated.get(group.name)
         stated[group.name] = group.pod_sets if others is None else (*others, *group.pod_sets)
     by_sets: dict[tuple[int, int], tuple[PodSet, ...]] = {}
-    """The result for PodSets and what was stated for them, by identity: replicas share both, and an object
-    may have thousands of replicas."""
+    """The results by the identity of PodSets and stated PodSets: replicas share both, and an object may have
+    thousands of replicas."""
 
     def with_amounts(group: PodGroup) -> PodGroup:
         poll("reading")
@@ -45,7 +47,7 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
 
 
 def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:
-    """What the authors of these gangs stated, where policies raised it."""
+    """Returns what the authors of these gangs stated, for amounts that policies raised."""
     raised = {
         pod_set.name: tuple(sorted(pod_set.shape.raised.items()))
         for group in groups
@@ -56,7 +58,7 @@ def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:
 
 
 def as_noted(groups: Iterable[PodGroup], noted: StatedAmounts) -> tuple[PodGroup, ...]:
-    """The gangs of a stored object, with the amounts that its note says were stated."""
+    """Returns the gangs of a stored object with the stated amounts from its annotation."""
     by_set = {name: dict(amounts) for name, amounts in noted}
 
     def with_note(pod_set: PodSet) -> PodSet:

@@ -1,8 +1,9 @@
-"""The taint on reserved domains: what keeps other pods off, and what lets a gang's own pods on. Pure.
+"""The taint on reserved domains: keeps other pods off, and lets a gang's own pods on. Pure.
 
-By default affinity keeps a domain free: every pod that asks for GPUs is planned and gets the affinity of its
-place, and one without a place is kept off reserved nodes when it arrives. A taint keeps off all other pods
-too: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and those older than Bayplan.
+By default node affinity keeps a domain free: every pod with GPUs is planned and gets the affinity of its
+place, and a pod without a place is kept off reserved nodes when it arrives. A taint also keeps off all other
+pods: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and those that are older than
+Bayplan.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ EFFECT = "NoSchedule"
 
 
 def holder(gang: str) -> str:
-    """The taint's value: a digest of the object that the gang belongs to, the same for all its replicas."""
+    """Returns the taint's value: a digest of the object that the gang belongs to, equal for all its
+    replicas."""
     return reservation_id("/".join(gang.split("/")[:3]))
 
 
 def toleration(gang: str) -> Json:
-    """What lets a gang's pods onto the nodes that it holds."""
+    """Returns the toleration that lets a gang's pods onto the nodes that it holds."""
     return {"key": RESERVED_TAINT, "operator": "Equal", "value": holder(gang), "effect": EFFECT}
 
 
 def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
-    """A pod's tolerations and those of its gang's domains, each once."""
+    """Returns a pod's tolerations and those for its gang's domains, each once."""
     tolerations = [dict(entry) for entry in stated or ()]
     for reservation in held:
         own = toleration(reservation.gang)
@@ -45,7 +47,7 @@ def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[
 
 
 def desired_taints(snapshot: Snapshot) -> dict[str, str]:
-    """The taint's value for each node that a gang holds whole."""
+    """Returns the taint's value for each node that a gang holds whole."""
     return {
         node: holder(held.gang)
         for held in snapshot.reservations
@@ -56,21 +58,20 @@ def desired_taints(snapshot: Snapshot) -> dict[str, str]:
 
 
 def taint_changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
-    """The nodes whose taint must change, with its new value; "" removes it."""
+    """Returns the nodes whose taint must change, with its new value; "" removes it."""
     put = {node: value for node, value in desired.items() if current.get(node) != value}
     return put | {node: "" for node, value in current.items() if value and node not in desired}
 
 
 def reserved_taint_value(taints: Iterable[Mapping[str, Any]]) -> str:
-    """The value of our taint among a node's, "" without it."""
+    """Returns the value of our taint among a node's taints, "" if absent."""
     return str(next((taint.get("value", "") for taint in taints if taint.get("key") == RESERVED_TAINT), ""))
 
 
 def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
-    """The merge patch of a node as it was read: our taint as desired, all other taints as they are.
+    """Returns the merge patch for a node: our taint as desired, all other taints unchanged.
 
-    Its taints are one whole to the API server, so the patch holds for the version that was read.
-    """
+    A merge patch replaces the whole list of taints, so it applies only to the version that was read."""
     others = [dict(taint) for taint in taints if taint.get("key") != RESERVED_TAINT]
     own = [{"key": RESERVED_TAINT, "value": value, "effect": EFFECT}] if value else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
@@ -79,11 +80,10 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
 def keep_off_reserved(
     pod: Mapping[str, Any], snapshot: Snapshot, *, evicts: bool = False
 ) -> Mapping[str, Any]:
-    """A pod without a place, required to stay off the nodes that gangs hold whole now.
+    """Returns a pod without a place, required to stay off the nodes that gangs hold whole now.
 
-    `evicts`: off those only whose gang has not started; of others its scheduler may evict the pods, whose
-    taints it tolerates.
-    """
+    `evicts`: only off nodes whose gang has not started. The scheduler may evict the pods of other gangs,
+    whose taints the pod tolerates."""
     spec = pod.get("spec")
     running = [held for held in snapshot.reservations if evicts and snapshot.runs(held)]
     if running and isinstance(spec, Mapping):
@@ -97,6 +97,7 @@ def keep_off_reserved(
     hosts = sorted((host for node in held if (host := node.labels.get(HOSTNAME))), key=natural)
     names = sorted(node.name for node in held if not node.labels.get(HOSTNAME))
     labelled = [Requirement(HOSTNAME, "NotIn", tuple(hosts))] if hosts else []
-    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in names)  # core/v1 takes one name each
+    # core/v1 allows one name per field requirement.
+    fields = (Requirement(NODE_NAME_FIELD, "NotIn", (name,)) for name in names)
     term = node_term_json((*labelled, *fields))
     return {**pod, "spec": {**spec, "affinity": require(spec.get("affinity"), [term])}}

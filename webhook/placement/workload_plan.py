@@ -1,7 +1,7 @@
-"""From a workload to its plan: each gang in turn, each seeing what the former ones took. Pure.
+"""Plans a workload: each gang in turn, each on the capacity that the former ones leave. Pure.
 
-Within one request the first plan is held tentatively in the snapshot. When policies have changed the object
-since, the planner replays that plan as long as it still fits, instead of planning anew.
+Within one request the first plan is held tentatively in the snapshot. If policies change the object
+afterwards, the planner replays that plan as long as it still fits, instead of planning again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class GangPlan:
 
     @property
     def lacks_devices(self) -> bool:
-        """Whether the PodSets that do not fit, or those of the whole gang, ask for devices."""
+        """Whether the PodSets that do not fit, or those of the whole gang, request devices."""
         at_fault = [s for s in self.group.pod_sets if s.name in self.answer.culprits] or self.group.pod_sets
         shapes = [pod_set.shape for pod_set in at_fault]
         return any(asks_for_gpus(shape) or shape.claims for shape in shapes)
@@ -57,9 +57,8 @@ class GangPlan:
 class WorkloadPlan:
     """The answers for all gangs of one object. `snapshot` is the cluster with what they hold.
 
-    `whole`: the gangs are all that starts together; a pod of a larger group, or of pods that each run by
-    themselves, is only a part of that. `preview`: the object makes no pods now, and holds nothing.
-    """
+    `whole`: the gangs are everything that starts together. False for a pod of a larger group, or of pods that
+    run independently. `preview`: the object creates no pods now, and holds nothing."""
 
     placed: tuple[GangPlan, ...]
     snapshot: Snapshot
@@ -68,10 +67,9 @@ class WorkloadPlan:
 
     @property
     def proves_never(self) -> bool:
-        """Whether a rejection is a proof that the object never runs while the cluster has the nodes it has.
+        """Whether a rejection proves that the object never runs while the cluster has its current nodes.
 
-        It is none where a part is rejected, or pods without any device: nodes for these come and go.
-        """
+        It does not if a part is rejected, or pods without devices, because nodes for these come and go."""
         return (
             self.whole
             and all(placed.answer.decision == "rejected" for placed in self.placed)
@@ -82,9 +80,8 @@ class WorkloadPlan:
     def decision(self) -> Verdict:
         """Rejected if any gang can never run, queued if none runs now, else admitted.
 
-        The gangs of one object share its pod template (the replicas of a LeaderWorkerSet), so an object of
-        which some replicas can start is let in, and the others wait at their own pods.
-        """
+        The gangs of one object share its pod template (the replicas of a LeaderWorkerSet). An object of which
+        some replicas can start is therefore admitted, and the pods of the others wait."""
         verdicts = [placed.answer.decision for placed in self.placed]
         if "rejected" in verdicts:
             return "rejected"
@@ -92,7 +89,8 @@ class WorkloadPlan:
 
     @property
     def first(self) -> GangPlan:
-        """The gang that tells the decision: the first rejected one, the first queued, the first of all."""
+        """The gang that determines the decision: the first rejected one, else the first queued one, else the
+        first."""
         return next(placed for placed in self.placed if placed.answer.decision == self.decision)
 
     @property
@@ -102,11 +100,10 @@ class WorkloadPlan:
 
     @property
     def gated(self) -> bool:
-        """Whether its pods wait at the gate: it is queued, wants to be, and waits for more than new nodes or
-        for others to be evicted.
+        """Whether its pods wait at the gate.
 
-        Autoscalers add no node for a gated pod, and schedulers evict nobody for it.
-        """
+        They do if the gang is queued, asks to be queued, and does not only wait for new nodes or evictions:
+        autoscalers add no node for a gated pod, and schedulers evict nothing for it."""
         waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
         return (
             self.decision == "queued"
@@ -116,7 +113,7 @@ class WorkloadPlan:
         )
 
     def message(self) -> str:
-        """The planner's words; where several gangs fare differently, how many of each."""
+        """The planner's message; if the gangs have different decisions, how many of each."""
         counts = Counter(placed.answer.decision for placed in self.placed)
         message = self.first.answer.message
         if len(counts) > 1:
@@ -125,7 +122,7 @@ class WorkloadPlan:
         return message
 
     def terms(self, pod_set: str) -> tuple[Term, ...]:
-        """The node-selector terms (ORed) that pin a PodSet, or all of them for "", to its placement."""
+        """Returns the ORed node-selector terms that pin a PodSet (or all for "") to its placement."""
         terms: dict[Term, None] = {}
         for placed in self.placed:
             if placed.answer.decision == "admitted":
@@ -138,20 +135,21 @@ class WorkloadPlan:
 
 
 def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
-    """The workload with what its device claims come to in this cluster, where that can be told."""
+    """Returns the workload with its device claims resolved in this cluster, if possible."""
     if snapshot is None or not workload.claims:
         return workload
     try:
         return replace(workload, gangs=tuple(with_devices(snapshot, group) for group in workload.gangs))
-    except Refusal:  # the plan will say so
+    except Refusal:  # the plan will report it
         return workload
 
 
 def plan_workload(
     snapshot: Snapshot, workload: Workload, rivals: int = 0, limits: HoldLimits = NO_LIMITS
 ) -> WorkloadPlan:
-    """Plan every gang of a workload, in order, while `rivals` others are planned (`plan_aside`). `limits` are
-    those of its namespace."""
+    """Plans every gang of a workload, in order, while `rivals` others are planned (`plan_aside`).
+
+    `limits` are those of its namespace."""
 
     def place(snapshot: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan_aside(snapshot, group, rivals)
@@ -184,16 +182,16 @@ def plan_workload(
 
 
 def _none_beside(answer: Answer) -> Answer:
-    """The answer for pods that do not fit beside what their gang holds: where it has another, they may."""
+    """Returns the answer for pods that do not fit beside what their gang holds: they may fit later, if the
+    gang moves."""
     message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
     return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
 
 
 def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
-    """The gang, whose parts without a member here may go anywhere.
+    """Returns the gang whose parts without a member in this object may go anywhere.
 
-    They were taken to be like a member that is here, which by now may be pinned to its own seat.
-    """
+    Unknown members are assumed to equal a known one, which may be pinned to its own seat by now."""
     present = {own.name for own in workload.share.known_sets} if workload.share is not None else set()
     sets = (
         own if own.name in present else replace(own, shape=replace(own.shape, affinity=()))
@@ -203,12 +201,10 @@ def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
 
 
 def members_known(workload: Workload, group: PodGroup) -> PodGroup:
-    """The gang without the members that are known by number alone; itself where there are none, or where
-    the object is a gang of its own.
+    """Returns the gang without the members that are known only by number; unchanged if there are none.
 
-    They keep room where there may be some for them, and refuse nothing where there is none: what they ask for
-    is not known.
-    """
+    It is also unchanged if the object is a gang of its own. Unknown members keep room if there is some, but
+    never cause a refusal, because their requests are unknown."""
     share = workload.share
     if share is None:
         return group
@@ -222,21 +218,22 @@ def members_known(workload: Workload, group: PodGroup) -> PodGroup:
     if not missing or not known_sets:
         return group
     note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
-    # They come to the domain that the first ones hold whole.
+    # The unknown members get the domain that the first ones hold whole.
     reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
     return replace(group, pod_sets=known_sets, reserve=reserve, within=(), warnings=(*group.warnings, note))
 
 
 def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
-    """The names under which gangs start together (`PodGroup.joint`) of which one has no place."""
+    """Returns the names under which gangs start together (`PodGroup.joint`), if one of these gangs has no
+    place."""
     return frozenset(
         group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
     )
 
 
 def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
-    """The plans of gangs that start together, one of which has no place: the others wait for it and hold
-    nothing, unless they run already."""
+    """Returns the plans of gangs that start together, if one has no place: the others wait and hold nothing,
+    unless they run already."""
     first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
     fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
 

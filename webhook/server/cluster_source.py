@@ -1,4 +1,4 @@
-"""Where the webhook gets its snapshots of the cluster from: the protocol, and the source that has none."""
+"""Where the webhook gets its snapshots of the cluster: the protocol, and the source without a cluster."""
 
 from __future__ import annotations
 
@@ -11,59 +11,61 @@ from webhook.admission.environment import Environment
 
 
 class ClusterSource(Protocol):
-    """Something that knows the nodes, pods and topologies; reservations come from the ledger."""
+    """Provides nodes, pods and topologies; reservations come from the ledger."""
 
     def snapshot(self) -> Snapshot | None:
-        """The newest snapshot, None where no cluster is known."""
+        """Returns the newest snapshot, None if no cluster is known."""
         ...
 
     def environment(self) -> Environment:
-        """What the cluster gives to decisions beside it."""
+        """Returns what the cluster provides for decisions in addition to the snapshot."""
         ...
 
     def knows_owner(self, owner: str) -> bool:
-        """Whether the workload NAMESPACE/KIND/NAME has been seen, as far as it ever will be."""
+        """Returns whether the workload NAMESPACE/KIND/NAME has been seen, or never will be."""
         ...
 
     def knows_namespace(self, name: str) -> bool:
-        """Whether the Namespace has been seen, as far as it ever will be."""
+        """Returns whether the Namespace has been seen, or never will be."""
         ...
 
     def problem(self) -> str:
-        """Why the snapshot is older than it should be; "" where all is well."""
+        """Returns why the snapshot is older than it should be; "" if it is current."""
         ...
 
     def waiting(self) -> str:
-        """What the first snapshot still lacks, so that no request should come yet; "" once it is complete."""
+        """Returns what the first snapshot still lacks, so that no request should come yet; "" once it is
+        complete.
+        """
         ...
 
 
 @dataclass
 class NoCluster:
-    """No cluster: policies run, nothing is planned."""
+    """No cluster: policies run, and nothing is planned."""
 
     settings: Settings = DEFAULT_SETTINGS
 
     def snapshot(self) -> None:
-        """Nothing is known."""
+        """Returns None: no cluster is known."""
         return
 
     def environment(self) -> Environment:
-        """The settings alone."""
+        """Returns only the settings."""
         return Environment(settings=everywhere(self.settings))
 
     def knows_owner(self, owner: str) -> bool:
-        """There is nothing to wait for."""
+        """Returns True: there is nothing to wait for."""
         return True
 
     def knows_namespace(self, name: str) -> bool:
-        """There is nothing to wait for."""
+        """Returns True: there is nothing to wait for."""
         return True
 
     def problem(self) -> str:
-        """Nothing can be wrong with it."""
+        """Returns "": there is no snapshot that could be old."""
         return ""
 
     def waiting(self) -> str:
-        """Nothing is waited for."""
+        """Returns "": there is nothing to wait for."""
         return ""

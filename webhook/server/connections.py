@@ -1,8 +1,7 @@
-"""The open connections of the server, within bounds: how many, how long silent, how many bytes at once.
+"""Limits the server's open connections: their number, how long they may be silent, and the bytes in flight.
 
-A caller that opens connections and says nothing, or sends a body byte by byte, would otherwise hold memory
-and file descriptors for as long as it likes. The API server keeps few connections, and sends at once what it
-has.
+Otherwise a caller that opens connections and sends nothing, or sends a body byte by byte, could hold memory
+and file descriptors as long as it likes. The API server opens few connections, and sends its data at once.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from itertools import chain
 from aiohttp import web
 
 MAX_CONNECTIONS = 256
-"""Open at once; with TLS and a body on its way each takes up to a megabyte. An API server opens one for each
-call in flight, of at most 200 changing requests by its own limit (`--max-mutating-requests-inflight`)."""
+"""Maximum number of open connections; with TLS and a body each takes up to a megabyte. An API server opens
+one per call in flight, and limits changing requests to 200 (`--max-mutating-requests-inflight`).
+"""
 
 
 HANDSHAKE_SECONDS = 3.0
@@ -29,42 +29,45 @@ HANDSHAKE_SECONDS = 3.0
 
 
 NEWCOMER_SECONDS = 0.004
-"""Pause after a newcomer that took another's place: a flood of newcomers, each with a handshake of a
-millisecond or two, leaves most of the event loop to those who are there, and each of `MAX_CONNECTIONS`
-newcomers has a second before its place is taken in turn."""
+"""Pause after a new connection that replaced another one. A flood of new connections, each with a handshake
+of a millisecond or two, then leaves most of the event loop to existing ones, and each of `MAX_CONNECTIONS`
+new ones has a second before it is replaced itself.
+"""
 
 
 FIRST_REQUEST_SECONDS = 10.0
-"""Time until a new connection has delivered its first whole request, the handshake included."""
+"""Time for a new connection to deliver its first whole request, including the handshake."""
 
 
 IDLE_SECONDS = 120.0
 """How long a connection may stay open between two calls: more than the 90 s after which Go's HTTP client
-closes it, so that the API server does not meet a connection that was closed on it."""
+closes it, so that the API server never uses a connection that the server has just closed.
+"""
 
 
 SWEEP_SECONDS = 1.0
-"""How often silent connections are looked for."""
+"""Interval between searches for silent connections."""
 
 
 ACCEPT_AGAIN_SECONDS = 0.05
-"""Pause after a connection that could not be accepted, so that a lack of file descriptors does not spin."""
+"""Pause after a connection could not be accepted, so that a lack of file descriptors causes no busy loop."""
 
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Bodies of calls that are not answered yet, in bytes. What is read of them takes about ten times as much; a
-usual call has 5 to 50 kB."""
+"""Maximum bytes of bodies of calls that are not answered yet. The parsed data takes about ten times as much;
+a usual call has 5 to 50 kB.
+"""
 
 
 SMALL_BYTES = 64 * 1024
-"""The largest body that needs no room among `MAX_BYTES`."""
+"""The largest body that does not count toward `MAX_BYTES`."""
 
 
 class Connections:
-    """Since when each connection of a server has been silent (monotonic seconds), and which goes first.
+    """How long each connection of a server has been silent (monotonic seconds), and which is closed first.
 
-    `new`: since they were made, without a whole request so far. `idle`: since their last answer. What is in
-    `answered` is being answered, and is never closed.
+    `new`: connections without a whole request so far, with their start. `idle`: connections after an answer,
+    with its time. Connections in `answered` are being answered and are never closed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -74,13 +77,13 @@ class Connections:
         self._clock = clock
 
     def opened(self, handler: web.RequestHandler) -> None:
-        """A connection was made. Its first request may be faster than this news."""
+        """Records a new connection. Its first request may have arrived before this call."""
         if handler not in self.answered and handler not in self.idle:
             self.new[handler] = self._clock()
 
     @contextmanager
     def answering(self, handler: web.RequestHandler) -> Iterator[None]:
-        """While a whole request of this connection is being answered."""
+        """Marks the connection as busy while a whole request is being answered."""
         self.new.pop(handler, None)
         self.idle.pop(handler, None)
         self.answered.add(handler)
@@ -92,7 +95,7 @@ class Connections:
                 self.idle[handler] = self._clock()
 
     def close_silent(self) -> None:
-        """Close what has been silent for too long, and forget what its caller has closed."""
+        """Closes connections that have been silent for too long, and forgets closed ones."""
         now = self._clock()
         for silent, seconds in ((self.new, FIRST_REQUEST_SECONDS), (self.idle, IDLE_SECONDS)):
             for handler, since in tuple(silent.items()):
@@ -101,10 +104,14 @@ class Connections:
                     _close(handler)
 
     def close_longest_silent(self) -> bool:
-        """Close one, first of those that never delivered a request; whether there was one."""
+        """Closes one connection, preferably one that never delivered a request; returns whether there was
+        one.
+        """
         for silent in (self.new, self.idle):
             while silent:
-                handler = next(iter(silent))  # each dictionary is in the order in which they fell silent
+                handler = next(
+                    iter(silent)
+                )  # each dictionary is ordered by the time at which the connections fell silent
                 del silent[handler]
                 if handler.transport is not None:
                     _close(handler)
@@ -113,7 +120,7 @@ class Connections:
 
 
 def _close(handler: web.RequestHandler) -> None:
-    """At once: a caller that does not read would hold up an orderly end."""
+    """Closes the connection at once: an orderly shutdown would wait for a caller that does not read."""
     if isinstance(handler.transport, asyncio.Transport):
         handler.transport.abort()
 
@@ -121,9 +128,9 @@ def _close(handler: web.RequestHandler) -> None:
 class Listener:
     """Accepts connections for an aiohttp server, at most `limit` at once.
 
-    Where there are so many a new one takes the place of the longest silent: first of those whose handshake is
-    not done, of the address that has most of them, then as `Connections` says. Where all are being answered
-    it is refused.
+    At the limit a new connection replaces the one that has been silent longest: first one whose handshake is
+    not done, of the address with most of them, then as in `Connections`. If all are being answered, the new
+    one is refused.
     """
 
     def __init__(
@@ -140,7 +147,7 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._handshakes: dict[str, dict[asyncio.Task[None], None]] = {}
-        """By the caller's address, the longest first."""
+        """By the caller's address, the longest-running first."""
 
     @property
     def port(self) -> int:
@@ -148,7 +155,9 @@ class Listener:
         return int(self._sockets[0].getsockname()[1])
 
     async def open(self, host: str, port: int) -> None:
-        """Listen on every address of `host`. Raises `OSError` where one cannot be had, and then has none."""
+        """Listens on every address of `host`. Raises `OSError`, and then listens on none, if an address is
+        not available.
+        """
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         with ExitStack() as bound:
@@ -158,12 +167,12 @@ class Listener:
                 self._sockets.append(bound.enter_context(sock))
                 sock.setblocking(False)
             bound.pop_all()
-        # Only now, so that no caller is accepted at one address of a server that does not start.
+        # Only now, so that a server that fails to start accepts no caller at another address.
         self._tasks = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
         self._tasks.append(asyncio.create_task(self._sweep()))
 
     async def close(self) -> None:
-        """Stop listening. Connections that are made stay."""
+        """Stops listening. Existing connections stay open."""
         for task in (*self._tasks, *chain(*self._handshakes.values())):
             task.cancel()
         for task in self._tasks:
@@ -187,12 +196,12 @@ class Listener:
                 task = asyncio.create_task(self._connect(connection))
                 self._handshakes.setdefault(address, {})[task] = None
                 task.add_done_callback(partial(self._forget, address))
-            # Accepting does not wait by itself while callers stand in line: everybody else would.
+            # Accepting does not wait while callers are queued, which would block everything else.
             await asyncio.sleep(NEWCOMER_SECONDS if crowded else 0)
 
     async def _connect(self, connection: socket.socket) -> None:
-        """Hand the connection over to the server once its handshake is done."""
-        with suppress(OSError, TimeoutError):  # the caller's affair: no certificate, no TLS, gone
+        """Hands the connection over to the server once its handshake is done."""
+        with suppress(OSError, TimeoutError):  # faults of the caller: no certificate, no TLS, gone
             async with asyncio.timeout(HANDSHAKE_SECONDS if self._tls else None):
                 if self._tls is not None:
                     await _first_byte(connection)
@@ -217,7 +226,7 @@ class Listener:
         return task.cancel()
 
     def _forget(self, address: str, task: asyncio.Task[None]) -> None:
-        """The handshake is over, or is given up."""
+        """Removes a handshake that is finished or given up."""
         tasks = self._handshakes.get(address, {})
         tasks.pop(task, None)
         if not tasks:
@@ -230,8 +239,9 @@ class Listener:
 
 
 async def _first_byte(connection: socket.socket) -> None:
-    """Until the caller says something, which costs nothing until then. Closes the connection of one who does
-    not, when the wait is cancelled."""
+    """Waits until the caller sends something, which costs nothing until then. Closes the connection if the
+    wait is cancelled.
+    """
     loop = asyncio.get_running_loop()
     heard = asyncio.Event()
     loop.add_reader(connection, heard.set)
@@ -245,10 +255,10 @@ async def _first_byte(connection: socket.socket) -> None:
 
 
 class BytesInFlight:
-    """Room for the bodies of calls that are not answered yet; who finds none waits for it, in order.
+    """Room for the bodies of calls that are not answered yet; a call without room waits, in order.
 
-    Small bodies need none: they are bounded by the number of connections, and are not kept waiting behind
-    large ones that may never come.
+    Small bodies need no room: the number of connections bounds them, and they are not delayed by large ones
+    that may never arrive.
     """
 
     def __init__(self, limit: int = MAX_BYTES, small: int = SMALL_BYTES) -> None:
@@ -258,7 +268,7 @@ class BytesInFlight:
 
     @asynccontextmanager
     async def holding(self, size: int) -> AsyncIterator[None]:
-        """Hold room for `size` bytes, waiting for it as long as the caller's own deadline allows."""
+        """Holds room for `size` bytes; waits for it until the caller's own deadline."""
         size = 0 if size <= self._small else size
         if size and (self._waiting or size > self._free):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -266,11 +276,11 @@ class BytesInFlight:
             try:
                 await turn
             except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():  # the turn came in the moment of the cancellation
+                if turn.done() and not turn.cancelled():  # the turn came at the moment of the cancellation
                     self._give(size)
                 else:
                     self._waiting = deque(entry for entry in self._waiting if entry[1] is not turn)
-                    self._give(0)  # a smaller one behind it may have room
+                    self._give(0)  # a smaller body behind it may have room
                 raise
         else:
             self._free -= size

@@ -1,4 +1,4 @@
-"""The line of the log that a decision leaves: JSON, with nothing of the pods' own content."""
+"""The log line of a decision: JSON, without the content of pods."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from webhook.admission.decision_record import PLAN, Decision, Phase
 from webhook.wire.request import AdmissionRequest
 
 LONGEST_MESSAGE = 4096
-"""Characters of a message in the log: collectors cut longer lines, which then are no JSON."""
+"""Maximum characters of a message in the log: collectors cut longer lines, which then are invalid JSON."""
 
 
 def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
-    """One line a decision: who, what, the verdict and whose it is, the plan in short.
+    """Returns one line for a decision: user, object, verdict, its cause, and a summary of the plan.
 
-    `uid` is the request's, under which the API server's audit log has it as well. `policy` is the policy that
-    refuses, or would refuse, first (`plan` for the planner), `changedBy` are those that change the object.
+    `uid` is the request's, as in the API server's audit log. `policy` is the policy that first refuses or
+    would refuse (`plan` for the planner); `changedBy` lists those that change the object.
     """
     response, in_enforce = decision.response, decision.in_enforce
     plan = decision.plan.first.answer if decision.plan is not None else None
@@ -54,8 +54,9 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
 
 
 def answers(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Each policy that had something to say, and what: changed, passed, refused, warned, failed, or
-    nothing, for it was exempt; and whether an exemption ended."""
+    """Yields each policy with an effect: changed, passed, refused, warned, failed or exempt; and ended
+    exemptions.
+    """
     by_policy = [(effect.policy, "changed") for effect in decision.effects if effect.policy != PLAN]
     if decision.mutated is not None:
         failures = (*decision.mutated.errors, *decision.mutated.warnings)
@@ -71,7 +72,7 @@ def answers(decision: Decision) -> Iterator[tuple[str, str]]:
 
 
 def json_line(**fields: object) -> str:
-    """The fields as one line, with the time first, as RFC 3339 has it."""
+    """Returns the fields as one line, starting with the time in RFC 3339."""
     now = datetime.fromtimestamp(time.time(), UTC)
     moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return orjson.dumps({"time": moment, **fields}).decode()

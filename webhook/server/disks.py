@@ -1,4 +1,4 @@
-"""Disks that are full, or nearly: told before a write fails, and while nobody writes."""
+"""Detects full disks before a write fails."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 LEAST_BYTES = 2**20
-"""Free space below which a disk counts as full: a large gang's reservation, its journal and a new certificate
-together are less."""
+"""Free space below which a disk counts as full: more than a large gang's reservation, its journal and a new
+certificate together need.
+"""
 
 
 def full_disks(folders: Mapping[str, Path]) -> Iterator[str]:
-    """For each of these folders (by what is kept there) on a full disk, or unreadable, a sentence."""
+    """Yields a sentence for each of these folders that is on a full disk or unreadable; keys name their
+    content.
+    """
     for kept, folder in folders.items():
         try:
             disk = os.statvfs(folder)

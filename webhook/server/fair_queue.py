@@ -1,12 +1,13 @@
-"""Whose call is decided next: nobody's storm keeps the others waiting. Pure: no clock, no threads.
+"""Decides which call is next, so that a flood of calls from one user does not delay the others. Pure: no
+clock, no threads.
 
-The model is Kubernetes' API Priority and Fairness. Calls of one flow (a user in a namespace) are dealt a hand
-of queues, and each waits in the shortest of them (shuffle sharding): a flow that fills its own hand leaves
-nearly every other flow a queue without it. The queue that has been given least work so far is served first,
-by the seconds that its calls really took (start-time fair queuing), and of all seats one is never taken by
-the flow that has the others: who comes meanwhile need not wait until a decision of it has ended.
+The model is Kubernetes' API Priority and Fairness. The calls of one flow (a user in a namespace) are assigned
+a hand of queues, and each waits in the shortest of them (shuffle sharding): a flow that fills its own hand
+leaves nearly every other flow a free queue. The queue that has been given least work so far is served next,
+measured by the seconds that its calls took (start-time fair queuing). One of the seats is never given to the
+flow that has all others, so other flows need not wait until a decision of it has ended.
 
-Example, two seats: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs, 99
+Example with two seats: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs, 99
 wait; the call of `b` takes the other seat at once.
 """
 
@@ -20,18 +21,20 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 QUEUES, HAND = 64, 6
-"""As in Kubernetes' default levels: of one flow in 75 million the whole hand is another's."""
+"""As in Kubernetes' default levels: for one flow in 75 million the whole hand is another flow's."""
 LENGTH = 50
-"""Calls that wait in one queue at most: 300 of a flow, more than are decided before their deadline."""
+"""Maximum number of calls in one queue: 300 of a flow, more than can be decided before their deadline."""
 ESTIMATE = 0.02
-"""Seconds that a call is taken for until it has ended: those of an ordinary pod."""
+"""Assumed seconds of a call until it has ended: those of an ordinary pod."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    """`start`: the virtual second at which its next call begins, ahead of others by the work it was given."""
+    """A queue. `start`: the virtual second at which its next call begins, which grows with the work it was
+    given.
+    """
 
     waiting: deque[Ticket[T]] = field(default_factory=deque)
     start: float = 0.0
@@ -57,7 +60,7 @@ class FairQueue(Generic[T]):
         self._now = 0.0
 
     def put(self, flow: str, call: T) -> Ticket[T] | None:
-        """The call waits from now on; None where every queue of its flow's hand is full."""
+        """Adds a call to a queue; None if every queue of its flow's hand is full."""
         numbers = hand_of(flow, len(self._queues), self._hand)
         number = min(numbers, key=lambda queue: (self._load(queue), numbers.index(queue)))
         queue = self._queues[number]
@@ -70,7 +73,7 @@ class FairQueue(Generic[T]):
         return ticket
 
     def take(self) -> Ticket[T] | None:
-        """The call that gets a free seat now, None where there is none for anybody who waits."""
+        """Returns the call that gets a free seat now, None if no waiting call may have one."""
         if self._running.total() >= self._seats:
             return None
         ready = [number for number in range(len(self._queues)) if self._is_ready(number)]
@@ -85,7 +88,7 @@ class FairQueue(Generic[T]):
         return ticket
 
     def end(self, ticket: Ticket[T], seconds: float) -> None:
-        """A call that had a seat has left it after so much work."""
+        """Records that a call has left its seat after this much work."""
         queue = self._queues[ticket.queue]
         queue.start += seconds - ESTIMATE
         queue.running -= 1
@@ -94,7 +97,7 @@ class FairQueue(Generic[T]):
             del self._running[ticket.flow]
 
     def leave(self, ticket: Ticket[T]) -> bool:
-        """The call waits no longer; False where it has, or had, its seat."""
+        """Removes a waiting call; False if it has, or had, a seat."""
         waiting = self._queues[ticket.queue].waiting
         if ticket not in waiting:
             return False
@@ -115,7 +118,7 @@ class FairQueue(Generic[T]):
 
 @lru_cache(maxsize=4096)
 def hand_of(flow: str, queues: int = QUEUES, hand: int = HAND) -> tuple[int, ...]:
-    """The queues of a flow: different ones, the same each time."""
+    """Returns the queues of a flow: distinct, and the same each time."""
     return tuple(
         _dealt(int.from_bytes(hashlib.sha256(flow.encode("utf-8", "surrogatepass")).digest()), queues, hand)
     )

@@ -1,4 +1,4 @@
-"""The webhook over HTTP: /mutate, /validate, /healthz, /readyz, /metrics. Nothing is decided here."""
+"""The webhook over HTTP: /mutate, /validate, /healthz, /readyz, /metrics. Decisions are made elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import BODY_LIMIT, BadCall, decode, encode
 
 DEADLINE = 4.0
-"""Seconds for one call: inside the `timeoutSeconds: 5` of the webhook configurations."""
+"""Deadline of one call in seconds: below the `timeoutSeconds: 5` of the webhook configurations."""
 
 
 BODY_SECONDS = 2.0
@@ -42,32 +42,32 @@ LARGE_BODY = 65_536
 
 
 CLOSED = 499
-"""What is counted for a caller that hangs up, as nginx has it; nobody is there to read it."""
+"""The status that is counted if a caller hangs up, as in nginx; nobody receives it."""
 
 
 log = logging.getLogger("bayplan")
 
 
 def tell_nobody(phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
-    """Without a cluster there is nowhere to report to."""
+    """Does nothing: without a cluster there is nowhere to report to."""
 
 
 def no_end() -> float:
-    """No certificate is served, so none ends."""
+    """Returns 0: no certificate is served."""
     return 0.0
 
 
 def no_problem() -> str:
-    """Decisions are made in this process."""
+    """Returns "": decisions are made in this process."""
     return ""
 
 
 @dataclass(slots=True)
 class Webhook:
-    """The handlers. `stopping` turns readiness off while what is in flight is finished.
+    """The request handlers. `stopping`: not ready while calls in flight are finished.
 
     `begun`: the cluster was known once, so calls are answered. `callers`: names of client certificates that
-    may call; empty for whoever connects, with a certificate of the client CA where there is one.
+    may call; if empty, everyone may (with a certificate of the client CA, if there is one).
     """
 
     service: Service
@@ -79,15 +79,17 @@ class Webhook:
     bodies: BytesInFlight = field(default_factory=BytesInFlight)
     callers: frozenset[str] = frozenset()
     observer: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
-    """Told of each decision once it is answered. On the event loop, so it is quick, and it does not raise."""
+    """Called with each decision after it is answered. It runs on the event loop, so it is fast and never
+    raises.
+    """
     certificate_end: Callable[[], float] = no_end
-    """When the certificate that is served ends, seconds since the epoch."""
+    """Returns when the serving certificate ends, seconds since the epoch."""
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Where files are written, by what is kept there."""
     decoding: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "decode"))
     """Where large bodies are decoded, one at a time: more threads would slow down each other."""
     workers_problem: Callable[[], str] = no_problem
-    """Why fewer processes decide than asked for."""
+    """Returns why fewer worker processes run than requested."""
 
     def app(self) -> web.Application:
         """The aiohttp application: calls, probes and metrics."""
@@ -133,7 +135,7 @@ class Webhook:
             seconds, deciding = time.perf_counter() - started, time.perf_counter() - read
             self.metrics.observe(phase, decision, seconds, deciding)
             log.info(log_line(phase, request, decision, seconds))
-            # After the answer is on its way: who applies something does not wait for whoever reports it.
+            # After the answer is sent: the user does not wait for reports.
             asyncio.get_running_loop().call_soon(self.observer, phase, request, decision)
             body = encode(request.uid, decision.response, request.label)
             return web.Response(body=body, content_type="application/json")
@@ -147,7 +149,9 @@ class Webhook:
         return await asyncio.get_running_loop().run_in_executor(self.decoding, decode, body)
 
     def _check_caller(self, call: web.Request) -> None:
-        """A CA that the cluster shares signs other clients too, such as kubelets. Raises `BadCall` 403."""
+        """Checks the caller's name: a CA of the cluster also signs other clients, such as kubelets. Raises
+        `BadCall` 403.
+        """
         if not self.callers:
             return
         names = names_in(call.get_extra_info("peercert") or {})
@@ -156,10 +160,11 @@ class Webhook:
             raise BadCall(f"the client certificate ({shown}) may not call; --client-names has others", 403)
 
     def _check_begun(self) -> None:
-        """Before the first complete snapshot nothing can be planned, so nothing is let in unplanned.
+        """Refuses calls before the first complete snapshot, because nothing can be planned and nothing is
+        admitted unplanned.
 
-        A Service sends nothing to a replica that is not ready; a connection may be older than that. Raises
-        `BadCall` 503: the caller's failurePolicy decides.
+        A Service sends nothing to a replica that is not ready, but a connection may be older than that.
+        Raises `BadCall` 503; the caller's failurePolicy decides.
         """
         if not self.begun:
             waiting = self.service.cluster.waiting()
@@ -170,11 +175,11 @@ class Webhook:
     def _middleware(self) -> Middleware:
         @web.middleware
         async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-            """The road of bad calls: a status and one line of text, never a traceback."""
+            """Answers bad calls: a status and one line of text, never a traceback."""
             if request.method == "GET":
                 with self.connections.answering(request.protocol):
                     answer = await guarded(request, handler)
-            else:  # a call counts once its body is there
+            else:  # a call counts once its body is complete
                 answer = await guarded(request, handler)
             if self.stopping:  # the caller's next call goes to another replica
                 answer.force_close()
@@ -194,7 +199,7 @@ class Webhook:
                 raise
             except TimeoutError:
                 return self._plain(504, f"no decision within {self.deadline:g} s")
-            except Exception as error:  # the last station: the caller gets a line, the log the rest
+            except Exception as error:  # last resort: the caller gets a line, the log the traceback
                 log.error(
                     json_line(event="error", path=request.path, error=type(error).__name__), exc_info=error
                 )
@@ -211,9 +216,9 @@ class Webhook:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        """Ready once the cluster is known and while it serves; the detail tells what is old or missing."""
+        """Ready once the cluster is known and while it serves; the detail says what is old or missing."""
         waiting = self.service.cluster.waiting()
-        # In a thread: what has changed is read now, and ten thousand keys take a moment.
+        # In a thread: reading changed objects may take long, for example ten thousand keys.
         settings = (
             {"waiting": waiting} if waiting else {"settings": await asyncio.to_thread(self.service.in_force)}
         )
@@ -237,7 +242,7 @@ class Webhook:
         policies = self.service.policies.current
         try:
             book: Book | None = await self.service.ledger.book(self.service.clock())
-        except LedgerUnavailable:  # counters are shown all the same, gauges need the reservations
+        except LedgerUnavailable:  # counters are shown anyway; gauges need the reservations
             book = None
 
         def text() -> bytes:
@@ -256,7 +261,7 @@ class Webhook:
         return snapshot.with_book(book) if snapshot is not None and book is not None else None
 
     async def _ledger_problem(self) -> list[str]:
-        """Why nothing can be reserved now. It does not make the server unready: it says so to who asks."""
+        """Returns why nothing can be reserved now. The server stays ready and reports it in the detail."""
         try:
             await self.service.ledger.book(self.service.clock())
         except LedgerUnavailable as error:
@@ -264,21 +269,25 @@ class Webhook:
         return []
 
     def problems(self) -> list[str]:
-        """What is older than it should be: the newest policies, parameters or cluster files are bad."""
+        """Returns what is older than it should be: the newest policies, parameters or cluster files are
+        invalid.
+        """
         policies, cluster = self.service.policies.error, self.service.cluster.problem()
         problems = (str(policies) if policies else "", cluster, *self.service.parameters.problems)
         return [problem for problem in problems if problem]
 
 
 def _announced(call: web.Request) -> int:
-    """The bytes of the body as its header says, the limit where it does not say.
+    """Returns the size of the body in its header; the limit if it is not stated.
 
-    Raises `BadCall` for what need not be read at all: 415 for what is no plain JSON, 413 for too much.
+    Raises `BadCall` without reading the body: 415 if it is not plain JSON, 413 if it is too large.
     """
     if call.content_type != "application/json":
         raise BadCall(f"expected content type application/json, found {call.content_type}", 415)
     encoding = call.headers.get("Content-Encoding", "identity")
-    if encoding != "identity":  # the API server compresses no admission review, and a bomb is small
+    if (
+        encoding != "identity"
+    ):  # the API server does not compress admission reviews, and a decompression bomb is small
         raise BadCall("expected a body without content encoding", 415)
     size = BODY_LIMIT if call.content_length is None else call.content_length
     if size > BODY_LIMIT:
@@ -287,7 +296,7 @@ def _announced(call: web.Request) -> int:
 
 
 async def _body(call: web.Request) -> bytes:
-    """The whole body. Raises `BadCall` where it does not come: 408 in time, 400 to its end."""
+    """Returns the whole body. Raises `BadCall` 408 if it is late, 400 if it is incomplete."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await call.read()
@@ -298,7 +307,7 @@ async def _body(call: web.Request) -> bytes:
 
 
 def names_in(certificate: Mapping[str, Any]) -> frozenset[str]:
-    """The common name and the DNS names of a certificate, as `ssl.SSLSocket.getpeercert` gives it."""
+    """Returns the common name and the DNS names of a certificate, as `ssl.SSLSocket.getpeercert` gives it."""
     subject = (pair for row in certificate.get("subject", ()) for pair in row)
     common = (value for key, value in subject if key == "commonName")
     return frozenset(

@@ -1,8 +1,8 @@
-"""Reservations that this replica is about to make, so that its own calls do not all choose the same rack.
+"""Reservations that this replica is about to make, so that its calls do not all choose the same rack.
 
 Between a decision and its commit the ledger does not have the reservation yet. Decisions that are made
-meanwhile see it as if it were held. It is only a hint: what counts is what the ledger says, and a reservation
-that the ledger refuses is forgotten with the call that wanted it.
+meanwhile see it as if it were held. This is only a hint: the ledger decides, and a reservation that it
+refuses is forgotten with its call.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from planner.ledger.conflicts import Headroom, RecordedReservation, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
-"""After this time one whose call never settled it is forgotten; calls end sooner (`http.DEADLINE`)."""
+"""Time after which an entry is forgotten if its call never settled it; calls end sooner (`http.DEADLINE`)."""
 
 
 _NEWEST = 2**62
-"""A ledger revision later than any: a decision knows of none that is still in flight."""
+"""A ledger revision later than any, for entries that are still in flight."""
 
 
 @dataclass(slots=True)
 class InFlightReservation:
-    """One reservation on its way into the ledger. Times are monotonic seconds; `settled` is 0 until then."""
+    """One reservation that is being made. Times are monotonic seconds; `settled` is 0 until then."""
 
     reservation: Reservation
     begun: float
@@ -40,7 +40,7 @@ InFlight = tuple[InFlightReservation, ...]
 
 
 async def settled(promised: InFlight) -> None:
-    """Wait until the calls that reserve these have their answers."""
+    """Waits until the calls that make these reservations have their answers."""
     for held in promised:
         with suppress(TimeoutError):
             async with asyncio.timeout(KEPT_SECONDS):
@@ -48,22 +48,24 @@ async def settled(promised: InFlight) -> None:
 
 
 class InFlightReservations:
-    """Those of one replica, by reservation id. Decisions are made in threads, so one lock guards them all."""
+    """The reservations in flight of one replica, by id. Decisions run in threads, so a lock protects them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_id: dict[str, InFlightReservation] = {}
 
     def over(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
-        """The snapshot with those that its reservations, read from the ledger at `read`, cannot hold yet; and
-        those."""
+        """Returns the snapshot with the reservations that it cannot contain yet, and these reservations.
+
+        `read`: when the snapshot's reservations were read from the ledger.
+        """
         unread = tuple(held for held in self._live() if not held.settled or held.settled > read)
         for held in unread:
             snapshot = snapshot.with_reservation(held.reservation)
         return snapshot, unread
 
     def add(self, reservations: Iterable[tuple[Reservation, Headroom]], since: float) -> InFlight | None:
-        """Add all of these; None where what other threads added after `since` leaves no room for them."""
+        """Adds all of these; None if what other threads added after `since` leaves no room for them."""
         new = tuple(reservations)
         with self._lock:
             newer = [
@@ -81,7 +83,9 @@ class InFlightReservations:
         return added
 
     def settle(self, promised: InFlight, *, kept: bool) -> None:
-        """The ledger has answered: the reservations are in it (`kept`), or not. Called on the event loop."""
+        """Records the ledger's answer: the reservations were made (`kept`), or not. Called on the event
+        loop.
+        """
         with self._lock:
             for held in promised:
                 held.settled = time.monotonic()

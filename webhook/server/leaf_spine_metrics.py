@@ -1,13 +1,12 @@
-"""nod-ai's metrics under its names, with true values, so that dashboards made for it keep working.
+"""nod-ai's metrics under their names, with correct values, so that existing dashboards keep working.
 
-Histograms by placement strategy ("balanced" where a gang names none), seconds:
-`topology_scheduler_latency_seconds` is a whole mutating call that planned a gang, from the first byte read to
-the answer; `topology_scheduler_placement_duration_seconds` the part in which it is decided and reserved.
-Gauges by topology and domain (`planner.leafspine.usage`), worked out at the scrape:
-`topology_domain_utilization_ratio`, `topology_gpu_allocation_ratio`,
-`topology_scheduler_domain_fragmentation_ratio`. The counter `topology_placement_decisions_total` tells
-strategy and result: success, queued or failure. `topology_scheduler_recovery_duration_seconds` is the
-controller's, and only the leader's counts.
+Histograms by placement strategy ("balanced" if a gang names none), in seconds:
+`topology_scheduler_latency_seconds` is a whole mutating call that planned a gang, from the first byte to the
+answer; `topology_scheduler_placement_duration_seconds` is the part that decides and reserves. Gauges by
+topology and domain (`planner.leafspine.usage`), computed at the scrape: `topology_domain_utilization_ratio`,
+`topology_gpu_allocation_ratio`, `topology_scheduler_domain_fragmentation_ratio`. The counter
+`topology_placement_decisions_total` has strategy and result: success, queued or failure.
+`topology_scheduler_recovery_duration_seconds` is the controller's, and only the leader counts.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from planner.leafspine.usage import domain_uses
 from webhook.placement.workload_plan import WorkloadPlan
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""One of them is the promise: a placement in under 0.5 s."""
+"""One bucket is the target: a placement in under 0.5 s."""
 
 
 _RESULT = {"admitted": "success", "queued": "queued", "rejected": "failure"}
@@ -32,7 +31,7 @@ _DOMAIN = ["topology", "domain"]
 
 @dataclass(frozen=True, slots=True)
 class TopologyMetrics:
-    """The instruments; `recovery` is fed by the controller where there is one."""
+    """The instruments; `recovery` is updated by the controller if there is one."""
 
     latency: Histogram
     placement: Histogram
@@ -42,7 +41,7 @@ class TopologyMetrics:
     fragmentation: Gauge
 
     def observe(self, plan: WorkloadPlan, latency: float, placement: float) -> None:
-        """Count one mutating call that planned gangs."""
+        """Counts one mutating call that planned gangs."""
         for placed in plan.placed:
             strategy = placed.group.fabric.strategy or "balanced"
             self.decisions.labels(strategy, _RESULT[placed.answer.decision]).inc()
@@ -51,7 +50,7 @@ class TopologyMetrics:
             self.latency.labels(plan.first.group.fabric.strategy or "balanced").observe(latency)
 
     def look(self, snapshot: Snapshot | None) -> None:
-        """Set the gauges to what is now; those of domains that are gone go."""
+        """Sets the gauges to the current values, and removes those of removed domains."""
         for gauge in (self.utilization, self.allocation, self.fragmentation):
             gauge.clear()
         for use in domain_uses(snapshot) if snapshot is not None else ():
@@ -62,7 +61,7 @@ class TopologyMetrics:
 
 
 def topology_metrics(registry: CollectorRegistry) -> TopologyMetrics:
-    """The instruments, on this registry."""
+    """Returns the instruments, on this registry."""
     return TopologyMetrics(
         Histogram(
             "topology_scheduler_latency_seconds",

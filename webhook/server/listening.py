@@ -1,4 +1,6 @@
-"""The addresses that a webhook listens on: calls over TLS, probes and metrics there or at their own port."""
+"""The addresses that a webhook listens on: calls over TLS, and probes and metrics there or on their own
+port.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,16 @@ from webhook.server.connections import IDLE_SECONDS, Connections, Listener
 from webhook.server.http import Webhook
 
 READ_BUFFER = 16 * 1024
-"""Bytes that a connection reads ahead of its call, of which aiohttp keeps twice as many."""
+"""Bytes that a connection reads ahead of its call; aiohttp keeps twice as many."""
 
 
 STOP_SECONDS = 10.0
-"""Seconds that calls in flight get to finish when the server stops."""
+"""Seconds that calls in flight have to finish when the server stops."""
 
 
 @dataclass(slots=True)
 class Running:
-    """A server that listens; `probes` where probes and metrics have a port of their own."""
+    """A listening server; `probes` if probes and metrics have a port of their own."""
 
     webhook: Webhook
     calls: tuple[web.AppRunner, Listener]
@@ -38,15 +40,15 @@ class Running:
         return (self.probes or self.calls)[1].port
 
     async def drain(self, seconds: float) -> None:
-        """Say no to readiness and serve on for a while: callers learn later than we that we stop.
+        """Reports not ready and keeps serving for a while, because callers learn later that the server stops.
 
-        Each connection is closed after the next answer, so that none is cut when the listener goes.
+        Each connection is closed after its next answer, so that none is cut when the listener closes.
         """
         self.webhook.stopping = True
         await asyncio.sleep(seconds)
 
     async def stop(self) -> None:
-        """Say no to readiness, stop listening, finish what is in flight."""
+        """Reports not ready, stops listening, and finishes the calls in flight."""
         self.webhook.stopping = True
         for runner, listener in filter(None, (self.calls, self.probes)):
             await listener.close()
@@ -56,10 +58,10 @@ class Running:
 async def start(
     webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None, probe_port: int | None = None
 ) -> Running:
-    """Listen on `host:port` (0 picks a free port), over TLS where a context is given.
+    """Listens on `host:port` (0 picks a free port), over TLS if a context is given.
 
-    With `probe_port` probes and metrics are answered there, in plain HTTP, and nowhere else: the kubelet and
-    Prometheus have no client certificate. Raises `OSError` where an address cannot be had.
+    With `probe_port`, probes and metrics are served there in plain HTTP, and nowhere else: the kubelet and
+    Prometheus have no client certificate. Raises `OSError` if an address is not available.
     """
     if probe_port is None:
         return Running(webhook, await _listen(webhook.app(), webhook.connections, host, port, tls))
@@ -81,7 +83,7 @@ async def _listen(
         keepalive_timeout=IDLE_SECONDS,
         auto_decompress=False,
         read_bufsize=READ_BUFFER,
-        # A caller that hangs up has given up: its call ends, and what it was the first to hold is given back.
+        # If a caller hangs up, its call ends, and a reservation that it made first is released.
         handler_cancellation=True,
     )
     await runner.setup()

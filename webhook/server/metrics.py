@@ -1,4 +1,4 @@
-"""What /metrics shows. One registry a server, so that tests and a reload never share counters."""
+"""The content of /metrics. Each server has its own registry, so that tests and reloads share no counters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Metrics:
     standing: StandingMetrics
 
     def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
-        """Count one answered request: seconds for all of it, and for deciding and reserving."""
+        """Counts one answered request: seconds in total, and seconds for deciding and reserving."""
         self.decisions.labels(phase, "true" if decision.response.allowed else "false", decision.mode).inc()
         if phase == "mutate" and decision.mode != "off":
             self.outcomes.labels(decision.outcome, decision.mode).inc()
@@ -54,7 +54,7 @@ class Metrics:
     def exposition(
         self, policies: PolicySet, settings: Mapping[str, Any], healthy: bool, standing: Standing
     ) -> bytes:
-        """The text that Prometheus scrapes; `settings` are those in force, as /readyz tells them."""
+        """Returns the text that Prometheus scrapes; `settings` are the current ones, as in /readyz."""
         self.topology.look(standing.snapshot)
         self.standing.look(standing)
         self.policy_set.clear()
@@ -70,7 +70,7 @@ class Metrics:
 
 
 def metrics() -> Metrics:
-    """Fresh metrics on a registry of their own."""
+    """Returns new metrics on a registry of their own."""
     registry = CollectorRegistry()
 
     def counter(name: str, meaning: str, *labels: str) -> Counter:

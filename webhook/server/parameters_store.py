@@ -1,4 +1,4 @@
-"""The parameters that answer now: read once for each change; the last good ones stay while newer are bad."""
+"""The current parameters: read once per change; the last valid ones stay while newer ones are invalid."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from webhook.policy.model.policy import PolicySet
 
 
 class ParametersStore:
-    """Gives the environment of each decision its parameters. Safe in any thread.
+    """Adds the parameters to the environment of each decision. Thread-safe.
 
-    A replica that starts on bad parameters has no good ones: then what is wrong in them is left out, so that
-    what was chosen for other keys and namespaces still holds.
-
-    A ConfigMap that is emptied or deleted chooses nothing: that is how to go back to the defaults, and how
-    the one that ships begins. As it may be a slip too, it is told as a warning for as long as it stays so.
+    A replica that starts with invalid parameters has no valid ones: it leaves out the invalid parts, so that
+    the choices for other keys and namespaces still apply. An emptied or deleted ConfigMap means the defaults,
+    which is how the shipped one begins. As that may be a mistake, there is a warning for as long as it stays
+    so.
     """
 
     def __init__(self) -> None:
@@ -30,12 +29,13 @@ class ParametersStore:
         self._emptied = ""
 
     def in_force(self, environment: Environment, policies: PolicySet) -> Environment:
-        """The environment with the parameters beside the policies and those of the cluster in force."""
+        """Returns the environment with the current parameters."""
         return environment.with_parameters(self._now(policies, environment.configured))
 
     def _now(self, policies: PolicySet, configured: Json | None) -> Parameters:
         with self._lock:
-            # By identity: to compare a ConfigMap of 1 MiB for each request would take longer than to decide.
+            # Compared by identity: comparing a ConfigMap of 1 MiB for each request would take longer than the
+            # decision.
             if self._read is None or self._read[0] is not policies or self._read[1] is not configured:
                 newest, problems = read_parameters(policies, configured)
                 self._emptied = _emptied(self._read[1] if self._read else None, configured, self._emptied)
@@ -46,7 +46,7 @@ class ParametersStore:
 
 
 def _emptied(before: Json | None, after: Json | None, warning: str) -> str:
-    """That the ConfigMap had keys and has none now, in words; `warning` is what was told of it until now."""
+    """Returns the warning that the ConfigMap had keys and has none now; `warning` is the previous one."""
     had, has = (len(data_of(obj)) if obj is not None else 0 for obj in (before, after))
     if has:
         return ""

@@ -1,4 +1,4 @@
-"""Which of the decisions that run at once goes on: a long one stands still while a short one runs.
+"""Decides which of several concurrent decisions continues: a long one pauses while a short one runs.
 
 Threads of one interpreter share one core, so a short decision beside a long one would take twice its time and
 more. The rule is least attained service: who has worked least goes first. What a decision will cost is not
@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SHORT = 0.03
-"""Seconds of a core up to which a decision gives way to none: an ordinary pod's takes 13 ms."""
+"""Core seconds up to which a decision never yields: that of an ordinary pod takes 13 ms."""
 
 
 PATIENCE = 2.0
@@ -38,12 +38,12 @@ MOST_FLOWS = 4096
 
 
 LOOK_SECONDS = 0.02
-"""Between two looks of a decision that stands still whether its call is over."""
+"""Interval at which a paused decision checks whether its call is over."""
 
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """`began`: the thread's own time then; `paused`: seconds for which it stood still."""
+    """`began`: the thread's CPU time at the start; `paused`: seconds for which it paused."""
 
     began: float
     is_short: bool
@@ -65,7 +65,7 @@ class Precedence:
         own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
 
         def asked() -> bool:
-            if len(self._running) > 1:  # alone it costs nothing
+            if len(self._running) > 1:  # no check is needed if it runs alone
                 self._give_way(own, over)
             return over()
 

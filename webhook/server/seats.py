@@ -1,4 +1,4 @@
-"""Seats for decisions, given in the order of a `FairQueue`: the thin shell of it on the event loop."""
+"""Seats for decisions, given in the order of a `FairQueue`, on the event loop."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Turn = asyncio.Future[None]
 
 
 class Crowded(Exception):  # noqa: N818 - an outcome, not a fault
-    """Too many calls of the flow wait, or this one has waited for too long."""
+    """Too many calls of the flow wait, or this one has waited too long."""
 
 
 class Seats:
-    """As many decisions at once as there are threads, whosever turn it is."""
+    """As many concurrent decisions as there are threads, in fair order."""
 
     def __init__(self, count: int) -> None:
         self._queue: FairQueue[Turn] = FairQueue(count)
@@ -28,11 +28,10 @@ class Seats:
     async def submit(
         self, executor: Executor, flow: str, work: Callable[[], T], until: float = math.inf
     ) -> Future[T]:
-        """The work, begun in a thread of the executor when the flow's turn has come. `until`: how long it
-        waits for that, by the monotonic clock.
+        """Runs the work in a thread of the executor when the flow's turn has come.
 
-        The seat is free again when the work ends, also where nobody waits for it any more, and not before
-        those who do have been told. Raises `Crowded`.
+        `until`: the latest monotonic time to start. The seat becomes free when the work ends, even if its
+        caller has gone, and only after the waiting callers were told. Raises `Crowded`.
         """
         loop = asyncio.get_running_loop()
         ticket = self._queue.put(flow, loop.create_future())
@@ -43,14 +42,14 @@ class Seats:
             async with asyncio.timeout(until - time.monotonic() if until < math.inf else None):
                 await ticket.call
         except (TimeoutError, asyncio.CancelledError) as error:
-            if not self._queue.leave(ticket):  # its turn came in the moment of the cancellation
+            if not self._queue.leave(ticket):  # its turn came at the moment of the cancellation
                 self._end(ticket, 0.0)
             if isinstance(error, TimeoutError):
                 raise Crowded from None
             raise
         began = time.monotonic()
         outcome: Future[T] = Future()
-        outcome.set_running_or_notify_cancel()  # who gives up waiting cancels no work that has begun
+        outcome.set_running_or_notify_cancel()  # begun work is never cancelled
 
         def ended(running: Future[T]) -> None:
             if (error := running.exception()) is not None:

@@ -1,7 +1,8 @@
-"""One admission call: decided, and its reservations made in the ledger.
+"""One admission call: decides it, and makes its reservations in the ledger.
 
-The decision is pure and made in a thread; only here does it meet the ledger. On a conflict (somebody else
-took the place meanwhile) a new snapshot is decided on again, as long as there is time.
+The decision is pure and runs in a thread; only this module connects it with the ledger. On a conflict
+(another caller took the place meanwhile) the call is decided again on a new snapshot, as long as there is
+time.
 """
 
 from __future__ import annotations
@@ -46,46 +47,53 @@ from webhook.wire.review import Response
 
 TRY_SECONDS = 3.0
 """How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
-so that there is time to answer "apply again". `bayplan serve --deadline` keeps the proportion."""
+so that there is time to answer "apply again". `bayplan serve --deadline` keeps the proportion.
+"""
 
 
 RIVALS_BY_LOSS = 4
-"""For how many rivals a place that was lost stands, beside the calls in flight here: it tells that other
-replicas have some as well."""
+"""How many rivals a lost place counts for, in addition to the calls in flight here: it shows that other
+replicas have calls too.
+"""
 
 
 LOOKS, LOOK_PAUSE = 50, 0.02
-"""How often a pod's owner, or a namespace, is looked for, and seconds between two looks. A watch is seldom
-behind at all; what is gone by now costs the whole second."""
+"""How often a pod's owner, or a namespace, is looked up, and seconds between two lookups. A watch is rarely
+behind; for a deleted object this costs the whole second.
+"""
 
 
 GONE_LOOKS = (0.1, 0.2, 0.4)
-"""Seconds after which a call is decided again whose name a workload has that holds a place: it may just have
-been deleted, and the watch not have told of it yet. What is really there is refused after the last."""
+"""Seconds after which a call is decided again if a workload of the same name holds a place: it may just have
+been deleted, before the watch reported it. If it still exists after the last attempt, the call is refused.
+"""
 
 
 THREADS = 2
 """Threads that decide in this process. More would make each decision slower, since Python runs one at a time,
-and would keep the event loop waiting between them; the second is there so that one slow decision does not
-hold up all. Where other processes decide (`webhook.server.workers`), a thread for each waits for it."""
+and delay the event loop. The second thread keeps one slow decision from blocking all others. With worker
+processes (`webhook.server.workers`), a thread waits for each of them.
+"""
 
 
 ANSWER_SHARE = 1 / 8
-"""Of the time that a call has left, how much its answer is given: half a second of four, for the ledger and
-the way back. A decision that would need it is ended, and answered in words."""
+"""The share of a call's remaining time that is reserved for its answer: half a second of four, for the ledger
+and the network. A decision that would need it is ended, and answered with a message.
+"""
 
 
 BUSY_SHARE = 1 / 4
-"""Of the time that a decision had, how much of a core it had at least where it is the object that asks for
-too much. With less it is the machine that is busy, or this process: another time the object is decided."""
+"""Minimum share of a core that a decision had if the object is to blame for being too expensive. With less,
+the machine or this process is busy, and the object can be decided another time.
+"""
 
 
 @dataclass(slots=True)
 class CallTime:
-    """Until when a call is worth deciding, by the monotonic clock.
+    """The deadline of a call by the monotonic clock.
 
-    `ended`: the caller has gone, or was answered. Decisions ask it inside all long work. `worked`: seconds of
-    a core that its decisions had.
+    `ended`: the caller has gone, or was answered. Decisions check it inside all long work. `worked`: core
+    seconds of its decisions.
     """
 
     until: float = math.inf
@@ -93,12 +101,12 @@ class CallTime:
     worked: float = 0.0
 
     def over(self) -> bool:
-        """Whether a decision for it is to end now."""
+        """Returns whether a decision for the call should end now."""
         return self.ended or time.monotonic() > self.until
 
 
 Decider = Callable[[AdmissionRequest, PolicySet, Snapshot | None, Phase, Environment], tuple[Decision, float]]
-"""`decide`, and the seconds of a core that another process took for it."""
+"""`decide`, with the core seconds that another process took for it."""
 
 
 def decide_here(
@@ -108,12 +116,12 @@ def decide_here(
     phase: Phase,
     environment: Environment,
 ) -> tuple[Decision, float]:
-    """In the thread that asks."""
+    """Decides in the calling thread."""
     return decide(request, policies, snapshot, phase, environment), 0.0
 
 
 def deciding_threads(count: int = THREADS) -> ThreadPoolExecutor:
-    """Threads in which calls are decided, or wait for a process that decides them."""
+    """Returns the threads in which calls are decided, or wait for a worker process."""
     return ThreadPoolExecutor(count, thread_name_prefix="decide")
 
 
@@ -122,15 +130,17 @@ def _again() -> ThreadPoolExecutor:
 
 
 def _steady() -> Callable[[], float]:
-    """Seconds since the epoch as the machine's clock has them now, and from now on as time passes: holds
-    neither expire nor outlive their time when somebody sets the clock."""
+    """Returns a clock: seconds since the epoch as of now, advanced monotonically.
+
+    Holds neither expire early nor late if somebody sets the machine's clock.
+    """
     offset = time.time() - time.monotonic()
     return lambda: offset + time.monotonic()
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What answers admission requests. `clock` gives seconds since the epoch, and never jumps."""
+    """Answers admission requests. `clock` gives seconds since the epoch, and never jumps."""
 
     policies: PolicyStore
     ledger: Ledger
@@ -141,24 +151,25 @@ class Service:
     decider: Decider = decide_here
     threads: ThreadPoolExecutor = field(default_factory=deciding_threads)
     seats: Seats = field(default_factory=lambda: Seats(THREADS))
-    """Whose turn it is at the threads."""
+    """The queue for the threads."""
     precedence: Precedence = field(default_factory=Precedence)
-    """Which of those that have their turn goes on."""
+    """Which of the running decisions continues."""
     again: ThreadPoolExecutor = field(default_factory=_again)
-    """A call whose place was taken does not queue behind later calls, or they would always be faster."""
+    """A call whose place was taken does not queue behind later calls, which would otherwise always be
+    faster.
+    """
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
     hold_seconds: float = HOLD_SECONDS
     """How long a place is held for an object that is not stored yet: longer than a call may take."""
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
-    """What gives back the places of calls that ended before their answers."""
+    """Tasks that release the places of calls that ended before their answers."""
 
     async def answer(self, request: AdmissionRequest, phase: Phase, deadline: float = math.inf) -> Decision:
-        """Decide, and unless it is a dry run carry out the decision's ledger steps.
+        """Decides, and unless it is a dry run carries out the decision's ledger steps.
 
-        `deadline`: when the call ends, by the monotonic clock. A decision that takes longer is a refusal in
-        words before that.
-
-        Never raises for an object or a ledger that is in a bad state: that becomes a refusal in words.
+        `deadline`: the end of the call by the monotonic clock. A decision that takes longer becomes a refusal
+        with a message before that. Never raises for an invalid object or an unavailable ledger: both become
+        refusals with a message.
         """
         await self._surroundings_seen(request)
         started = time.monotonic()
@@ -194,14 +205,14 @@ class Service:
         return replace(self._refused(request, 409, "Conflict", message), tries=lost)
 
     def _refused(self, request: AdmissionRequest, code: int, reason: str, message: str) -> Decision:
-        """A refusal that is nobody's fault, where the mode of the namespace lets anything be refused."""
+        """Returns a refusal for an internal reason, if the mode of the namespace allows refusals."""
         response = Response(False, code=code, reason=reason, message=message)
         refused = Decision(response, request.object, revision=self.policies.current.revision)
         _, environment = self.surroundings()
         return in_mode(environment.mode(request), refused)
 
     def out_of_time(self, request: AdmissionRequest, deadline: float) -> Decision:
-        """The answer to a call whose decision, or whose ledger, had no end in so many seconds."""
+        """Returns the answer to a call whose decision or ledger did not finish in time."""
         message = f"no decision within {deadline:g} s: the webhook or the API server has too much to do"
         return self._refused(request, 429, "TooManyRequests", f"{message}; apply again in a moment")
 
@@ -211,11 +222,11 @@ class Service:
         return self._refused(request, 429, "TooManyRequests", message)
 
     async def _surroundings_seen(self, request: AdmissionRequest) -> None:
-        """Wait until the request's namespace and its object's controller have been seen here as well.
+        """Waits until the request's namespace and its object's controller have been seen by the watches.
 
-        The namespace's label says whether anything is enforced there, and both may be applied at once; a
-        Namespace itself comes with the request. A controller makes pods as soon as it sees their owner, and
-        who is above a pod tells whether its gang waits, and whether it leaves the plan.
+        The namespace's label decides whether anything is enforced there, and both may be applied at once; a
+        Namespace itself comes with the request. A controller creates pods as soon as it sees their owner, and
+        the owners of a pod tell whether its gang waits, and whether it leaves the plan.
         """
         space = "" if request.kind.kind == "Namespace" else request.namespace
         owner = controller_of(request) if request.operation == "CREATE" else ""
@@ -225,7 +236,7 @@ class Service:
             await asyncio.sleep(LOOK_PAUSE)
 
     async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
-        """One decision, carried out. Raises `Conflict` where the ledger refuses it."""
+        """Makes one decision and carries it out. Raises `Conflict` if the ledger refuses it."""
         threads = self.again if lost else self.threads
         while True:
             read = time.monotonic()
@@ -240,7 +251,7 @@ class Service:
             )
             if request.dry_run:
                 return draft.decision
-            if draft.relied:  # another call reserves the same gang: decide again with its outcome
+            if draft.relied:  # another call reserves the same gang: decide again with its result
                 await settled(draft.relied)
                 continue
             kept = False
@@ -256,23 +267,25 @@ class Service:
             return draft.decision
 
     def surroundings(self) -> tuple[PolicySet, Environment]:
-        """The policies that answer now, and what the cluster gives to their decisions, with parameters."""
+        """Returns the current policies, and the environment for decisions with parameters."""
         policies = self.policies.current
         return policies, self.parameters.in_force(self.cluster.environment(), policies)
 
     def settings(self) -> Callable[[str], Settings]:
-        """Those that answer now, by namespace."""
+        """Returns the current settings by namespace."""
         return self.surroundings()[1].settings
 
     def in_force(self) -> dict[str, Any]:
-        """The settings that answer now, for people."""
+        """Returns the current settings for display."""
         _, environment = self.surroundings()
         parameters = environment.parameters or NO_PARAMETERS
         settings = parameters.in_force(environment.settings(""), environment.namespaces)
         return {**settings, "warnings": [*settings["warnings"], *environment.wrong_labels()]}
 
     async def _drafted(self, deciding: Future[_Draft], call: CallTime) -> _Draft:
-        """What a thread decides. Where the call ends before, the thread's work ends too, and its promises."""
+        """Waits for the decision of a thread. If the call ends before, the thread's work and its reservations
+        in flight end too.
+        """
         loop = asyncio.get_running_loop()
         try:
             return await asyncio.wrap_future(deciding)
@@ -324,7 +337,9 @@ class Service:
                 return _Draft(decision, (), promised)
 
     async def _do(self, decision: Decision) -> None:
-        """Every step. Raises `Conflict` where the ledger refuses a place, or has lost one that is claimed."""
+        """Carries out every step. Raises `Conflict` if the ledger refuses a place, or has lost one that is
+        claimed.
+        """
         now = self.clock()
         wishes = [
             Wish(hold_of(step.reservation, now, self.hold_seconds), step.planned_on, step.headroom)
@@ -342,8 +357,11 @@ class Service:
                     await self.ledger.release(reservation_id)
 
     async def _reserve(self, wishes: Sequence[Wish], now: float) -> None:
-        """Reserve all of these. If the call ends before its answer, what it was the first to hold is given
-        back: nobody was told of it, and until it expired it would keep others out."""
+        """Makes all of these reservations.
+
+        If the call ends before its answer, the places that it was the first to hold are released: nobody was
+        told of them, and until they expire they would block others.
+        """
         taking = asyncio.ensure_future(self.ledger.reserve_all(wishes, now))
         try:
             await asyncio.shield(taking)
@@ -363,8 +381,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A decision before its steps. `relied`: reservations of its gangs that another call is making, which
-    may yet be refused; `promised`: those that this call is about to make."""
+    """A decision before its steps. `relied`: reservations of its gangs that another call is making, which may
+    still be refused; `promised`: those that this call is about to make.
+    """
 
     decision: Decision
     relied: InFlight = ()
@@ -372,19 +391,19 @@ class _Draft:
 
 
 def _flow(request: AdmissionRequest) -> str:
-    """Whose calls wait behind each other: a user's in a namespace."""
+    """Returns the flow of a call: a user in a namespace."""
     return f"{request.user_info.username or 'somebody'} in {request.namespace or 'no namespace'}"
 
 
 def _relied(decision: Decision, unread: InFlight) -> InFlight:
-    """Those in flight that the decision took for its own gangs' places."""
+    """Returns the reservations in flight on which the decision relies for its own gangs."""
     held = decision.plan.reservations if decision.plan is not None else ()
     replayed = [reservation_identity(reservation) for reservation in held]
     return tuple(promise for promise in unread if reservation_identity(promise.reservation) in replayed)
 
 
 def controller_of(request: AdmissionRequest) -> str:
-    """NAMESPACE/KIND/NAME of the controller of the request's object; "" where none can be read."""
+    """Returns NAMESPACE/KIND/NAME of the controller of the request's object; "" if there is none."""
     metadata = (request.object or {}).get("metadata")
     references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
     for reference in references if isinstance(references, list) else ():

@@ -1,6 +1,6 @@
-"""Gauges of what stands at the scrape: the queue by age, holds without users, the end of the certificate.
+"""Gauges of the state at the scrape: the queue by age, holds without users, the end of the certificate.
 
-An age is a label of five values, so that a thousand waiting gangs are five series.
+The age is a label with five values, so a thousand waiting gangs are five series.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from webhook.placement.fair_order import WaitingGang
 from webhook.placement.hold import is_used
 
 AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older", float("inf")))
-"""Each age that is told and the seconds below which it is that one."""
+"""Each age label, and the number of seconds below which it applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands now, by the clock that gave `now`, seconds since the epoch.
+    """The current state, at the time `now`, seconds since the epoch.
 
-    `snapshot`: the cluster with its reservations, None where either is not known. `waiting`: the gangs in the
-    queue. `certificate_end`: when the serving certificate ends, 0 where none is served.
+    `snapshot`: the cluster with its reservations, None if unknown. `waiting`: the queued gangs.
+    `certificate_end`: when the serving certificate ends, 0 if none is served.
     """
 
     now: float
@@ -42,7 +42,7 @@ class StandingMetrics:
     certificate: Gauge
 
     def look(self, standing: Standing) -> None:
-        """Set the gauges to what is now."""
+        """Sets the gauges to the current values."""
         _by_age(self.waiting, (standing.now - gang.created for gang in standing.waiting))
         snapshot = standing.snapshot
         if snapshot is not None:
@@ -60,12 +60,12 @@ def _by_age(gauge: Gauge, seconds: Iterable[float]) -> None:
 
 
 def age_of(seconds: float) -> str:
-    """The label of an age."""
+    """Returns the label of an age."""
     return next(name for name, below in AGES if seconds < below)
 
 
 def standing_metrics(registry: CollectorRegistry) -> StandingMetrics:
-    """The instruments, on this registry."""
+    """Returns the instruments, on this registry."""
     return StandingMetrics(
         Gauge(
             "bayplan_waiting_gangs",

@@ -1,4 +1,4 @@
-"""From an object of any kind to its pod templates and its gangs, by one table of kinds. Pure.
+"""Reads an object of any kind as pod templates and gangs, by one table of kinds. Pure.
 
     workload = read(obj, namespace=request.namespace, request_uid=request.uid)
     for group in workload.gangs: ...              # planner.model.podgroup.PodGroup
@@ -7,16 +7,15 @@
 
 - `kinds`: the table of kinds; `layouts`: where each family of kinds keeps its pods
 - `options`: Bayplan's own annotations; `implied_labels`: labels that a controller adds to its pods
-- `pod_groups`: pods of a wider gang; `subgroups`: their parts
-- `workload`: what is read of an object; `reader`, `gangs`: all of it put together
-- `templates`: a template as a Pod and back; `read_templates`: templates read once
-- `fields`: a value with the path that leads to it
-- `keys`: topology requests in every dialect; the table of every key that is read or written, and what is
-  nearly one
+- `pod_groups`: the gang that single pods join; `subgroups`: the parts of such a gang
+- `workload`: the result of reading an object; `reader`, `gangs`: read it
+- `templates`: a template as a Pod and back; `read_templates`: caches templates that did not change
+- `fields`: a value with its path
+- `keys`: topology requests in every dialect; the table of all known keys, and misspelt keys
 - `stored`: controller, reservations and times of any stored object
-- `left_alone`: whose objects are not looked at; `unread_kinds`: pods in objects of kinds that are not read
-- `node_affinity`: terms added to what a pod requires or prefers
-- `merge`: pods of one gang in the same files
+- `left_alone`: objects that Bayplan ignores; `unread_kinds`: pods in objects of unknown kinds
+- `node_affinity`: adds terms to a pod's required or preferred node affinity
+- `merge`: combines the members of one gang
 
 Begin with `kinds`, then `reader.read`.
 """

@@ -1,4 +1,4 @@
-"""A value in a manifest with the path that leads to it, so that every complaint can name its field."""
+"""A value in a manifest with its path, so that every error can name its field."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NOWHERE = Where()
 
 
 LARGEST_COUNT = 2**31 - 1
-"""Counts are int32 in every workload API; the API server refuses more."""
+"""The largest count: workload APIs use int32, and the API server refuses more."""
 
 
-# Not frozen, which would make the record that reading makes most of three times as dear.
+# Not frozen: a frozen record takes three times as long to create, and reading creates these most.
 @dataclass(slots=True, unsafe_hash=True)
 class Field:
-    """A cursor into a manifest, never changed. Missing and null are the same: `value` is None."""
+    """A cursor into a manifest; never modified. Missing and null are the same: `value` is None."""
 
     value: object
     path: Path = ()
@@ -32,46 +32,52 @@ class Field:
 
     @property
     def where(self) -> Where:
-        """File, object and field, for an error."""
+        """The file, object and field, for an error."""
         return self.root.at_path(dotted(self.path))
 
     def error(self, message: str) -> InputError:
-        """An error that names this field."""
+        """Returns an error that names this field."""
         return InputError(message, self.where)
 
     def get(self, *keys: str) -> Field:
-        """The field at `keys` below this one. Raises `InputError` where one on the way is no mapping."""
+        """Returns the field at `keys` below this one. Raises `InputError` if a value on the path is not a
+        mapping.
+        """
         value, path = self.value, self.path
         for key in keys:
             if type(value) is dict:
                 value = value.get(key)
-            elif value is not None:  # no field for each step between: reading asks for hundreds
+            elif value is not None:  # creates no field for each step: reading asks for hundreds
                 value = Field(value, path, self.root).map().get(key)
             path = (*path, key)
         return Field(value, path, self.root)
 
     def map(self) -> Mapping[str, object]:
-        """The mapping that stands here, {} for none. Raises `InputError` for anything else."""
+        """Returns the mapping, {} if missing. Raises `InputError` for anything else."""
         if self.value is None:
             return {}
-        # `where` is put into words for an error only: each object has hundreds of fields that are right.
-        value = self.value  # a `dict` nearly always, which is told in a fifth of the time
+        # `where` is built only for an error: each object has hundreds of valid fields.
+        value = self.value  # almost always a `dict`, which is checked in a fifth of the time
         return value if type(value) is dict or isinstance(value, Mapping) else mapping(value, self.where)
 
     def lacks(self, names: frozenset[str]) -> bool:
-        """Whether nothing stands here, or a mapping that has none of these keys. Most objects have few of the
-        keys that are looked for, and this costs a tenth of looking for each."""
+        """Returns whether the value is missing, or is a mapping without any of these keys.
+
+        Most objects have few of the keys that are looked for; this costs a tenth of looking for each.
+        """
         return self.value is None or (type(self.value) is dict and names.isdisjoint(self.value))
 
     def needed_map(self) -> Field:
-        """This field, of which a mapping must stand there. Raises `InputError` where it is missing or not."""
+        """Returns this field, which must be a mapping. Raises `InputError` if it is missing or anything
+        else.
+        """
         if self.value is None:
             raise self.error("is missing")
         self.map()
         return self
 
     def entries(self) -> list[tuple[str, Field]]:
-        """The mapping's entries in their order. Raises `InputError` where a key is no text."""
+        """Returns the mapping's entries in order. Raises `InputError` if a key is not a string."""
         fields = []
         for key, value in self.map().items():
             if not isinstance(key, str):
@@ -80,22 +86,23 @@ class Field:
         return fields
 
     def items(self) -> list[Field]:
-        """The list's items, [] for none. Raises `InputError` where it is no list."""
+        """Returns the list's items, [] if missing. Raises `InputError` if it is not a list."""
         if self.value is None:
             return []
         items = sequence(self.value, self.where)
         return [Field(value, (*self.path, index), self.root) for index, value in enumerate(items)]
 
     def count(self, default: int, *, minimum: int = 0) -> int:
-        """The whole number that stands here. Raises `InputError` for text, fractions and int32 overflow."""
+        """Returns the whole number. Raises `InputError` for a string, a fraction or an int32 overflow."""
         if self.value is None:
             return default
-        # As in `map`, `where` is for an error only. A truth value is an int, but of another type.
+        # As in `map`, `where` is built only for an error. `bool` is a subclass of `int`, but its type
+        # differs.
         value = self.value if type(self.value) is int else integer(self.value, self.where)
         return self._bounded(value, minimum)
 
     def count_in_text(self) -> int | None:
-        """The number, 1 or more, in an annotation's text; None for no text. Raises `InputError` otherwise."""
+        """Returns the number, 1 or more, in an annotation; None if missing. Raises `InputError` otherwise."""
         number = self.text()
         if not number:
             return None
@@ -109,16 +116,16 @@ class Field:
         return value
 
     def text(self, default: str = "") -> str:
-        """The text that stands here. Raises `InputError` for anything else."""
+        """Returns the string. Raises `InputError` for anything else."""
         if self.value is None:
             return default
         return self.value if isinstance(self.value, str) else text(self.value, self.where)
 
     def name(self) -> str:
-        """The object name that stands here, "" for none. Raises `InputError` for one that could not be.
+        """Returns the object name, "" if missing. Raises `InputError` for an invalid name.
 
-        Admission comes before the API server's own check of names, and a gang is known by its name: one with
-        a slash could pass for another's.
+        Admission runs before the API server's own check of names, and a gang is known by its name: a name
+        with a slash could be taken for another gang's.
         """
         name = self.text()
         if name and not _NAME.fullmatch(name):
@@ -126,7 +133,7 @@ class Field:
         return name
 
     def flag(self) -> bool:
-        """The truth value that stands here, False for none. Raises `InputError` for anything else."""
+        """Returns the boolean, False if missing. Raises `InputError` for anything else."""
         if self.value is None:
             return False
         if not isinstance(self.value, bool):
@@ -134,7 +141,7 @@ class Field:
         return self.value
 
     def choice(self, valid: tuple[str, ...]) -> str:
-        """One of `valid`, or "" where nothing stands here. Raises `InputError` naming the valid values."""
+        """Returns one of `valid`, or "" if missing. Raises `InputError` with the valid values."""
         word = self.text()
         if word and word not in valid:
             raise self.error(f"{shown(word)} is not one of {', '.join(valid)}")
@@ -142,5 +149,5 @@ class Field:
 
 
 def shown(value: str) -> str:
-    """A value quoted for a message, cut where it is long."""
+    """Returns a value in quotes for a message, shortened if it is long."""
     return f'"{shortened(value, 60)}"'

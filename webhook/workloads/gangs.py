@@ -1,4 +1,4 @@
-"""From a kind's layout to the planner's PodGroups: names, shapes, constraints, what is reserved."""
+"""Builds the planner's PodGroups from a kind's layout: names, shapes, constraints, reserve modes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout
 from webhook.workloads.options import NOBODY_CHOSE, Options
 
 NUMA_ALIGNMENT = "bayplan.dev/numa-alignment"
-"""Annotation of pods, "warn": the plan does not look whether the kubelet's NUMA zones have room for them."""
+"""Annotation of pods; "warn": the plan does not check whether the pods fit the kubelet's NUMA zones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodSetRequest:
-    """A PodSet with what else its template says: its own topology request and whether it claims devices."""
+    """A PodSet with further properties of its template: its own topology request, and whether it claims
+    devices.
+    """
 
     pod_set: PodSet
     request: StatedTopology
@@ -33,10 +35,11 @@ class PodSetRequest:
 def pod_set_request(
     member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str = ""
 ) -> PodSetRequest:
-    """A member as the planner sees it. `own`: it is the object itself, whose keys were read already;
-    `implied`: labels that its pods will have besides; `name`: the object's, which its claims are named after.
+    """Returns a member as a PodSet for the planner.
 
-    Raises `InputError` for a malformed pod spec or key.
+    `own`: the member is the object itself, whose keys were read already. `implied`: labels that its pods will
+    have in addition. `name`: the object's name, from which the names of its claims are derived. Raises
+    `InputError` for a malformed pod spec or key.
     """
     request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
@@ -62,9 +65,10 @@ def gangs(
     sets: Mapping[tuple[str, int], PodSetRequest],
     within: tuple[tuple[str, tuple[str, ...]], ...] = (),
 ) -> tuple[PodGroup, ...]:
-    """One PodGroup for each gang of the layout; alike replicas share everything but the name.
+    """Returns one PodGroup for each gang of the layout; equal replicas share everything except the name.
 
-    `within`: levels in one domain of which some PodSets are required together."""
+    `within`: levels, each with PodSets that are required together in one domain of it.
+    """
     by_members: dict[tuple[tuple[str, int], ...], PodGroup] = {}
     groups = []
     for index, members in enumerate(layout.gangs):
@@ -115,7 +119,7 @@ def _gang(
 
 
 def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, ...]:
-    """The PodSets of a gang that starts with so many pods: the largest has fewer, and at most what it had."""
+    """Returns the PodSets of a gang that starts with fewer pods: the largest one becomes elastic."""
     if gang_min is None:
         return sets
     largest = max(sets, key=lambda pod_set: pod_set.count)
@@ -127,7 +131,7 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
 def _constrained(
     parts: list[PodSetRequest], top: StatedTopology
 ) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:
-    """The gang's constraint and its PodSets with theirs, each part where its dialect wants it."""
+    """Returns the gang's constraint and its PodSets with theirs, as each dialect defines it."""
     constraint = top.constraint
     notes: tuple[str, ...] = ()
     sets = [part.pod_set for part in parts]
@@ -146,7 +150,7 @@ def _constrained(
         if pod_set.name == "launcher" and not pod_set.shape.gpus and not pod_set.constraint
     ]
     if launcher and len(sets) > 1 and constraint:
-        # A launcher that asks for no GPU need not be in the domain (MPIJob): the constraint is its workers'.
+        # A launcher without GPUs need not be in the domain (MPIJob): the constraint applies to its workers.
         worker_constraints = {
             pod_set.name: _over(pod_set.constraint, constraint) for pod_set in sets if pod_set not in launcher
         }
@@ -159,7 +163,7 @@ def _constrained(
 
 
 def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
-    """KAI's segments concern the workers, or all PodSets where none is called so."""
+    """Applies KAI's segments to the workers, or to all PodSets if none is named so."""
     workers = [pod_set for pod_set in sets if pod_set.name == "worker"] or sets
     sliced = {
         pod_set.name: replace(
@@ -175,7 +179,7 @@ def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
 
 
 def _lifted(constraint: Constraint, sets: list[PodSet]) -> tuple[Constraint, list[PodSet]]:
-    """PodSets of one Kueue group go to one domain: what they ask for is the gang's."""
+    """Merges the constraints of PodSets in one Kueue group into the gang's: they go to one domain."""
     shared = _over(constraint, sets[0].constraint)
     gang = replace(shared, slice_level="", slice_size=0, segments=False)
     slices = [replace(pod_set.constraint, topology="", required="", preferred="") for pod_set in sets]
@@ -183,7 +187,7 @@ def _lifted(constraint: Constraint, sets: list[PodSet]) -> tuple[Constraint, lis
 
 
 def _over(first: Constraint, second: Constraint) -> Constraint:
-    """`first`, and `second` where it says nothing."""
+    """Returns `first`, completed by `second`."""
     sliced = first if first.slice_level else second
     return replace(
         sliced,
@@ -208,5 +212,5 @@ def _counted(group: PodGroup, top: StatedTopology) -> tuple[str, ...]:
 
 
 def asks_for_gpus(shape: PodShape) -> bool:
-    """Whole GPUs, MIG slices, time-shared ones or parts of one."""
+    """Returns whether the shape requests whole GPUs, MIG slices, time slices or shares of a GPU."""
     return bool(shape.gpus or shape.mig_slices or shape.requests.get(SHARED_GPU) or share_in(shape.requests))

@@ -1,4 +1,4 @@
-"""Labels that a workload's controller will give its pods, for templates have none of them yet.
+"""Labels that a workload's controller will add to its pods, and that templates do not have yet.
 
 Pod affinity and anti-affinity often select by them. Sources: the Job controller of Kubernetes, JobSet,
 LeaderWorkerSet, Kubeflow's training operator and MPI operator, KubeRay.
@@ -27,7 +27,7 @@ _BY_SET = {"JobSet": "jobset.sigs.k8s.io/replicatedjob-name"}
 
 
 def implied_labels(kind: str, name: str, pod_set: str) -> dict[str, str]:
-    """The labels of the pods of a workload's PodSet besides those of its template."""
+    """Returns the labels that the pods of a workload's PodSet have in addition to those of its template."""
     labels = dict.fromkeys(_BY_KIND.get(kind, ()), name)
     if kind in _BY_SET:
         labels[_BY_SET[kind]] = pod_set

@@ -1,6 +1,6 @@
-"""The table of workload kinds: where each keeps its pod templates and which pods start together.
+"""The table of workload kinds: where each keeps its pod templates, and which pods start together.
 
-A new kind is a new row in `KINDS` and, where no reader of `layouts.py` suits it, one small function there.
+A new kind is a new row in `KINDS` and, if no function of `layouts.py` fits it, one small function there.
 Sources: each kind's own API, and the grouping rules of the schedulers that run them.
 """
 
@@ -17,10 +17,11 @@ from webhook.workloads.layouts import WorkloadLayout
 
 @dataclass(frozen=True, slots=True)
 class PodPlaces:
-    """Where objects of a kind keep the specs of their pods, and metadata that speak for these pods.
+    """Where objects of a kind keep the specs of their pods, and metadata that applies to these pods.
 
-    Fields in dotted form, `[]` behind a list, `{}` behind a mapping: `spec.replicatedJobs[].template.spec`.
-    The API server's match conditions are made of them (tests/manifests/conditions.py).
+    Fields are in dotted form, with `[]` after a list and `{}` after a mapping:
+    `spec.replicatedJobs[].template.spec`. The API server's match conditions are generated from them
+    (tests/manifests/conditions.py).
     """
 
     specs: tuple[str, ...] = ()
@@ -28,19 +29,19 @@ class PodPlaces:
 
 
 def _templates(*paths: str, besides: tuple[str, ...] = ()) -> PodPlaces:
-    """Of PodTemplateSpecs; `besides`: further metadata."""
+    """Returns the places of PodTemplateSpecs; `besides`: additional metadata."""
     specs, metadata = (tuple(f"{path}.{part}" for path in paths) for part in ("spec", "metadata"))
     return PodPlaces(specs, (*metadata, *besides))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """One row. `resource` is the lower-case plural, as webhook rules name it.
+    """One kind. `resource` is the lower-case plural, as in webhook rules.
 
-    `each_pod`: no gang unless the object is annotated with one. `holds`: applying the object reserves its
-    gangs (not so where another object will be the gang). `template_immutable`: the API server refuses to
-    change the pod template of an object that exists. `suspend`: the field by which it makes no pods, () for
-    none. `pods`: where `layout` finds them, for the API server.
+    `each_pod`: not a gang unless the object is annotated as one. `holds`: applying the object reserves its
+    gangs (False if another object will be the gang). `template_immutable`: the API server refuses changes of
+    an existing object's pod template. `suspend`: the field that suspends the object, () for none. `pods`:
+    where `layout` finds the pods, for the API server.
     """
 
     group: str
@@ -56,7 +57,7 @@ class WorkloadKind:
 
     @property
     def has_templates(self) -> bool:
-        """Whether objects of the kind say what their pods are like."""
+        """Whether objects of the kind describe their pods."""
         return self.layout is not layouts.no_pods
 
 
@@ -138,18 +139,20 @@ _ROWS = (
 )  # fmt: skip
 
 KINDS: Mapping[tuple[str, str], WorkloadKind] = {(row.group, row.name): row for row in _ROWS}
-"""Rows by API group and kind: a kind is read alike in each of its versions."""
+"""Rows by API group and kind: all versions of a kind are read in the same way."""
 
 
 _BY_WORD = {word: row.name for row in KINDS.values() for word in (row.name.lower(), row.resource)}
 
 
 def kind_named(word: str) -> str:
-    """The kind that a word means to kubectl: `Job` for `job` and `jobs`. Others stay as they are."""
+    """Returns the kind that kubectl means by a word: `Job` for `job` and `jobs`. Other words are returned
+    unchanged.
+    """
     return _BY_WORD.get(word.lower(), word)
 
 
 def row_of(api_version: str, kind: str) -> WorkloadKind | None:
-    """The row of a kind, None where the table has none."""
+    """Returns the row of a kind, None if the table has none."""
     group, _, _ = api_version.rpartition("/")
     return KINDS.get((group, kind))

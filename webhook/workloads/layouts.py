@@ -1,5 +1,6 @@
-"""How each workload kind lays out its pods: one small function a family, from an object to a
-`WorkloadLayout`."""
+"""The pod layout of each workload kind: one small function per family, from an object to a
+`WorkloadLayout`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ from planner.model.deadline import poll
 from webhook.workloads.fields import Field, shown
 
 LARGEST_GANGS = 10_000
-"""Replicas of one object that are each a gang; more is refused: Kubernetes itself supports 5,000 nodes."""
+"""Maximum number of replicas of one object that are each a gang; Kubernetes itself supports 5,000 nodes."""
 LARGEST_REPLICAS = 1_000
-"""Pods that are each for themselves and planned with their object; further ones are planned as they come."""
+"""Maximum number of independent pods that are planned with their object; further ones are planned when they
+arrive.
+"""
 
 NOTHING = Field(None)
 
@@ -23,10 +26,10 @@ EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
 
-    `metadata` and `spec` are the pod's; `template` holds both (the object itself for a Pod). `annotated` are
-    further metadata that speak for this PodSet alone (a JobSet's job template). `max_count`: an elastic set
-    may have up to so many pods; 0 for `count` and no more. `volumes`: templates of the claims that each pod
-    gets, beside those in its spec; `first`: the ordinal of the first pod, by which the claims are named.
+    `metadata` and `spec` are those of the pod; `template` contains both (the object itself for a Pod).
+    `annotated`: further metadata that applies only to this PodSet (a JobSet's job template). `max_count`: the
+    maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the claims that each pod gets in
+    addition to those in its spec; `first`: the ordinal of the first pod, from which the claims are named.
     """
 
     pod_set: str
@@ -42,11 +45,12 @@ class PodSetTemplate:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadLayout:
-    """`members`: every template once per PodSet. `gangs`: which of them start together, gang by gang.
+    """The pods of an object. `members`: every template once per PodSet. `gangs`: which of them start
+    together.
 
-    `indexed`: the gangs are replicas, so their names end in an index. `joint`: none of them starts before
-    all have their place. `loose`: its pods need not start together, unless somebody says so. `warnings`
-    concern every gang.
+    `indexed`: the gangs are replicas, so their names end in an index. `joint`: no gang starts before all have
+    a place. `loose`: the pods need not start together unless the user says so. `warnings` apply to every
+    gang.
     """
 
     members: tuple[PodSetTemplate, ...] = ()
@@ -58,7 +62,7 @@ class WorkloadLayout:
 
 
 def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodSetTemplate:
-    """A PodSet of a PodTemplateSpec. Raises `InputError` where the template or its spec is missing."""
+    """Returns a PodSet for a PodTemplateSpec. Raises `InputError` if the template or its spec is missing."""
     poll("reading")
     spec = template.needed_map().get("spec").needed_map()
     metadata = template.get("metadata")
@@ -67,23 +71,23 @@ def member(pod_set: str, count: int, template: Field, *annotated: Field) -> PodS
 
 
 def together(members: list[PodSetTemplate], warnings: tuple[str, ...] = ()) -> WorkloadLayout:
-    """One gang of all pods; PodSets that start with no pod are templates only."""
+    """Returns one gang of all pods; PodSets that start with no pod are only templates."""
     gang = tuple(pod_set for pod_set in members if pod_set.count)
     return WorkloadLayout(tuple(members), (gang,) if gang else (), warnings=warnings)
 
 
 def no_pods(obj: Field) -> WorkloadLayout:
-    """Nothing to place: the kind has no template, or leaves its pods to objects that it makes."""
+    """Returns no pods: the kind has no template, or leaves its pods to objects that it creates."""
     return WorkloadLayout()
 
 
 def pod(obj: Field) -> WorkloadLayout:
-    """A pod is its own template; a wider gang is found by `membership`."""
+    """Returns a pod as its own template; `pod_groups` finds the gang that it joins."""
     return together([member("main", 1, obj)])
 
 
 def replicas(obj: Field) -> WorkloadLayout:
-    """Deployment, ReplicaSet, StatefulSet: `spec.replicas` pods, each for itself."""
+    """Deployment, ReplicaSet, StatefulSet: `spec.replicas` independent pods."""
     spec = obj.get("spec").needed_map()
     count = spec.get("replicas").count(1)
     every = replace(
@@ -95,22 +99,22 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
-    """A StatefulSet (or Deployment) annotated as a gang: all its replicas, or as many as it says."""
+    """A StatefulSet or Deployment that is annotated as a gang: all its replicas, or the annotated number."""
     members = [replace(member, count=size or member.count) for member in layout.members if member.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
 
 def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
-    """Pods of one template, each a gang by itself."""
+    """Returns pods of one template, each a gang of its own."""
     listed = min(every.count, LARGEST_REPLICAS)
     warnings = (f"plans the first {listed} of {every.count} pods",) if listed < every.count else ()
     return WorkloadLayout((every,), ((replace(every, count=1),),) * listed, indexed=True, warnings=warnings)
 
 
 def job(obj: Field) -> WorkloadLayout:
-    """`parallelism` pods at a time, never more than `completions`.
+    """Job: `parallelism` pods at a time, never more than `completions`.
 
-    They start together where the Job is Indexed or KAI's annotation says so; else each is for itself.
+    They start together if the Job is Indexed or KAI's annotation says so; else each is independent.
     """
     main = _job_member("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
@@ -127,7 +131,7 @@ def job(obj: Field) -> WorkloadLayout:
 
 
 def cron_job(obj: Field) -> WorkloadLayout:
-    """As the Job that it makes; the Job, once made, is what gets planned and reserved."""
+    """CronJob: laid out as the Job that it creates, which is planned and reserved once it exists."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
     spec, metadata = job_template.get("spec"), job_template.get("metadata")
     main = _job_member("main", spec, metadata)
@@ -147,11 +151,11 @@ def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
 
 
 def job_set(obj: Field) -> WorkloadLayout:
-    """All replicated jobs are one gang, also under `startupPolicy: InOrder`.
+    """JobSet: all replicated jobs are one gang, also with `startupPolicy: InOrder`.
 
-    With `exclusive-topology` on the JobSet, each child Job is a gang, with a domain of its own. They start
-    together all the same: KAI starts none before each has room (`minSubGroup` of its PodGroup is the number
-    of replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
+    With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. They still
+    start together: KAI starts none before each has room (`minSubGroup` of its PodGroup is the number of
+    replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
     members, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
@@ -172,8 +176,10 @@ def job_set(obj: Field) -> WorkloadLayout:
 
 
 def leader_worker_set(obj: Field) -> WorkloadLayout:
-    """Each replica is a gang of one leader and `size` − 1 workers; without its own, the leader's template
-    is the workers'."""
+    """LeaderWorkerSet: each replica is a gang of one leader and `size` − 1 workers.
+
+    Without a leader template, the leader has the workers' template.
+    """
     spec = obj.get("spec").needed_map()
     count = _at_most(spec.get("replicas").count(1), spec.get("replicas"))
     group = spec.get("leaderWorkerTemplate").needed_map()
@@ -187,11 +193,11 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
 
 _WORKER = "worker"
 _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler")
-"""Replica types of which a job needs all; what a smaller gang leaves out are workers."""
+"""Replica types of which a job needs all pods; a smaller gang has fewer workers."""
 
 
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:
-    """The sum of all replicas, or the explicit minimum, of which the workers are what is left out."""
+    """Training jobs: the sum of all replicas, or the stated minimum, which reduces the number of workers."""
     spec = obj.get("spec").needed_map()
     members = []
     for name, replica in spec.get(replicas).needed_map().entries():
@@ -229,9 +235,10 @@ def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
 
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
-    """One head and the workers of each group that is not suspended: minReplicas, or else replicas, × hosts.
+    """RayCluster and RayJob: one head, and for each group that is not suspended minReplicas (else replicas) ×
+    hosts.
 
-    A RayJob that runs on a cluster which is there already (`clusterSelector`) makes no pods of its own.
+    A RayJob that runs on an existing cluster (`clusterSelector`) creates no pods.
     """
     spec = obj.get("spec").needed_map().get(*cluster)
     if spec.value is None:
@@ -245,7 +252,7 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 
 
 def _ray_workers(group: Field) -> tuple[int, int]:
-    """The fewest and the most pods of a group; the most is 0 where only one number is stated."""
+    """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated."""
     replicas = group.get("replicas").count(1)
     hosts = group.get("numOfHosts").count(1, minimum=1)
     min_replicas = group.get("minReplicas").count(0) or replicas
@@ -255,7 +262,7 @@ def _ray_workers(group: Field) -> tuple[int, int]:
 
 
 def grove(obj: Field) -> WorkloadLayout:
-    """Grove plans its own gangs; its clique templates are seen so that pod policies can mend them."""
+    """Grove plans its own gangs; its clique templates are read so that pod policies can change them."""
     members = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")

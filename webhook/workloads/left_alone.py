@@ -1,8 +1,9 @@
-"""What Bayplan leaves alone, whoever applied it: the cluster's own programs, and pods of DaemonSets. Pure.
+"""Objects that Bayplan ignores, whoever applied them: the cluster's own programs, DaemonSet pods, and others.
+Pure.
 
-Of these `70-webhooks.yaml` says the same, so that the API server does not even ask. Placeholders are left
-alone too: pods of pause containers, by which people keep spare nodes of an autoscaler warm. So are pods
-that Kueue places.
+`70-webhooks.yaml` contains the same rules, so that the API server does not call the webhook for them.
+Placeholders are ignored too: pods of pause containers, with which users keep spare nodes of an autoscaler
+warm. So are pods that Kueue places.
 """
 
 from __future__ import annotations
@@ -33,16 +34,18 @@ NAMESPACES = (
     "jobset-system",
     "lws-system",
 )
-"""Namespaces of the cluster's own programs. KAI marks shared GPUs by pods that are bound already, and asks
-the autoscaler for nodes by pods that are not meant to run; the GPU operator tests each node by a pod."""
+"""Namespaces of the cluster's own programs. KAI marks shared GPUs with pods that are already bound, and
+requests nodes from the autoscaler with pods that are not meant to run; the GPU operator tests each node with
+a pod.
+"""
 
 
 ON_EACH_NODE = "DaemonSet"
-"""The kind of controller whose pods are bound to one node each, whatever anybody plans."""
+"""The kind of controller whose pods are each bound to a fixed node."""
 
 
 def is_left_alone(namespace: str, controller: str) -> bool:
-    """Whether an object there, made by a controller of this kind ("" for none), is not for Bayplan."""
+    """Returns whether an object there, created by a controller of this kind ("" for none), is ignored."""
     return namespace in NAMESPACES or controller == ON_EACH_NODE
 
 
@@ -51,10 +54,10 @@ _PAUSE = re.compile(r"(.*/)?pause(-[a-z0-9]+)?(:[^/]*)?(@.*)?")
 
 
 def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
-    """Whether a pod of this spec does nothing: all its containers are pause containers. Raises `InputError`.
+    """Returns whether all containers of a pod with this spec are pause containers. Raises `InputError`.
 
-    It holds room until a pod of a higher priority comes; a plan, a queue or a scheduler of ours would make it
-    something else.
+    Such a pod keeps room until a pod of higher priority comes. A plan, a queue or another scheduler would
+    change its purpose.
     """
     images = [
         str(container.get("image") or "")
@@ -64,15 +67,16 @@ def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
 
 
 KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
-"""The gate that Kueue puts onto templates when it admits a workload to a flavor with a topology
-(Kueue ff69552e, pkg/podset/podset.go)."""
+"""The gate that Kueue adds to templates when it admits a workload to a flavor with a topology (Kueue
+ff69552e, pkg/podset/podset.go).
+"""
 
 
 def is_placed_by_kueue(spec: Mapping[str, object], where: Where) -> bool:
-    """Whether Kueue's Topology-Aware Scheduling has assigned the pods their nodes, and writes them onto each.
-    Raises `InputError`.
+    """Returns whether Kueue's Topology-Aware Scheduling assigns the pods' nodes. Raises `InputError`.
 
-    Another place would contradict that for ever, and what the plan holds would be used by nobody.
+    Kueue writes the nodes onto each pod. A different plan would always contradict them, and what it holds
+    would never be used.
     """
     gates = maps(spec.get("schedulingGates"), where.below("schedulingGates"))
     return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in gates)

@@ -1,11 +1,12 @@
-"""A gang whose members are several objects, put together of what is known of them. Pure.
+"""Combines the known members of a gang that consists of several objects. Pure.
 
-The members that are known are PodSets, one for each part and shape. Those that are known by number alone are
-placeholders: they keep room, as much as the gang states for each or for those of their part
-(`bayplan.dev/gang-resources`), or their share of what the PodGroup states for all (`minResources`), or as
-much as the largest member that is known.
-The same members make the same gang in whatever order they come: prefill, decode and router as two Jobs and a
-pod of one PodGroup.
+Known members are PodSets, one for each part and shape. Members that are known only by number are
+placeholders, which keep room. Their size is what the gang states for each, or for those of their part
+(`bayplan.dev/gang-resources`); else their share of the total in the PodGroup (`minResources`); else that of
+the largest known member.
+
+The same members give the same gang in any order, for example prefill, decode and router as two Jobs and a pod
+of one PodGroup.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from webhook.workloads.pod_groups import MAIN, OTHERS
 from webhook.workloads.workload import GangShare, Workload
 
 _Kind = tuple[str, str]
-"""The name of a PodSet, and its shape in words."""
+"""The name of a PodSet, and its shape as text."""
 
 
 def joined(workloads: Iterable[Workload]) -> list[Workload]:
-    """The same workloads, where the first member of a gang carries the whole gang and its other members none.
+    """Returns the same workloads; the first member of a gang has the whole gang, and the other members have
+    none.
 
-    What is suspended makes no pods yet, and joins nobody.
+    A suspended workload creates no pods yet, and joins no gang.
     """
     listed = list(workloads)
     by_gang: dict[str, list[Workload]] = {}
@@ -48,8 +50,8 @@ def _joins(workload: Workload) -> bool:
 
 
 def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
-    """The workload with its gang whole: all its `members` (this one among them), and placeholders for those
-    that are not known.
+    """Returns the workload with its whole gang: all its `members`, including this one, and placeholders for
+    the others.
     """
     ordered = sorted(members, key=lambda member: member.name)
     groups = [member.gangs[0] for member in ordered]
@@ -88,14 +90,14 @@ def whole(workload: Workload, members: Iterable[Workload]) -> Workload:
 
 
 def pod_set_in(gang: PodGroup, own: PodSet) -> str:
-    """The name that a member's PodSet has in the gang that was put together; "" where it is not in it."""
+    """Returns the name that a member's PodSet has in the combined gang; "" if it is not in it."""
     key = _key(own.shape)
     names = [pod_set.name for pod_set in gang.pod_sets if _key(pod_set.shape) == key]
     return next((name for name in names if name == own.name or name.startswith(f"{own.name}-")), "")
 
 
 def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_Kind, PodSet]]:
-    """The members that are known: how many of each kind, and a PodSet of each."""
+    """Returns the known members: how many of each kind, and a PodSet of each."""
     counts: Counter[_Kind] = Counter()
     sets: dict[_Kind, PodSet] = {}
     for pod_set in (own for share in shares for own in share.own):
@@ -108,7 +110,9 @@ def _known_members(shares: Iterable[GangShare]) -> tuple[Counter[_Kind], dict[_K
 def _placeholders(
     shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet]
 ) -> Iterable[PodSet]:
-    """PodSets of the members that are known by number alone: of each subgroup, and of the whole gang."""
+    """Returns PodSets for the members that are known only by number: of each subgroup, and of the whole
+    gang.
+    """
     parts = {name: part for share in shares for name, part in share.parts.items()}
     stated = {name: seat for share in shares for name, seat in share.seats.items()}
     by_name: Counter[str] = Counter()
@@ -125,7 +129,7 @@ def _placeholders(
         if count:
             alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
             like = _largest(alike or sets.values())
-            # Of a part that has a member here, that member says more than what was stated of it.
+            # A known member of a part is more precise than what was stated for the part.
             room = seat if alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint
@@ -135,7 +139,7 @@ def _placeholders(
 def _seat(
     shares: Sequence[GangShare], counts: Mapping[_Kind, int], sets: Mapping[_Kind, PodSet], absent: int
 ) -> Resources | None:
-    """What each member that is not known asks for, as far as it is stated; None where nobody says so."""
+    """Returns the request of each unknown member, if it is stated; None if not."""
     stated = next((share.seat for share in shares if share.seat is not None), None)
     total = next((share.total for share in shares if share.total is not None), None)
     if stated is not None or total is None or not absent:
@@ -147,19 +151,19 @@ def _seat(
 
 
 def _asking(shape: PodShape, seat: Resources) -> PodShape:
-    """A pod of which only the amounts are known: it goes where pods of this shape may be."""
+    """Returns a pod with only these amounts, which may go where pods of this shape may go."""
     return replace(shape, requests={**seat, "pods": 1}, alignment=None, claims=(), volumes=(), stated=None)
 
 
 def _largest(sets: Iterable[PodSet]) -> PodSet:
-    """The PodSet whose pods ask for most, GPUs before all else."""
+    """Returns the PodSet with the largest pods; GPUs count first."""
     return max(sets, key=lambda own: (own.shape.gpus, sorted(own.shape.requests.items()), _key(own.shape)))
 
 
 def _within(
     share: GangShare, sets: Mapping[_Kind, PodSet], names: Mapping[_Kind, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What PodSets are required together, where one may have become several of unlike shapes."""
+    """Returns the PodSets that are required together, if one was split into several shapes."""
     several = {kind[0] for kind, name in names.items() if name != kind[0]}
     own = {name: pod_set.constraint.required for (name, _), pod_set in sets.items() if name in several}
     ties = []
@@ -175,14 +179,14 @@ def _kind(pod_set: PodSet) -> _Kind:
 
 
 def _key(shape: PodShape) -> str:
-    """Shapes hold mappings, so they are compared by what they say."""
+    """Returns a shape as text: shapes contain mappings, which are not hashable."""
     requests, labels = dict(sorted(shape.requests.items())), dict(sorted(shape.labels.items()))
     selector = dict(sorted(shape.node_selector.items()))
     return repr(replace(shape, requests=requests, labels=labels, node_selector=selector))
 
 
 def _names(candidates: list[str]) -> list[str]:
-    """Distinct names: `main`, `main-2`, …"""
+    """Returns distinct names: `main`, `main-2`, …"""
     seen: Counter[str] = Counter()
     names = []
     for name in candidates:

@@ -16,12 +16,13 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """`nodeAffinity.require(affinity, terms)`: an affinity that also demands one of `terms`.
+    """`nodeAffinity.require(affinity, terms)`: the affinity with the additional requirement of one of
+    `terms`.
 
     Node selector terms are ORed and the requirements inside one ANDed (core/v1 NodeSelector), so every
-    existing term is joined with each of ours. A term that already implies one of ours stays as it is, which
-    makes the merge idempotent; a join that contradicts itself (`In` lists of one key without a common
-    value) is left out while another remains.
+    existing term is combined with each new one. A term that already implies a new one is unchanged, so the
+    merge is idempotent. A combination that contradicts itself (`In` lists of one key without a common value)
+    is left out while another remains.
     """
     merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
     if not terms:
@@ -41,7 +42,9 @@ def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Js
 
 
 def prefer(affinity: Json, terms: Sequence[Mapping[str, Json]], weight: int) -> dict[str, Json]:
-    """`nodeAffinity.prefer(affinity, terms, weight)`: adds each term as a preference, once."""
+    """`nodeAffinity.prefer(affinity, terms, weight)`: the affinity with each term added once as a
+    preference.
+    """
     merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
     if not terms:
         return merged
@@ -62,7 +65,7 @@ def _requirements(term: Mapping[str, Json]) -> list[tuple[str, Json]]:
 
 
 def _implies(term: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
-    """Whether every requirement of `other` follows from one of `term`'s."""
+    """Returns whether every requirement of `other` follows from a requirement of `term`."""
     have = _requirements(term)
     return all(
         any(_narrower(mine, other_requirement) for mine in have) for other_requirement in _requirements(other)

@@ -1,4 +1,4 @@
-"""Bayplan's own annotations on a workload, and its label on a namespace: what their owner chose."""
+"""Bayplan's annotations on a workload, and its label on a namespace: the choices of their owner."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ ON_UNAVAILABLE = "bayplan.dev/on-unavailable"
 BALANCED = "bayplan.dev/balanced-slices"
 GANG_MIN = "bayplan.dev/gang-min"
 GANG_RESOURCES = "bayplan.dev/gang-resources"
-"""What each pod of a gang asks for that is not known yet, as kubectl takes it: `nvidia.com/gpu=4,cpu=8`;
-or what those of each part ask for, with their number: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`."""
+"""The request of each member of a gang that is not known yet, in kubectl's format: `nvidia.com/gpu=4,cpu=8`;
+or the requests per part with their number: `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`.
+"""
 
 MODE = "bayplan.dev/mode"
 """Label of a namespace, in the manner of Pod Security Admission."""
@@ -32,18 +33,17 @@ NAMESPACE_MODES = ("enforce", "warn", "audit", "off")
 
 @dataclass(frozen=True, slots=True)
 class ReserveDefaults:
-    """What a gang holds whose workload does not say: the parameters `reserve.default` and
+    """What a gang holds if its workload does not say: the parameters `reserve.default` and
     `reserve.whole-from`.
 
-    `whole_from`: the share of a domain's GPUs, 0 to 1, from which on a gang under `auto` holds the whole
-    domain.
+    `whole_from`: the share of a domain's GPUs, 0 to 1, from which a gang under `auto` holds the whole domain.
     """
 
     mode: ReserveMode = "auto"
     whole_from: float = WHOLE_FROM
 
     def of(self, group: PodGroup) -> PodGroup:
-        """The gang with what it holds where it does not say."""
+        """Returns the gang with the default of what it holds, if it states none."""
         mode = self.mode if group.presumed else group.reserve
         if (mode, self.whole_from) == (group.reserve, group.whole_from):
             return group
@@ -55,8 +55,9 @@ NOBODY_CHOSE = ReserveDefaults()
 
 @dataclass(frozen=True, slots=True)
 class StatedPart:
-    """A part of a gang of several objects, as it is stated before its members come: how many pods it has, and
-    what each of them asks for, in base units."""
+    """A part of a gang of several objects, stated before its members arrive: its number of pods, and the
+    request of each in base units.
+    """
 
     count: int
     requests: Resources
@@ -64,7 +65,7 @@ class StatedPart:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What was chosen; None, "" and False where nothing was."""
+    """The owner's choices; None, "" and False if not stated."""
 
     gang: str = ""
     gang_size: int | None = None
@@ -76,11 +77,11 @@ class Options:
     gang_resources: Resources | None = None
     gang_parts: Mapping[str, StatedPart] = field(default_factory=dict)
     stated: bool = False
-    """True where any of them but `skip` is there."""
+    """Whether any choice except `skip` is stated."""
 
     @property
     def together(self) -> bool:
-        """Whether it is said that pods start together."""
+        """Whether the options say that pods start together."""
         return bool(self.gang or self.gang_size or self.gang_min or self.balanced)
 
 
@@ -89,7 +90,9 @@ _NOTHING_CHOSEN = Options()
 
 
 def options(*metadata: Field) -> Options:
-    """The choices on the object, or else on its templates. Raises `InputError` naming the valid values."""
+    """Returns the options of the object, or else of its templates. Raises `InputError` with the valid
+    values.
+    """
 
     if all(source.get("annotations").lacks(_KEYS) for source in metadata):
         return _NOTHING_CHOSEN
@@ -117,8 +120,8 @@ def options(*metadata: Field) -> Options:
 
 
 def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPart]]:
-    """What each member that has not come asks for, or those of each part, as in
-    `4 prefill: nvidia.com/gpu=8,cpu=32; router: cpu=2`. None and no part for no text.
+    """Returns the request of each unknown member, or the requests per part, as in `4 prefill:
+    nvidia.com/gpu=8,cpu=32; router: cpu=2`. None and no parts if missing.
 
     Raises `InputError` for anything else.
     """
@@ -140,7 +143,9 @@ def _room_of_absent(stated: Field) -> tuple[Resources | None, dict[str, StatedPa
 
 
 def resources_in_text(stated: Field, text: str) -> Resources:
-    """Amounts such as `nvidia.com/gpu=4,cpu=8`, in base units. Raises `InputError` for anything else."""
+    """Returns amounts such as `nvidia.com/gpu=4,cpu=8` in base units. Raises `InputError` for anything
+    else.
+    """
     amounts = dict(entry.split("=", 1) for entry in text.split(",") if entry.count("=") == 1)
     if len(amounts) != text.count(",") + 1:
         raise stated.error(

@@ -1,4 +1,4 @@
-"""Which gang a single pod belongs to, by every scheduler's way of saying so."""
+"""The gang that a single pod belongs to, in the keys of every scheduler."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from webhook.workloads.options import GANG, Options
 from webhook.workloads.subgroups import NO_SUBGROUPS, Subgroups, subgroups
 
 PodGroups = Mapping[tuple[str, str], Mapping[str, object]]
-"""PodGroup and Workload objects by (namespace, name), as far as they are known."""
+"""Known PodGroup and Workload objects by (namespace, name)."""
 
 
 KAI_GROUP = "pod-group-name"
 
 
 GROUP_ANNOTATIONS = (KAI_GROUP, "scheduling.run.ai/pod-group", "scheduling.k8s.io/group-name")
-"""KAI's own PodGroup, Run:ai's older recipe, Volcano's (and the coscheduling plug-in's)."""
+"""The annotations of KAI, of Run:ai's older recipe, and of Volcano and the coscheduling plug-in."""
 
 
 KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
@@ -28,7 +28,7 @@ KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 
 
 SUBGROUPS = ("kai.scheduler/subgroup-name", "scheduling.run.ai/topology-role")
-"""Labels, or annotations, that name the part of its gang that a pod plays: prefill, decode, worker."""
+"""Labels or annotations that name the pod's part in its gang: prefill, decode, worker."""
 
 
 REFERENCES = (("workloadRef", "name"), ("schedulingGroup", "podGroupName"))
@@ -36,11 +36,11 @@ REFERENCES = (("workloadRef", "name"), ("schedulingGroup", "podGroupName"))
 
 
 MAIN = "main"
-"""The PodSet of a gang's pods that state no part."""
+"""The PodSet of pods that state no part."""
 
 
 OTHERS = "others"
-"""The PodSet of a gang's pods that are known by number alone."""
+"""The PodSet of members that are known only by number."""
 
 
 _MINIMUM = (
@@ -49,15 +49,17 @@ _MINIMUM = (
     ("schedulingPolicy", "gang", "minCount"),
     ("policy", "gang", "minCount"),
 )
-"""Where PodGroups say how many start together: KAI, Run:ai and Volcano; Kubernetes' own since 1.36."""
+"""The fields of PodGroups that state how many pods start together: KAI, Run:ai and Volcano; Kubernetes since
+1.36.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A gang's KIND/NAME, its size in pods, and the PodGroup object where it is known.
+    """A gang's KIND/NAME, its size in pods, and its PodGroup object if known.
 
-    `name` is "" where the size is not known: then each pod is planned for itself and under its own name, or
-    two pods of one gang would be given the same one place. `subgroups`: those of KAI's PodGroup.
+    `name` is "" if the size is unknown. Each pod is then planned alone and under its own name; otherwise two
+    pods of one gang would get the same place. `subgroups`: those of KAI's PodGroup.
     """
 
     name: str = ""
@@ -68,7 +70,9 @@ class Membership:
 
 
 def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -> Membership | None:
-    """The gang that a pod names, None for a pod of its own. Raises `InputError` for malformed names."""
+    """Returns the gang that a pod names, None for an independent pod. Raises `InputError` for malformed
+    names.
+    """
     if chosen.gang:
         return _own(chosen)
     if _names_none(pod.get("metadata"), pod.get("spec")):
@@ -88,13 +92,13 @@ _REFERENCES = frozenset(field for field, _ in REFERENCES)
 
 
 def _names_none(metadata: Field, spec: Field) -> bool:
-    """Whether nothing stands anywhere where a gang could be named."""
+    """Returns whether no key or field names a gang."""
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
     return labels.lacks(_GROUP_KEYS) and annotations.lacks(_GROUP_KEYS) and spec.lacks(_REFERENCES)
 
 
 def names_group(metadata: Field, spec: Field) -> bool:
-    """Whether pods of a template name the gang that they are of."""
+    """Returns whether pods of a template name their gang."""
     if _names_none(metadata, spec):
         return False
     by_key = any(metadata.get(place, key).text() for key in _KEYS for place in ("labels", "annotations"))
@@ -102,12 +106,12 @@ def names_group(metadata: Field, spec: Field) -> bool:
 
 
 def names_own_gang(metadata: Field) -> bool:
-    """Whether pods of a template name a `bayplan.dev/gang`."""
+    """Returns whether pods of a template name a `bayplan.dev/gang`."""
     return bool(metadata.get("annotations", GANG).text())
 
 
 def groups_named(metadata: Field, spec: Field) -> frozenset[str]:
-    """The names of the PodGroup and Workload objects that pods of a template may be of."""
+    """Returns the names of the PodGroup and Workload objects that pods of a template may belong to."""
     annotations = (metadata.get("annotations", key).text() for key in GROUP_ANNOTATIONS)
     fields = (spec.get(*reference).text() for reference in REFERENCES)
     label = metadata.get("labels", GROUP_ANNOTATIONS[1]).text()
@@ -115,8 +119,11 @@ def groups_named(metadata: Field, spec: Field) -> frozenset[str]:
 
 
 def joinable(groups: PodGroups) -> PodGroups:
-    """The groups that somebody wrote for objects to join. One that has an owner was made by a scheduler for
-    the pods of an object that was there before (KAI's podgrouper): its gang is that object's."""
+    """Returns the groups that users wrote for objects to join.
+
+    A group with an owner was created by a scheduler for the pods of an existing object (KAI's podgrouper):
+    its gang is that object's.
+    """
     return {name: group for name, group in groups.items() if not _owned(group)}
 
 
@@ -126,7 +133,7 @@ def _owned(group: Mapping[str, object]) -> bool:
 
 
 def subgroup(metadata: Field) -> str:
-    """The name of a pod's PodSet in a wider gang; "main" where it states none."""
+    """Returns the name of a pod's PodSet in its gang; "main" if it states none."""
     stated = (metadata.get(place, key).text() for key in SUBGROUPS for place in ("labels", "annotations"))
     return next((name for name in stated if name), MAIN)
 
@@ -166,7 +173,7 @@ def _minimum(spec: Field) -> int:
 
 
 def _of_workload(reference: Field, namespace: str, groups: PodGroups) -> Membership:
-    """`spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
+    """Reads `spec.workloadRef` (Kubernetes 1.35): a named pod group inside a Workload object."""
     name, part = reference.get("name").name(), reference.get("podGroup").name()
     gang = f"Workload/{name}/{part}" if part else f"Workload/{name}"
     workload = _find(groups, namespace, name)

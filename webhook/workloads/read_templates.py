@@ -1,7 +1,7 @@
-"""The templates that were read of an object, so that only those are read again that have changed since.
+"""Caches the templates of an object, so that only changed templates are read again.
 
-Policies make one object after another of the one that came, and each is read: all that no policy touched is
-shared between them, and is told by identity.
+Policies produce a sequence of objects, each of which is read. Values that no policy changed are shared
+between them, and are recognised by identity.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ReadTemplates:
     def pod_set_request(
         self, member: PodSetTemplate, own: bool, implied: Mapping[str, str], name: str
     ) -> PodSetRequest:
-        """The member as `gangs.pod_set_request` reads it. Raises as that does."""
+        """Returns the member as read by `gangs.pod_set_request`, and raises the same errors."""
         poll("reading")
         key = member.template.path, member.pod_set, member.count
         metadata = member.metadata.map()

@@ -1,4 +1,4 @@
-"""A manifest read as a workload: its pod templates, its gangs, and what becomes of them. Pure."""
+"""Reads a manifest as a workload: its pod templates, its gangs, and how they are planned. Pure."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ from webhook.workloads.subgroups import NO_SUBGROUPS
 from webhook.workloads.workload import GangPart, GangShare, Template, Workload
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
-"""The label of objects that Kueue admits: it suspends them when they are made."""
+"""The label of objects that Kueue admits: it suspends them at creation."""
 
 
 KAI_QUEUE = "kai.scheduler/queue"
-"""The label that names a queue of KAI's."""
+"""The label that names a KAI queue."""
 
 
 KUEUE_ADMISSION_GATE = "kueue.x-k8s.io/admission"
-"""Kueue's gate of pods whose workload it has not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
+"""Kueue's gate on pods whose workload is not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
 
 
 _FOLLOWS = (
     (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
     (KAI_QUEUE, (KAI, RUNAI), "kai.scheduler"),
 )
-"""The queue label and the schedulerNames of a system, and the API group of the Topologies that it reads."""
+"""For each system, its queue label and schedulerNames, and the API group of the Topologies that it reads."""
 
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
@@ -76,12 +76,11 @@ def read(
     podgroups: PodGroups | None = None,
     templates: ReadTemplates | None = None,
 ) -> Workload:
-    """Read any object; one of an unknown kind is a Workload without templates or gangs.
+    """Reads any object; an object of an unknown kind is a Workload without templates or gangs.
 
-    `namespace` serves where the object names none; `request_uid` makes a name where there is only a
-    generateName; `podgroups` are PodGroup objects that pods may refer to; `templates` are those that
-    were read of the same object before. Raises `InputError`, naming the field, for a malformed object of a
-    known kind.
+    `namespace`: for an object without one. `request_uid`: gives a name to an object with only a generateName.
+    `podgroups`: PodGroup objects that pods may refer to. `templates`: those that were read from the same
+    object before. Raises `InputError`, naming the field, for a malformed object of a known kind.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
@@ -97,9 +96,9 @@ def read(
 
 
 def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
-    """The templates that `read` finds, without a look at what their pods ask for.
+    """Returns the templates that `read` finds, without reading what their pods request.
 
-    Raises `InputError` where an object of a known kind has them in no form that can be read.
+    Raises `InputError` if an object of a known kind has malformed templates.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     row = row_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
@@ -111,8 +110,8 @@ def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
 
 
 def wants_plan(workload: Workload) -> bool:
-    """Whether the planner has anything to say: some pod asks for GPUs, MIG slices or a device claim, or a
-    topology or bayplan.dev key is there. A claim counts whatever its class: the class is in another object.
+    """Returns whether the object is planned: a pod requests GPUs, MIG slices or a device claim, or there is a
+    topology or bayplan.dev key. Claims of every class count, because the class is in another object.
     """
     if not workload.gangs or workload.skip or workload.kueue_places:
         return False
@@ -165,9 +164,8 @@ class _Reader:
         per_pod = loose or (row.each_pod and not together)
         of_gang = wider is not None and wider.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
-        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is planned
-        # all the same, for itself, unless its template carries the reservation.
-        # A pod that is bound has its place.
+        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is still
+        # planned on its own, unless its template carries the reservation. A bound pod has its place.
         bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
@@ -198,7 +196,9 @@ class _Reader:
         return workload if wider is None else _with_share(workload, wider, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
-        """Whether the pods are planned by nobody here: a system's own, placeholders, or placed by Kueue."""
+        """Returns whether the pods are not planned here: those of a system, placeholders, or pods that Kueue
+        places.
+        """
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
@@ -206,12 +206,14 @@ class _Reader:
         )
 
     def _kai_queue(self, layout: WorkloadLayout) -> str:
-        """The queue that the object names to KAI, or else its templates; "" for none."""
+        """Returns the KAI queue that the object or its templates name; "" for none."""
         labelled = (self.metadata, *(member.metadata for member in layout.members))
         return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
-        """The gangs with the Topology objects that their scheduler reads, by its queue or its name."""
+        """Returns the gangs with the API group of the Topologies that their scheduler reads, by its queue or
+        its name.
+        """
         names = {member.spec.get("schedulerName").text() for member in layout.members}
         labelled = [self.metadata, *(member.metadata for member in layout.members)]
         source = next(
@@ -225,14 +227,14 @@ class _Reader:
         )
         if not source:
             return groups
-        # KAI goes by a label of the owner or the pod, then by the pod's own class.
+        # KAI uses a label of the owner or the pod, then the pod's own class.
         labels = (metadata.get("labels", "priorityClassName").text() for metadata in labelled)
         classes = (*labels, *(member.spec.get("priorityClassName").text() for member in layout.members))
         scheduler_class = next(filter(None, classes), "")
         return tuple(replace(group, follows=source, scheduler_class=scheduler_class) for group in groups)
 
     def _owner(self) -> tuple[str, WorkloadKind | None]:
-        """The controller, and the row of its kind, None for a kind that the table does not have."""
+        """Returns the controller and the row of its kind, None for an unknown kind."""
         for reference in self.metadata.get("ownerReferences").items():
             if reference.get("controller").flag():
                 kind, name = reference.get("kind").name(), reference.get("name").name()
@@ -240,7 +242,7 @@ class _Reader:
         return "", None
 
     def _top(self, gang: Membership | None, layout: WorkloadLayout) -> StatedTopology:
-        """What the object asks for as a whole, its PodGroup's request after its own."""
+        """Returns what the object as a whole asks for; its PodGroup's request comes after its own."""
         own = self.row.name == "Pod"
         requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
         placed = [self.metadata] if own else [member.metadata for member in layout.members]
@@ -256,23 +258,25 @@ class _Reader:
         return merged(requests)
 
     def _membership(self, layout: WorkloadLayout, chosen: Options) -> Membership | None:
-        """The gang of several objects that the pods name, as far as it is known; None for gangs of their own.
+        """Returns the gang of several objects that the pods name, if it is known; None for gangs of their
+        own.
 
-        Replicas that are each a gang, and gangs that start together in several domains, are of no other.
+        Replicas that are each a gang, and gangs that start together in several domains, join no other gang.
         """
         if self.row.name == "Pod":
             return membership(self.obj, chosen, self.namespace, self.groups)
         if not self.row.each_pod and len(layout.gangs) != 1:
             return None
         size = sum(member.count for gang in layout.gangs for member in gang)
-        # Pods of a set that makes them one by one know of the gang by their template alone.
+        # Pods of a set that are created one by one know their gang only from their template.
         joins = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
         if chosen.gang and joins and (chosen.gang_size or 0) > size:
             return membership(self.obj, chosen, self.namespace, self.groups)
         for member in layout.members:
             wider = membership(member.template, options(member.metadata), self.namespace, self.groups)
             if wider is not None and wider.group is not None:
-                # An object that makes all of them is the gang by itself: its place lives as long as it does.
+                # An object that creates all of the pods is the gang itself: its place lives as long as it
+                # does.
                 alone = wider.size <= size and not self.row.each_pod
                 return replace(wider, name="", subgroups=NO_SUBGROUPS) if alone else wider
         return None
@@ -280,10 +284,12 @@ class _Reader:
     def _shapes(
         self, layout: WorkloadLayout, read_templates: ReadTemplates, *, of_gang: bool
     ) -> dict[tuple[str, int], PodSetRequest]:
-        """The PodSets. `of_gang`: of a `bayplan.dev/gang` of several objects, whose wishes were read of the
-        templates that name it, as of pods."""
+        """Returns the PodSets. `of_gang`: those of a `bayplan.dev/gang` of several objects, whose requests
+        were read from the templates that name it, as from pods.
+        """
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
-        for member in layout.members:  # templates that start no pod are read too, so that errors in them show
+        # Templates that start no pod are read too, so that their errors are reported.
+        for member in layout.members:
             members.setdefault((member.pod_set, member.count), member)
         own = self.row.name == "Pod"
         name, kind = self.metadata.get("name").text(), self.row.name
@@ -303,7 +309,7 @@ def _is_placeholder(member: PodSetTemplate) -> bool:
 
 
 def _of_older_recipe(metadata: Field) -> list[StatedTopology]:
-    """The older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
+    """Reads the older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
     scope = metadata.get("annotations", OLD_SCOPE)
     if scope.text() in SCOPES:
         return [request_of_scope(scope)]
@@ -311,7 +317,7 @@ def _of_older_recipe(metadata: Field) -> list[StatedTopology]:
 
 
 def _says_together(member: PodSetTemplate) -> bool:
-    """Whether a template asks for a topology, or names a gang for its pods."""
+    """Returns whether a template asks for a topology, or names a gang for its pods."""
     if names_group(member.metadata, member.spec):
         return True
     return read_request(TEMPLATE, member.metadata, *member.annotated).stated
@@ -329,7 +335,7 @@ def _name(metadata: Field, uid: str) -> str:
 
 
 def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
-    """All pods of an object as members of a wider gang, under the names of the parts that they play in it."""
+    """Returns all pods of an object as members of another gang, named after their parts in it."""
 
     def by_part(member: PodSetTemplate) -> PodSetTemplate:
         part = subgroup(member.metadata)
@@ -341,7 +347,9 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
 
 
 def _with_share(workload: Workload, wider: Membership, chosen: Options) -> Workload:
-    """The workload as a member of a gang of several objects, whose other members are known by number."""
+    """Returns the workload as a member of a gang of several objects, whose other members are known by
+    number.
+    """
     if not workload.gangs:
         return workload
     total = wider.group.get("spec", "minResources") if wider.group is not None else Field(None)
@@ -365,7 +373,7 @@ def _with_share(workload: Workload, wider: Membership, chosen: Options) -> Workl
 def _of_subgroups(
     sets: dict[tuple[str, int], PodSetRequest], gang: Membership | None
 ) -> dict[tuple[str, int], PodSetRequest]:
-    """The PodSets with what the subgroups of their names ask for."""
+    """Returns the PodSets with the requests of the subgroups of the same names."""
     parts = gang.subgroups.parts if gang else {}
     return {
         key: replace(
@@ -384,7 +392,7 @@ def _templates(layout: WorkloadLayout) -> tuple[Template, ...]:
     for member in layout.members:
         path, name, count = member.template.path, member.pod_set, member.count
         if (other := templates.get(path)) is not None:
-            # The leader's pods and the workers' are told apart only by their index.
+            # Only their index distinguishes the leader's pods from the workers'.
             name = other.pod_set if not count else ""
             count += other.count
         templates[path] = Template(path, name, count, member.metadata.path, member.spec.path)

@@ -1,4 +1,4 @@
-"""What the metadata of any stored object says: its controller, its reservations, its times. Pure."""
+"""Reads the metadata of a stored object: its controller, its reservations, its times. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Json = Mapping[str, Any]
 
 
 def controller_of(obj: Json) -> Json:
-    """The ownerReference of the object's controller, {} for none."""
+    """Returns the ownerReference of the object's controller, {} for none."""
     owners = obj["metadata"].get("ownerReferences") or []
     return next((owner for owner in owners if owner.get("controller")), {})
 
 
 def reservation_ids(annotations: Json) -> tuple[str, ...]:
-    """The ids of the reservations that an object names, in replica order."""
+    """Returns the ids of the reservations that an object names, in replica order."""
     return tuple(name for name in str(annotations.get(RESERVATION, "")).split(",") if name)
 
 
 def seconds(moment: str) -> float:
-    """RFC 3339 to seconds since the epoch; 0 for none. Raises `ValueError` for any other text."""
+    """Converts RFC 3339 to seconds since the epoch; 0 for "". Raises `ValueError` for any other text."""
     return datetime.fromisoformat(moment).timestamp() if moment else 0.0

@@ -1,8 +1,8 @@
-"""KAI's subgroups: parts of a PodGroup with a size and a topology constraint of their own, which may nest.
+"""KAI's subgroups: parts of a PodGroup with their own size and topology constraint, which may be nested.
 
 Source: `spec.subGroups[]` of scheduling.run.ai/v2alpha2, with `name`, `minMember`, `parent` and
-`topologyConstraint`. Pods belong to subgroups without children; what a subgroup with children requires holds
-for all pods below it together.
+`topologyConstraint`. Pods belong to subgroups without children. The constraint of a subgroup with children
+applies to all pods below it together.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webhook.workloads.keys.topology_keys import StatedTopology, request_of_cons
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A subgroup without children: the pods it starts with, and what it asks for."""
+    """A subgroup without children: the number of pods that it starts with, and its request."""
 
     count: int
     request: StatedTopology
@@ -24,8 +24,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Subgroups:
-    """`parts` by name. `within`: levels, and the parts required in one domain of each. `requests`: fields and
-    warnings of the subgroups with children."""
+    """The subgroups of a PodGroup. `parts`: those without children, by name. `within`: levels, each with the
+    parts required in one domain of it. `requests`: fields and warnings of the subgroups with children.
+    """
 
     parts: Mapping[str, Part] = field(default_factory=dict)
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -33,7 +34,7 @@ class Subgroups:
 
     @property
     def size(self) -> int:
-        """Pods that all parts start with."""
+        """The number of pods that all parts start with."""
         return sum(part.count for part in self.parts.values())
 
 
@@ -41,9 +42,9 @@ NO_SUBGROUPS = Subgroups()
 
 
 def subgroups(group: Field) -> Subgroups:
-    """The subgroups of a PodGroup object; none for a PodGroup of another kind.
+    """Returns the subgroups of a PodGroup object; none for a PodGroup of another kind.
 
-    Raises `InputError`, naming the field, for two of one name, a parent that is none, or a circle.
+    Raises `InputError`, naming the field, for a duplicate name, an unknown parent, or a cycle.
     """
     listed = {}
     for subgroup in group.get("spec", "subGroups").items():
@@ -73,7 +74,7 @@ def subgroups(group: Field) -> Subgroups:
 
 
 def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
-    """The subgroups above one, the nearest first."""
+    """Returns the ancestors of a subgroup, the nearest first."""
     ancestors: list[str] = []
     while parent := listed[name].get("parent").text():
         field = listed[name].get("parent")
@@ -87,7 +88,9 @@ def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
 
 
 def _of_several(name: str, request: StatedTopology) -> StatedTopology:
-    """What a subgroup with children says, its constraint aside; a preference of several is not followed."""
+    """Returns the request of a subgroup with children, without its constraint; its preferred level is
+    ignored.
+    """
     preferred = request.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)
     return StatedTopology(origins=request.origins, warnings=notes if preferred else (), stated=request.stated)

@@ -1,4 +1,4 @@
-"""A pod template shown as a v1 Pod, and put back. Pure; the object given is never changed."""
+"""Converts a pod template to a v1 Pod and back. Pure; the given object is never modified."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Json = dict[str, Any]
 
 
 def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
-    """The template as a v1 Pod of its own, in the object's namespace where it names one.
+    """Returns the template as a v1 Pod, in the object's namespace if it names none.
 
-    A Pod shows itself. What is no part of a pod's metadata or spec stays behind.
+    A Pod is returned as it is. Fields that are not part of a pod's metadata or spec are left out.
     """
     if not template.path:
         return copy.deepcopy(dict(obj))
@@ -34,9 +34,9 @@ def pod_of(template: Template, obj: Mapping[str, Any]) -> Json:
 
 
 def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]) -> Json:
-    """The object with a template that says what the pod says; put back unchanged it changes nothing.
+    """Returns the object with the template changed to match the pod; an unchanged pod changes nothing.
 
-    What the pod does not say is shared with the object.
+    Everything outside the pod is shared with the object.
     """
     if not template.path:
         return copy.deepcopy(dict(pod))
@@ -54,12 +54,14 @@ def write_pod(obj: Mapping[str, Any], template: Template, pod: Mapping[str, Any]
 
 
 def pod_specs(obj: Mapping[str, Any], workload: Workload) -> list[Any]:
-    """The PodSpecs of an object's templates, and of pods written in another way, as they stand in it."""
+    """Returns the PodSpecs of an object's templates, including those of pods that are written in another
+    form.
+    """
     return [value_at(obj, template.spec_path) for template in (*workload.templates, *workload.inlined)]
 
 
 def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
-    """The pod's metadata without the namespace that `pod_of` lent it."""
+    """Returns the pod's metadata without the namespace that `pod_of` added."""
     before = value_at(obj, template.metadata_path) or {}
     lent = (obj.get("metadata") or {}).get("namespace")
     if "namespace" not in before and metadata.get("namespace") == lent:
@@ -68,7 +70,7 @@ def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
 
 
 def value_at(obj: Any, path: Path) -> Any:
-    """What stands at the path in a JSON value; None where a mapping has not the last key."""
+    """Returns the value at the path in a JSON value; None if a mapping does not have the last key."""
     for step in path:
         obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
     return obj

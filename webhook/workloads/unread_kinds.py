@@ -1,6 +1,6 @@
-"""Pods in objects of kinds that the table of kinds does not have: a Workflow of Argo's, a DaemonSet.
+"""Finds pods in objects of kinds that the table does not have, such as an Argo Workflow or a DaemonSet.
 
-Such an object is admitted unchanged. Whoever reports on it says so, and has to see that it makes pods.
+Such an object is admitted unchanged. Reports mention it, so they must recognise that it creates pods.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from webhook.jsontools.path import Path, dotted
 from webhook.workloads.kinds import row_of
 
 _LISTS = ("containers", "initContainers", "steps")
-"""Lists of containers, as pods have them and as Tekton has them."""
+"""Fields with lists of containers, as in pods and in Tekton."""
 _SINGLE = ("container", "script")
-"""A container for itself, as Argo Workflows have it."""
+"""Fields with a single container, as in Argo Workflows."""
 
 
 def unread_pods(obj: Mapping[str, Any]) -> str | None:
-    """The field in which an object of a kind that is not read first says what its pods run; None where it
-    does not, or where its kind is read."""
+    """Returns the first field with a container in an object of an unknown kind; None if there is none or the
+    kind is known.
+    """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or row_of(api_version, kind):
         return None
@@ -29,7 +30,7 @@ def unread_pods(obj: Mapping[str, Any]) -> str | None:
 
 
 def _containers(value: Any, path: Path) -> Iterator[Path]:
-    """The places that hold containers, in the order of the object."""
+    """Yields the paths of containers, in the order of the object."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             items = inner if key in _LISTS and isinstance(inner, list) else [inner] if key in _SINGLE else []

@@ -1,4 +1,4 @@
-"""The CEL `authorizer` in a cluster: each check is a SubjectAccessReview for the user who asks."""
+"""The CEL `authorizer` in a cluster: each check is a SubjectAccessReview for the requesting user."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 SECONDS = 2.0
-"""Time for one review, well inside a webhook's deadline."""
+"""Time for one review, well below a webhook's deadline."""
 
 
 def asking(api: Api, loop: asyncio.AbstractEventLoop) -> Callable[[UserInfo], Access]:
-    """`Surroundings.access`: for a user, who answers. Decisions are made in threads, the calls on `loop`."""
+    """Returns `Environment.access`: who answers for a user. Decisions run in threads, the calls on `loop`."""
     return lambda user: _Reviews(api, loop, user)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reviews:
-    """Asks the API server, and waits for it; to be called from a thread that is not the loop's own."""
+    """Asks the API server and waits; must be called from a thread other than the loop's."""
 
     api: Api
     loop: asyncio.AbstractEventLoop
     user: UserInfo
 
     def check(self, query: Query) -> AccessDecision:
-        """The decision on one query; never raises."""
+        """Returns the decision on one query; never raises."""
         call = self.api.create(REVIEWS, review(query, self.user))
         pending = asyncio.run_coroutine_threadsafe(call, self.loop)
         try:
@@ -47,7 +47,7 @@ class _Reviews:
 
 
 def review(query: Query, user: UserInfo) -> Json:
-    """The SubjectAccessReview that a query means: for a service account where it names one."""
+    """Returns the SubjectAccessReview for a query: for a service account if it names one."""
     spec: Json = {"user": user.username, "uid": user.uid, "groups": list(user.groups)}
     spec["extra"] = {key: list(values) for key, values in user.extra.items()}
     if query.service_account is not None:

@@ -1,8 +1,8 @@
-"""Calls to the API server: JSON in, JSON out, over the `kubernetes` package's asyncio client.
+"""Calls to the API server: JSON in, JSON out, with the `kubernetes` package's asyncio client.
 
-The generated models are left aside: they cost a hundred times the parsing, and planner and webhook read plain
-documents already. What is used of the package is its configuration (kubeconfig, service account, tokens that
-are renewed) and its connection pool.
+The generated models are not used: they cost a hundred times the parsing, and planner and webhook read plain
+documents. From the package come the configuration (kubeconfig, service account, renewed tokens) and the
+connection pool.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ Json = dict[str, Any]
 
 
 PAGE = 500
-"""Objects of one page of a list, as kubectl and client-go ask for."""
+"""Objects per page of a list, as in kubectl and client-go."""
 
 
 CALL_SECONDS = 10.0
-"""Time for one call that is no watch."""
+"""Time for one call other than a watch."""
 
 
 WATCH_SECONDS = 60
-"""How long the server is asked to keep one watch open; then it is resumed where it ended."""
+"""How long the server is asked to keep a watch open; then it is resumed where it ended."""
 
 
 SILENCE_SECONDS = 75.0
-"""A watch that says nothing for so long, not even that it ends, is taken for dead."""
+"""A watch that is silent for this long, without even ending, counts as dead."""
 
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where Kubernetes mounts a pod's token and the API server's CA."""
+"""The folder in which Kubernetes mounts a pod's token and the API server's CA."""
 
 
 MERGE = "application/merge-patch+json"
@@ -56,7 +56,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class ApiError(Exception):
-    """The API server's no: `status` is the HTTP status, `reason` its CamelCase token."""
+    """An error answer of the API server: `status` is the HTTP status, `reason` its CamelCase token."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(f"{message} ({status} {reason})" if reason else f"{message} ({status})")
@@ -66,7 +66,7 @@ class ApiError(Exception):
 
 
 class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a fault of the call
-    """No answer: refused, reset, timed out. What a write did then is not known."""
+    """No answer: refused, reset or timed out. Whether a write succeeded is unknown."""
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "", message)
@@ -77,9 +77,9 @@ class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a f
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One watch event; a bookmark carries no more than a resource version.
+    """One watch event; a bookmark contains only a resource version.
 
-    `OPENED` is our own word, and the first: the server took the watch. It carries nothing.
+    `OPENED` is an additional first event without content: the server accepted the watch.
     """
 
     type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -87,16 +87,16 @@ class Event:
 
 
 class Api:
-    """The API server as one user sees it. Close it after use."""
+    """The API server as one user. Close it after use."""
 
     def __init__(self, configuration: Any) -> None:
-        # A gang's 300 pods and a dozen watches go through one pool.
+        # A gang's 300 pods and a dozen watches share one pool.
         configuration.connection_pool_maxsize = 200
         configuration.retries = False
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
         self._epoch, self._has_server_time = time.time() - time.monotonic(), False
-        """The time at zero of the monotonic clock; the API server's, once its first answer has told."""
+        """The time at zero of the monotonic clock; that of the API server, after its first answer."""
 
     @property
     def host(self) -> str:
@@ -104,23 +104,26 @@ class Api:
         return str(self._client.configuration.host)
 
     def now(self) -> float:
-        """Seconds since the epoch by the API server's clock when it first answered, passed on since then.
+        """Returns seconds since the epoch by the API server's clock at its first answer, advanced
+        monotonically.
 
-        So replicas agree to a second or so whatever their own clocks say, and no clock that is set while they
-        run, their own or the API server's, makes holds expire.
+        Replicas therefore agree to about a second whatever their own clocks say, and no clock that is set
+        while they run makes holds expire.
         """
         return self._epoch + time.monotonic()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Closes the connections."""
         await self._client.close()
 
     async def get(self, path: str, **query: str) -> Json:
-        """One object. Without `resourceVersion` the read is consistent: it sees every finished write."""
+        """Reads one object. Without `resourceVersion` the read is consistent: it sees every finished
+        write.
+        """
         return await self._call("GET", path, query)
 
     async def find(self, path: str) -> Json | None:
-        """One object, None where it is not there."""
+        """Reads one object, None if it does not exist."""
         try:
             return await self.get(path)
         except ApiError as error:
@@ -129,15 +132,15 @@ class Api:
             return None
 
     async def create(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """POST. Raises `ApiError` 409 AlreadyExists where the name is taken."""
+        """POST. Raises `ApiError` 409 AlreadyExists if the name exists."""
         return await self._call("POST", path, query, body)
 
     async def create_as(self, token: str, path: str, body: Mapping[str, Any]) -> Json:
-        """POST as the user of another token, who must not be told apart by this client's own certificate."""
+        """POST as the user of another token, without this client's own certificate."""
         return await self._call("POST", path, {}, body, token=token)
 
     async def replace(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """PUT. With `metadata.resourceVersion` in it, 409 Conflict where the object changed since."""
+        """PUT. With `metadata.resourceVersion` in the body, 409 Conflict if the object changed since."""
         return await self._call("PUT", path, query, body)
 
     async def merge(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
@@ -145,11 +148,11 @@ class Api:
         return await self._call("PATCH", path, query, body, MERGE)
 
     async def merge_lists(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """PATCH with a strategic merge patch, for built-in kinds: entries of lists are found by their key."""
+        """PATCH with a strategic merge patch, for built-in kinds: list entries are matched by their key."""
         return await self._call("PATCH", path, query, body, STRATEGIC)
 
     async def delete(self, path: str, *, version: str = "", uid: str = "") -> bool:
-        """DELETE, only this version or UID where they are given. False where it was not there (any more)."""
+        """DELETE, only this version or UID if given. Returns False if the object did not exist."""
         conditions = {"resourceVersion": version, "uid": uid}
         body = {"preconditions": {key: value for key, value in conditions.items() if value}}
         try:
@@ -163,11 +166,9 @@ class Api:
     async def list(
         self, path: str, keep: Callable[[Json], Any] = dict, **query: str
     ) -> tuple[list[Any], str]:
-        """What `keep` gives of every object, page by page, and the resource version of the whole.
+        """Returns `keep` of every object, page by page, and the resource version of the list.
 
-        Items lack apiVersion and kind.
-
-        Raises `ApiError` 410 where the list went stale between two pages.
+        Items lack apiVersion and kind. Raises `ApiError` 410 if the list expired between two pages.
         """
         items: list[Any] = []
         asked = {"limit": str(PAGE), **query}
@@ -180,9 +181,9 @@ class Api:
             asked["continue"] = metadata["continue"]
 
     async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
-        """Events after a resource version, bookmarks among them, until the server ends the watch.
+        """Yields events after a resource version, including bookmarks, until the server ends the watch.
 
-        Raises `ApiError` with 410 where the version is too old to go on from: then list again.
+        Raises `ApiError` 410 if the version is too old to resume: then list again.
         """
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
         asked.setdefault("timeoutSeconds", str(WATCH_SECONDS))
@@ -261,7 +262,7 @@ class Api:
 
 
 def _epoch(date: str, default: float) -> float:
-    """The time at zero of the monotonic clock by an answer's header, the default where that tells none."""
+    """Returns the time at zero of the monotonic clock from an answer's Date header, or the default."""
     try:
         return parsedate_to_datetime(date).timestamp() - time.monotonic()
     except ValueError:
@@ -269,10 +270,11 @@ def _epoch(date: str, default: float) -> float:
 
 
 async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, account: Path = ACCOUNT) -> Api:
-    """A client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service account, whose
-    token (read again each minute) and CA lie in the folder `account`.
+    """Returns a client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service
+    account.
 
-    Raises `InputError` where that is missing or malformed. Nothing is called yet.
+    The service account's token (read again each minute) and CA are in the folder `account`. Raises
+    `InputError` if it is missing or malformed. No call is made yet.
     """
     configuration = generated.Configuration()
     where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
@@ -290,14 +292,14 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
 
 
 def _existing(kubeconfig: str) -> str:
-    """The same paths, for the package takes a missing file for an empty one."""
+    """Returns the paths that exist, because the package treats a missing file as an empty one."""
     if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
         raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
     return kubeconfig
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Whole lines, however long: an event carries an object of up to 3 MiB."""
+    """Yields whole lines of any length: an event contains an object of up to 3 MiB."""
     rest = b""
     async for chunk in response.content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

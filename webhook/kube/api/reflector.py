@@ -1,7 +1,8 @@
-"""One resource, listed and then watched for ever: every change is told to one handler, in order.
+"""Lists one resource and then watches it forever: every change is passed to one handler, in order.
 
-A watch that ends is resumed at the last version that was seen (bookmarks keep it fresh); one that is too old
-(410 Gone) leads to a new list. A resource that is not there (no CRD) counts as empty and is looked for again.
+A watch that ends is resumed at the last seen version (bookmarks keep it recent); if that is too old (410
+Gone), the resource is listed again. A resource that does not exist (no CRD) counts as empty and is looked up
+again.
 """
 
 from __future__ import annotations
@@ -16,38 +17,40 @@ from typing import Any, Protocol
 from webhook.kube.api.client import Api, ApiError, Event, Json
 
 ABSENT_SECONDS = 5.0
-"""How soon a missing resource is looked for again: a CRD may come at any time."""
+"""Interval at which a missing resource is looked up again: a CRD may be installed at any time."""
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-"""Seconds between tries while the API server does not answer, doubling."""
+"""Seconds between attempts while the API server does not answer, doubling."""
 
 
 log = logging.getLogger("bayplan")
 
 
 class Handler(Protocol):
-    """What is told of a resource's objects; all are called on the event loop and must not raise."""
+    """Receives a resource's objects; all methods are called on the event loop and must not raise."""
 
     def read(self, item: Json) -> Any:
-        """What is kept of a listed object. A page is read before the next one comes: a list may be long."""
+        """Returns what is kept of a listed object. A page is read before the next one arrives, because a list
+        may be long.
+        """
         ...
 
     def replaced(self, items: Iterable[Any], version: int) -> None:
-        """These, as `read` gave them, were all objects at a resource version."""
+        """Receives all objects at a resource version, as `read` returned them."""
         ...
 
     def changed(self, event: Event) -> None:
-        """One object came, changed or went."""
+        """Receives one added, changed or deleted object."""
         ...
 
 
 @dataclass(slots=True)
 class Reflector:
-    """Follows the resource at `path`; with `find`, the path is looked for at each list ("" for none).
+    """Follows the resource at `path`; with `find`, the path is looked up at each list ("" for none).
 
-    `synced` is set by the first complete list (or by the first sight that there is no such resource);
-    `problem` says what is wrong now, "" while the watch is open; `forbidden`: it is that nobody may list it.
+    `synced` is set after the first complete list, or when there is no such resource. `problem`: the current
+    fault, "" while the watch is open. `forbidden`: the fault is a missing permission to list.
     """
 
     api: Api
@@ -59,14 +62,14 @@ class Reflector:
     problem: str = ""
     forbidden: bool = False
     since: float = 0.0
-    """Seconds (monotonic) since when `problem` stands."""
+    """Since when `problem` exists, in monotonic seconds."""
     _version: str = ""
     _listed: int = 0
     _held: list[Event] | None = None
     _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
-        """For ever, whatever the API server does."""
+        """Runs forever, whatever the API server does."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -75,7 +78,7 @@ class Reflector:
                     continue
                 await self._follow()
             except ApiError as error:
-                if error.status in (404, 410):  # the CRD went, or the version is too old: list again
+                if error.status in (404, 410):  # the CRD was removed, or the version is too old: list again
                     self._version = ""
                     continue
                 pause = min(pause * 2, LONGEST_PAUSE) if self.problem else FIRST_PAUSE
@@ -84,21 +87,21 @@ class Reflector:
                 await asyncio.sleep(pause)
 
     def go_without(self) -> None:
-        """Take the resource for empty: who looks once at a cluster makes do with what may be read."""
+        """Treats the resource as empty, for a single read of a cluster with what the user may read."""
         self.handler.replaced((), 0)
         self.synced.set()
 
     async def relist(self) -> None:
-        """List now, consistently, beside the watch.
+        """Lists now, consistently, while the watch continues.
 
-        What the watch tells meanwhile waits, and of it only what is newer than the list is then told: so the
-        handler never goes back behind what it knew.
+        Watch events wait meanwhile, and only those newer than the list are passed on, so the handler never
+        goes back in time.
         """
         async with self._relisting:
             self._held = []
             try:
                 items, version = await self.api.list(self.path, self.handler.read, **self.query)
-                if int(version) >= self._listed:  # else the watch began anew meanwhile, with a newer list
+                if int(version) >= self._listed:  # else the watch started again meanwhile, with a newer list
                     self._listed = int(version)
                     self.handler.replaced(items, self._listed)
             finally:
@@ -148,7 +151,7 @@ class Reflector:
 
 
 async def served_path(api: Api, group: str, resource: str) -> str:
-    """The path of a resource in the version that the server prefers, "" where the group is not there."""
+    """Returns the path of a resource in the server's preferred version, "" if the group does not exist."""
     if not group:
         return f"/api/v1/{resource}"
     try:

@@ -1,4 +1,4 @@
-"""The objects of one resource as they are read: what cannot be read is left out, with its reason."""
+"""The objects of one resource as they were read; invalid ones are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Line(Generic[Read]):
-    """One object as it was read. `value` None: left out, for the reason `why` ("" where that is no fault).
+    """One object as it was read. `value` None: left out, for the reason `why` ("" if that is not a fault).
 
-    `is_old`: this version of it was read before, and nothing is to be done.
+    `is_old`: this version was read before, and nothing is to be done.
     """
 
     key: str
@@ -32,17 +32,17 @@ class Line(Generic[Read]):
 
 
 class Store(Generic[Read]):
-    """The objects of one resource, read: by NAMESPACE/NAME (or NAME). `read` gives None for what is left out.
+    """The objects of one resource by NAMESPACE/NAME (or NAME). `read` returns None for what is left out.
 
-    `stirred` is called with the key after each change of what was read. All is changed under `lock`: a
-    thread that holds it sees no half of a list.
+    `on_change` is called with the key after each change of what was read. All changes happen under `lock`, so
+    a thread that holds it never sees half a list.
     """
 
     def __init__(
         self,
         read: Callable[[Json, Where], Read | None],
         kind: str,
-        stirred: Callable[[str], None],
+        on_change: Callable[[str], None],
         lock: threading.Lock,
     ) -> None:
         self.items: dict[str, Read] = {}
@@ -51,15 +51,15 @@ class Store(Generic[Read]):
         self._versions: dict[str, str] = {}
         self._read = read
         self._kind = kind
-        self._stirred = stirred
+        self._on_change = on_change
         self._lock = lock
 
     def knows(self, key: str) -> bool:
-        """Whether the object was seen, be it left out. The caller holds the lock."""
+        """Returns whether the object was seen, even if it is left out. The caller holds the lock."""
         return key in self._versions
 
     def read(self, item: Json) -> Line[Read]:
-        """What is kept of an object; one whose version was read before is not read again."""
+        """Returns what is kept of an object; a version that was read before is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
         if version and self._versions.get(key) == version:
             return Line(key, version, is_old=True)
@@ -72,7 +72,7 @@ class Store(Generic[Read]):
             return Line(key, version, why=f"{where}: {error!r}")
 
     def replaced(self, lines: Iterable[Line[Read]], version: int) -> None:
-        """These are all objects now."""
+        """Replaces all objects."""
         fresh = {line.key: line for line in lines}
         with self._lock:
             for key in [key for key in self._versions if key not in fresh]:
@@ -81,7 +81,7 @@ class Store(Generic[Read]):
                 self._take(line)
 
     def changed(self, event: Event) -> None:
-        """One object came, changed or went."""
+        """Applies one added, changed or deleted object."""
         line = self.read(event.object)
         with self._lock:
             if event.type == "DELETED":
@@ -98,7 +98,7 @@ class Store(Generic[Read]):
             self._drop(line.key)
         elif self.items.get(line.key) != line.value:
             self.items[line.key] = line.value
-            self._stirred(line.key)
+            self._on_change(line.key)
         self.bad.pop(line.key, None)
         if line.why:
             self.bad[line.key] = line.why
@@ -108,11 +108,11 @@ class Store(Generic[Read]):
         self._versions.pop(key, None)
         self.bad.pop(key, None)
         if self.items.pop(key, None) is not None:
-            self._stirred(key)
+            self._on_change(key)
 
 
 def key_of(item: Json) -> str:
-    """NAMESPACE/NAME, or NAME of what lies in no namespace."""
+    """Returns NAMESPACE/NAME, or NAME of a cluster-scoped object."""
     metadata = item["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

@@ -1,4 +1,4 @@
-"""Several watches that start, end and are whole together."""
+"""Several watches that are started and closed together."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from webhook.kube.api.reflector import Reflector
 
 
 class Watches:
-    """`start` them, and `close` them after use."""
+    """Watches: `start` them, and `close` them after use."""
 
     def __init__(self, reflectors: Sequence[Reflector]) -> None:
         self.reflectors = list(reflectors)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Begin to watch; `waiting` tells when the first picture is whole."""
+        """Starts watching; `waiting` tells when everything was read once."""
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self.reflectors]
 
     async def synced(self) -> None:
-        """Wait until all was read once."""
+        """Waits until everything was read once."""
         for reflector in self.reflectors:
             await reflector.synced.wait()
 
@@ -34,7 +34,7 @@ class Watches:
                 await task
 
     def waiting(self) -> str:
-        """What has not been read yet for the first time; "" once everything has."""
+        """Returns what has not been read for the first time yet; "" if nothing."""
         left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
         if not left:
             return ""
@@ -43,7 +43,7 @@ class Watches:
         )
 
     def problem(self) -> str:
-        """The watches that are broken now."""
+        """Returns the watches that are broken now."""
         return "; ".join(
             dict.fromkeys(reflector.problem for reflector in self.reflectors if reflector.problem)
         )

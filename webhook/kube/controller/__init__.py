@@ -1,11 +1,17 @@
-"""The controller: one replica that keeps reservations, gates and taints true to the cluster.
+"""The controller: the leading replica that reconciles reservations, gates and taints with the cluster.
 
-`reconcile` (pure) says what should be done in a `world`, in `steps`; `replan` and `restore` (pure) where a
-gang goes whose nodes or reservation are gone, `follow` (pure) where it stands that was bound elsewhere,
-`late_members` (pure) what members of a gang find that join it when it has its place, `kueue/` what is held
-where Kueue places the pods, `scheduler_words` why nothing binds them; `gated_pods` and `node_taints` what is
-patched, `pod_patches` how,
-`place_notes` (pure) what is written of a place; `controller` does it, `leader` chooses the replica, `events`
-tells people, at the `pace` of their place in the queue, `gang_history` remembers for the leaf-spine rules,
-`recovery_metrics` how soon a gang that lost a node has a place again. Begin with `reconcile`.
+- `reconcile` (pure): what should be done in a `world`, in `steps`
+- `replan`, `restore` (pure): the new place of a gang that lost nodes or its reservation
+- `follow` (pure): the place of a gang whose pods were bound elsewhere than planned
+- `late_members` (pure): room for members that join a gang after it has its place
+- `kueue/`: what is held for pods that Kueue places
+- `scheduler_words`: why the scheduler does not bind a gang's pods
+- `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
+- `place_notes` (pure): the annotations about a place
+- `controller`: carries out the steps; `leader`: elects the replica
+- `events`: events for users, at the `pace` of their position in the queue
+- `gang_history`: the history for the leaf-spine rules
+- `recovery_metrics`: how soon a gang that lost a node has a place again
+
+Begin with `reconcile`.
 """

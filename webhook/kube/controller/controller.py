@@ -1,4 +1,4 @@
-"""The controller: looks at the cluster, asks `reconcile` what to do, and does it. One replica at a time."""
+"""The controller: reads the cluster, asks `reconcile` what to do, and does it. One replica at a time."""
 
 from __future__ import annotations
 
@@ -41,27 +41,29 @@ from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
-"""After a change, so that what comes together is looked at together."""
+"""Pause after a change, so that simultaneous changes are handled together."""
 
 IDLE_SECONDS = 5.0
-"""Between two looks where nothing seems to change: time passes, and holds expire."""
+"""Interval between two rounds without changes: time passes, and holds expire."""
 
 VANISHED_SECONDS = 8.0
-"""How long an admitted gang's reservation must be missing before it is made again: a deletion gives the place
-back a moment before the watch tells of it."""
+"""How long an admitted gang's reservation must be missing before it is restored: a deletion releases the
+place a moment before the watch shows it.
+"""
 
 ASKED_SECONDS = 60.0
-"""Between two times that the scheduler of a gang is asked why it binds no pods."""
+"""Seconds between two lookups of why a gang's scheduler does not bind its pods."""
 
 MOST_REST = 3.0
-"""Seconds between two looks at most, while things change and each look takes long."""
+"""Maximum pause between two rounds while things change and each round takes long."""
 
 log = logging.getLogger("bayplan")
 
 
 class Controller:
-    """`lead` works until it is cancelled. `clock` gives seconds since the epoch and never jumps (the API
-    server's by default), `observed` those of some namespaces that are not enforced."""
+    """`lead` works until it is cancelled. `clock`: seconds since the epoch that never jump (by default the
+    API server's). `observed`: returns which of some namespaces are not enforced.
+    """
 
     def __init__(
         self,
@@ -88,21 +90,22 @@ class Controller:
         self._recorder = Recorder(api)
         self._outcomes = outcomes
         self.recoveries = recovery_histogram()
-        """How long gangs that lost a node waited for another place; for whoever shows metrics."""
+        """How long gangs that lost a node waited for another place; for the metrics."""
         self._broken: dict[str, float] = {}
-        """Since when each gang has been seen to have lost a node, on a clock that never goes back."""
+        """Since when each gang has been seen without one of its nodes, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
-        """By gang the nodes that it was moved off: its pods stand there until they are evicted. A node that
-        was cordoned is none of them: who uncordons it wants it used by the pods that still stand there."""
+        """By gang, the nodes that it was moved off: its pods stay there until they are evicted. Cordoned
+        nodes are not included: after an uncordon they should be used by the pods that are still there.
+        """
         self._asked: dict[str, float] = {}
-        """When the scheduler of each gang was asked why it binds no pods."""
+        """When the scheduler of each gang was last asked why it binds no pods."""
         self._seen: frozenset[str] = frozenset()
         self._pace = PositionPace()
         self._unused, self._missing = Lasting(), Lasting()
-        """Gangs whose place no pod on a node makes use of; gangs whose reservation is not in the book."""
+        """Gangs whose place no bound pod uses; gangs whose reservation is not in the book."""
 
     async def lead(self) -> None:
-        """Look at workloads and waiting pods, and keep everything as it should be."""
+        """Reads workloads and waiting pods, and reconciles forever."""
         await self._watch.synced()
         await self._queue.synced()
         try:
@@ -121,19 +124,20 @@ class Controller:
                 await self._fence.close()
 
     async def _look(self) -> None:
-        """A round, and a rest until there is news, or a hold expires."""
+        """Runs a round, and pauses until there is a change, or a hold expires."""
         began = time.monotonic()
         await self._round()
         took = time.monotonic() - began
         with suppress(TimeoutError):
             rest = min(IDLE_SECONDS, self._ledger.next_expiry() - self._clock())
-            async with asyncio.timeout(max(rest, 0.0)):  # `wait_for` of Python 3.11 loses a cancellation
+            async with asyncio.timeout(max(rest, 0.0)):  # `wait_for` of Python 3.11 may lose a cancellation
                 await self._watch.news.wait()
-        # A look at a long queue must leave the replica time to answer: a third of it at most is ours.
+        # A round over a long queue must leave the replica time for calls: it takes at most a third of the
+        # time.
         await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
 
     async def _round(self) -> None:
-        """One look and everything that follows from it; what fails is tried again at the next."""
+        """Runs one round; what fails is tried again in the next."""
         self._watch.news.clear()
         try:
             await self._reconcile()
@@ -141,12 +145,12 @@ class Controller:
             log.info("controller: %s; looking again", error)
             self._watch.news.set()
             await asyncio.sleep(1)
-        except Exception as error:  # one bad object must not end the controller
+        except Exception as error:  # one invalid object must not end the controller
             log.error("controller: %s", type(error).__name__, exc_info=error)
             await asyncio.sleep(IDLE_SECONDS)
 
     async def _reconcile(self) -> None:
-        """What `reconcile` says of the cluster as it is now, done and told, one after the other."""
+        """Carries out what `reconcile` returns for the current cluster, one action after the other."""
         began, now = time.monotonic(), self._clock()
         await self._ledger.sweep(now)
         world = await self._world(now)
@@ -162,7 +166,7 @@ class Controller:
                 self._watch.news.set()
 
     def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
-        """Which gangs have been seen, have lost a node, or wait; the others are forgotten."""
+        """Records which gangs were seen, have lost a node, or wait; the others are forgotten."""
         held, broken, waiting = {r.id for r in world.snapshot.reservations}, set(), set()
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
@@ -244,9 +248,9 @@ class Controller:
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
 
     async def _given_back(self, reservation: Reservation) -> bool:
-        """Whether it was released now; False where it is gone already.
+        """Returns whether it was released now; False if it is gone already.
 
-        Raises `Conflict` where it is there and not as it was seen: what comes after it in this round was
+        Raises `Conflict` if it exists but differs from what was seen: later actions of this round were
         planned on a place that is not free.
         """
         if await self._ledger.give_back(reservation):
@@ -272,7 +276,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
 
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
-        """Its scheduler is asked once in a while, not in every round."""
+        """Reports why the scheduler binds no pods; asked occasionally, not in every round."""
         now = self._clock()
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
@@ -285,7 +289,7 @@ class Controller:
         return await scheduler_words(self._api, pods, owners - {""})
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """What its pods use is counted already: nothing has to be left free for it."""
+        """The use of its pods is counted already, so no capacity has to be free for it."""
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
         await self._note(gang, reservation, world)
@@ -302,7 +306,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """The reservation first: whatever breaks after it is made up for by the next look, which lets in."""
+        """Reserves first: if a later step fails, the next round admits the gang."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)
@@ -310,17 +314,17 @@ class Controller:
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
     async def _hold(self, gang: Gang, wish: Wish, world: World) -> None:
-        """Reserve, claim for the workload, and say so on it. Raises `Conflict`."""
+        """Reserves, claims for the workload, and annotates it. Raises `Conflict`."""
         now = self._clock()
         hold = hold_of(wish.reservation, now)
         await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
         if not await self._ledger.claim(hold.id, gang.ref.uid, now):
             raise Conflict(gang.name)
-        self._seen |= {hold.id}  # its Job may be deleted before the next look
+        self._seen |= {hold.id}  # its Job may be deleted before the next round
         await self._note(gang, hold, world)
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:
-        """Hold what Kueue has assigned. Where others have taken it meanwhile the next round tells so."""
+        """Holds what Kueue has assigned. If others have taken it meanwhile, the next round reports it."""
         now, wanted = self._clock(), action.reservation
         held = wanted if wanted.state == "claimed" else hold_of(wanted, now)
         try:
@@ -364,8 +368,9 @@ class Controller:
         )
 
     async def _note(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """The own annotations of its workloads say where their gangs are now; templates are left as they are.
-        Of a gang of several objects that is all of them that have seats there."""
+        """Annotates the workloads with the places of their gangs; templates are unchanged. For a gang of
+        several objects, all objects with seats there are annotated.
+        """
         book = world.snapshot.with_reservation(reservation)
         for ref in gang.refs:
             work = next((work for work in world.works if work.ref.uid == ref.uid), None)
@@ -376,7 +381,7 @@ class Controller:
             await self._annotate(ref, notes_of(book, held))
 
     async def _annotate(self, ref: Ref, notes: Mapping[str, str]) -> None:
-        """Annotations of a workload; none where it is gone."""
+        """Sets annotations on a workload; does nothing if it is gone."""
         row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
         try:
             await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})
@@ -385,7 +390,7 @@ class Controller:
                 raise
 
     async def _tell_held(self, world: World) -> None:
-        """Each gang that holds a place is told so once, whoever reserved it."""
+        """Reports once to each gang that holds a place, whoever reserved it."""
         gangs = gangs_of(world.works, world.pods)
         for reservation in world.snapshot.reservations:
             gang = gangs.get(reservation.gang)

@@ -1,6 +1,6 @@
-"""What happens to a gang, told on its workload: `kubectl describe job` shows it.
+"""Events on a gang's workload, which `kubectl describe job` shows.
 
-An event's name is a digest of what it says, so that a new leader that says the same again adds nothing.
+An event's name is a digest of its content, so a new leader that reports the same again adds nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from webhook.kube.state.gangs import Ref
 from webhook.workloads.stored import seconds
 
 LONGEST = 1000
-"""Characters of a message; the API server takes 1,024."""
+"""Maximum characters of a message; the API server allows 1,024."""
 
 
 KEPT = 10_000
-"""Messages that are remembered as said."""
+"""Maximum number of remembered messages."""
 
 
 log = logging.getLogger("bayplan")
@@ -27,13 +27,13 @@ log = logging.getLogger("bayplan")
 
 @dataclass(slots=True)
 class Recorder:
-    """Writes events; what cannot be written is logged and left."""
+    """Writes events; an event that cannot be written is logged and dropped."""
 
     api: Api
     _told_digests: dict[str, None] = field(default_factory=dict)
 
     async def tell(self, ref: Ref, reason: str, message: str, *, warning: bool = False) -> None:
-        """One event on an object, once."""
+        """Writes one event on an object, once."""
         text = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
         digest = hashlib.sha256(f"{ref.uid}\0{reason}\0{text}".encode()).hexdigest()[:16]
         if digest in self._told_digests or not ref.uid:
@@ -64,7 +64,7 @@ class Recorder:
         try:
             await self.api.create(f"/api/v1/namespaces/{ref.namespace}/events", body)
         except ApiError as error:
-            if error.status not in (404, 409):  # the namespace went; said already
+            if error.status not in (404, 409):  # the namespace was deleted; the event exists already
                 log.warning("event %s on %s: %s", reason, ref.key, error)
 
 

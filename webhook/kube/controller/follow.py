@@ -1,9 +1,10 @@
-"""A gang whose pods stand elsewhere than planned: its place goes where a scheduler really bound them. Pure.
+"""Moves a gang's place to the nodes where its pods were really bound. Pure.
 
-Within what a gang holds whole, its scheduler chooses the nodes: that is followed once all of its pods stand.
-A pod that was bound outside of it (by hand, or by a scheduler that does not heed the affinity) is followed at
-once: what is kept for it is kept for nobody. Nothing is taken from another gang, and no promise is given up
-for a pod that is still to come: each pod takes along a seat of its own PodSet that nobody sits on.
+Within a domain that a gang holds whole, its scheduler chooses the nodes: that is followed once all of its
+pods are bound. A pod that was bound outside of it (by hand, or by a scheduler that ignores the affinity) is
+followed at once, because what is kept for it would be kept for nobody. Nothing is taken from another gang,
+and no seat of a pod that is still to come is given up: each followed pod takes an unused seat of its own
+PodSet along.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from webhook.kube.controller.restore import own_pods, seated
 def followed(
     snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
 ) -> Reservation | None:
-    """The reservation with the seats of its pods where they stand; None where nothing is to be followed.
+    """Returns the reservation with the seats where its pods are; None if nothing is to be followed.
 
-    `left`: nodes that the gang was moved off, where pods of it may stand for a while yet.
+    `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
     pods = [
         pod
@@ -60,7 +61,9 @@ def _usable(snapshot: Snapshot, name: str) -> bool:
 def _taken_along(
     seats: Counter[tuple[str, str]], empty: Counter[tuple[str, str]], moving: dict[tuple[str, str], int]
 ) -> Counter[tuple[str, str]]:
-    """The seats after each pod took an empty one of its PodSet along, the last nodes by name first."""
+    """Returns the seats after each pod took an unused seat of its PodSet along, the last nodes by name
+    first.
+    """
     after, empty = Counter(seats), Counter(empty)
     for (pod_set, node), count in moving.items():
         for key in sorted((key for key in empty if key[0] == pod_set), reverse=True):
@@ -73,7 +76,9 @@ def _taken_along(
 
 
 def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str]]) -> list[Reservation]:
-    """What the gang may hold with these seats: whole domains as deep as before, or else what it uses."""
+    """Returns what the gang may hold with these seats: whole domains as deep as before, or else what it
+    uses.
+    """
     assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in sorted(seats.items()))
     nodes = frozenset(seat.node for seat in assignments)
     topology = next((t for t in snapshot.topologies if t.name == held.topology), None)
@@ -93,7 +98,9 @@ def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str
 
 
 def _domains(held: Reservation, paths: list[Domain]) -> tuple[Domain, ...]:
-    """The held domains that are still used, and for each path outside of them one as deep as the finest."""
+    """Returns the held domains that are still used, and for each path outside of them one as deep as the
+    finest.
+    """
     depth = max(map(len, held.domains))
     used = [own for own in held.domains if any(contains(own, path) for path in paths)]
     beside = (path[:depth] for path in paths if not any(contains(own, path) for own in held.domains))

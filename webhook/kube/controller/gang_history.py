@@ -1,7 +1,7 @@
-"""What the leader remembers of gangs that ended: leaf by leaf, in a ConfigMap that the planner reads.
+"""The leader's history of ended gangs by leaf, in a ConfigMap that the planner reads.
 
-`topology-scheduler-history` is installed empty, and written at most every `PAUSE` seconds, for each write
-changes every replica's picture. What ended between two writes of a leader that dies is forgotten.
+`topology-scheduler-history` is installed empty, and written at most every `PAUSE` seconds, because each write
+changes every replica's snapshot. The ends between two writes of a leader that dies are lost.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ PAUSE = 30.0
 
 
 _MOST_KEPT = 10_000
-"""Ends that wait to be written, while the API server takes none."""
+"""Maximum number of ends that wait to be written while the API server is unavailable."""
 
 
 log = logging.getLogger("bayplan")
 
 
 class GangHistoryWriter:
-    """The ends of gangs on their way into the ConfigMap. `clock` gives seconds that never go back."""
+    """Ends of gangs that are to be written into the ConfigMap. `clock`: monotonic seconds."""
 
     def __init__(self, api: Api, namespace: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -39,14 +39,15 @@ class GangHistoryWriter:
         self._written = -PAUSE
 
     def note(self, snapshot: Snapshot, reservation: Reservation, *, well: bool) -> None:
-        """A gang has ended, and gives back this reservation."""
+        """Records that a gang has ended and releases this reservation."""
         ending = ended(snapshot, reservation, well=well)
         if ending.leaves and len(self._pending) < _MOST_KEPT:
             self._pending.append(ending)
 
     async def write(self, snapshot: Snapshot) -> None:
-        """Put what ended into the history that the picture tells, when it is time. Raises nothing: a history
-        that cannot be written is told in the log, and keeps nobody from working."""
+        """Writes what ended into the history in the snapshot, when it is due. Never raises: a failure is
+        logged.
+        """
         if not self._pending or self._clock() - self._written < PAUSE:
             return
         before = snapshot.base.settings.history

@@ -1,8 +1,8 @@
-"""A gated pod let in: its gate away and its place written, in one merge patch. Pure.
+"""Admits a gated pod: removes the gate and writes its place, in one merge patch. Pure.
 
 The API server allows a gated pod's node affinity only to be tightened: requirements may be added to each
-existing term, terms may not. So a plan with several terms is said in one, by hostname, where the pod has
-terms of its own already.
+existing term, but terms may not be added. If the pod has terms of its own, a plan with several terms is
+therefore written as one, by hostname.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ Json = dict[str, Any]
 def let_in(
     pod: Mapping[str, Any], terms: Sequence[Term], hosts: Iterable[str], annotations: Mapping[str, str]
 ) -> Json:
-    """The merge patch that opens our gate and pins the pod to `terms` (ORed); `hosts` say the same by name.
+    """Returns the merge patch that opens our gate and pins the pod to `terms` (ORed); `hosts` are the same by
+    name.
 
-    Other gates stay. It holds only for the pod's version that was read.
+    Other gates stay. The patch applies only to the version of the pod that was read.
     """
     spec = pod["spec"]
     gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
@@ -40,12 +41,12 @@ def let_in(
 
 
 def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
-    """Whether Kueue is to write the pod's node: a place of ours might contradict it for ever."""
+    """Returns whether Kueue will write the pod's node: a place of ours might always contradict it."""
     return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in spec.get("schedulingGates") or [])
 
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
-    """The terms after: each former one with our requirements, or ours alone."""
+    """Returns each existing term with our requirements, or our terms alone."""
     if not former:
         return [node_term_json(term) for term in terms]
     ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)

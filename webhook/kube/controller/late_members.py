@@ -1,5 +1,6 @@
-"""A gang of several objects that holds a place: whose its seats are, and room for a member that came later.
-Pure."""
+"""A gang of several objects that holds a place: the seats of its members, and room for members that join
+later. Pure.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from webhook.placement.workload_plan import GangPlan, plan_workload
 
 
 def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang, tuple[GangMember, ...]]:
-    """The gang on the seats that it holds, its pods with the seats that they take; and the members that wait
-    for seats beside those. A gang of one object as it is."""
+    """Returns the gang with its pods on the seats that it holds, and the members that wait for additional
+    seats. A gang of one object is returned unchanged.
+    """
     if not gang.members:
         return gang, ()
     bound = [pod.requests for pod in own_pods(snapshot, gang.name)]
@@ -31,7 +33,7 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
 def beside_held(
     snapshot: Snapshot, held: Reservation, group: PodGroup, member: GangMember, limits: HoldLimits
 ) -> tuple[GangPlan, SeatNames]:
-    """The plan of a gang with seats for this member beside those that it holds, which stay."""
+    """Returns the plan of a gang with seats for this member beside those that it holds."""
     workload, seats = grown(held, group, member)
     (planned,) = plan_workload(snapshot, workload, limits=limits).placed
     return planned, seats

@@ -1,7 +1,7 @@
-"""Which replica's controller works: whoever holds a Lease, by the rules that Kubernetes' own controllers use.
+"""Leader election by a Lease, with the rules of Kubernetes' own controllers.
 
-A Lease is held while its holder renews it. It may be taken when it was not seen to change for its whole
-duration, by this replica's own clock, so clocks need not agree. A holder that cannot renew stops first.
+A replica holds the Lease while it renews it. Another may take it if it did not change for its whole duration
+by that replica's own clock, so clocks need not agree. A holder that cannot renew stops before that.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Any
 from webhook.kube.api.client import Api, ApiError, Json
 
 DURATION = 10.0
-"""Seconds after which a Lease that nobody renews may be taken."""
+"""Seconds after which a Lease that was not renewed may be taken."""
 
 
 RENEW_WITHIN = 6.0
-"""Seconds within which the holder must have renewed it, or it stops: well before anybody may take it."""
+"""Seconds within which the holder must renew the Lease, or stop: well before another may take it."""
 
 
 PAUSE = 2.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 AGAIN_SECONDS = 60.0
-"""Seconds after which work beside the controller that has failed begins again."""
+"""Seconds after which the companion task is restarted if it fails."""
 
 
 LEASE = "bayplan-controller"
@@ -44,7 +44,7 @@ log = logging.getLogger("bayplan")
 
 
 def lease_path(namespace: str, name: str = LEASE) -> str:
-    """Where the Lease is; `namespace` is that of the installation."""
+    """Returns the path of the Lease; `namespace` is that of the installation."""
     return f"{_leases(namespace)}/{name}"
 
 
@@ -53,13 +53,13 @@ def _leases(namespace: str) -> str:
 
 
 def identity() -> str:
-    """A name for this process that no other has."""
+    """Returns a unique name for this process."""
     return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
 
 
 @dataclass(slots=True)
 class Leader:
-    """Runs `work` while this replica holds the Lease; the work is cancelled when it no longer does."""
+    """Runs `work` while this replica holds the Lease, and cancels it when it no longer does."""
 
     api: Api
     namespace: str
@@ -74,7 +74,7 @@ class Leader:
     _renewed: float = 0.0
 
     async def run(self) -> None:
-        """For ever; on cancellation the work ends and the Lease is given up."""
+        """Runs forever; on cancellation the work ends and the Lease is released."""
         try:
             while True:
                 await self._look()
@@ -109,7 +109,7 @@ class Leader:
         self.leads = holds
 
     async def _hold(self, now: float) -> bool:
-        """Renew or take the Lease; False where another holds it."""
+        """Renews or takes the Lease; returns False if another replica holds it."""
         try:
             lease = await self.api.get(self._path)
         except ApiError as error:
@@ -145,7 +145,7 @@ class Leader:
         return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
     async def _give_up(self) -> None:
-        """Let another take it at once."""
+        """Releases the Lease, so that another replica can take it at once."""
         lease = await self.api.get(self._path)
         if (lease.get("spec") or {}).get("holderIdentity") == self.me:
             spec = {**lease["spec"], "holderIdentity": ""}
@@ -176,10 +176,11 @@ class Leader:
 async def with_companion(
     work: Callable[[], Awaitable[None]], companion: Callable[[], Coroutine[None, None, None]] | None
 ) -> None:
-    """The leader's work, and what it does beside it, if anything.
+    """Runs the leader's work together with its companion task, if any.
 
-    Where the companion fails, it is told and begins again later: gangs are let in all the same. Where the
-    work fails, both end: the controller is what moves the places of those for whom the companion makes room.
+    If the companion fails, that is logged and it is restarted later, while gangs are still admitted. If the
+    work fails, both end: the companion depends on the controller, which moves the places of the gangs that
+    make room.
     """
     async with asyncio.TaskGroup() as tasks:
         beside = tasks.create_task(_again_and_again(companion)) if companion is not None else None

@@ -1,4 +1,4 @@
-"""Keeps the taints of reserved domains on their nodes: put on, taken away, put right."""
+"""Maintains the taints of reserved domains on their nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.kube.api.store import Store
 from webhook.placement.taints import desired_taints, reserved_taint_value, taint_changes, taint_patch
 
 AT_ONCE = 16
-"""Nodes that are written at the same time."""
+"""Maximum number of nodes that are written concurrently."""
 
 
 log = logging.getLogger("bayplan")
@@ -24,7 +24,7 @@ log = logging.getLogger("bayplan")
 
 @dataclass(frozen=True, slots=True)
 class _Tainted:
-    """A node's taints, and the version of it that has them."""
+    """A node's taints, and its version that has them."""
 
     version: str
     taints: tuple[Json, ...]
@@ -35,7 +35,7 @@ class _Tainted:
 
 
 class NodeTaints:
-    """Runs from `start` to `close`, in the replica that leads."""
+    """Works from `start` to `close`, in the leading replica."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -44,19 +44,19 @@ class NodeTaints:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to watch the nodes' taints, and wait until they are known."""
+        """Watches the nodes' taints, and waits until they are known."""
         self._task = asyncio.create_task(self._reflector.run())
         await self._reflector.synced.wait()
 
     async def close(self) -> None:
-        """Stop watching; the taints stay, for the next leader."""
+        """Stops watching; the taints stay, for the next leader."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
 
     async def keep(self, snapshot: Snapshot) -> bool:
-        """Make the nodes' taints what the book says; False where some are not, which is logged."""
+        """Sets the nodes' taints as in the book; returns False if some failed, which is logged."""
         limit = asyncio.Semaphore(AT_ONCE)
         values = {name: node.value for name, node in self._nodes.items.items()}
         due = taint_changes(values, desired_taints(snapshot))

@@ -1,4 +1,4 @@
-"""What is written of a gang's place: onto its workload, onto a pod that is let in, in words. Pure."""
+"""What is written about a gang's place: on its workload, on an admitted pod, and as text. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads.keys.annotation_keys import PLACEMENT, POD_SET, RESERVATION
 
 MOST_NAMED = 4
-"""Nodes that a message names."""
+"""Maximum number of nodes that a message names."""
 
 
 def opened(
     stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
 ) -> Json:
-    """The merge patch for one stored pod."""
+    """Returns the merge patch for one stored pod."""
     if reservation is None:
         return let_in(stored, (), (), {})
     nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
@@ -47,7 +47,9 @@ def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> W
 
 
 def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
-    """What says where gangs are: the note, and the ids in the order of an object's replicas."""
+    """Returns the annotations about the places of gangs: the summary, and the ids in the order of an object's
+    replicas.
+    """
     return {
         PLACEMENT: placement_note(_plan(snapshot, held)),
         RESERVATION: ",".join(reservation.id for _, reservation in held),
@@ -64,7 +66,7 @@ def place_words(reservation: Reservation) -> str:
 
 
 def assigned_words(held: Reservation) -> str:
-    """The nodes of its pods by name, and how many these are."""
+    """Returns the nodes of its pods by name, and their number."""
     nodes = sorted({seat.node for seat in held.assignments}, key=natural)
     pods = counted(sum(seat.count for seat in held.assignments), "pod")
     return f"{listed(nodes, MOST_NAMED)}: held for {pods}"

@@ -1,4 +1,4 @@
-"""Pods that are changed one by one, some at a time."""
+"""Patches pods, several at a time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.kube.state.gangs import Unbound
 
 AT_ONCE = 16
-"""Pods that are let in at the same time."""
+"""Maximum number of pods that are patched concurrently."""
 
 GONE_OR_CHANGED = (404, 409)
-"""The next look sees what became of such a pod."""
+"""The next round sees what happened to such a pod."""
 
 
 async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
-    """Each pod patched as it is stored now. Raises `ApiError`."""
+    """Patches each pod as it is stored now. Raises `ApiError`."""
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def patched(pod: Unbound) -> None:

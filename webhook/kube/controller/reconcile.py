@@ -1,18 +1,18 @@
-"""What the controller should do now: from what is to a list of actions. Pure: no I/O, no clock.
+"""What the controller should do now: from the state of the world to a list of actions. Pure: no I/O, no
+clock.
 
-The rules, in their order:
-1. A reservation whose gang is finished or gone is released, and so is a claimed place of which no pod is on a
-   node for too long; a hold whose gang is there is claimed for it.
-   What Kueue has assigned to a Workload is its gang's place, as long as that stands; none of the rules below
-   but the first is for the gangs that Kueue places.
-   In a namespace that is not enforced (any more) what no running pod uses is released, gated pods are let go,
-   and none of the rules below is for its gangs.
-2. A gang that uses a node which it can use no more is planned again, with the fewest moved pods. Its place
-   follows pods that were bound elsewhere than planned.
-3. A gang that was admitted and whose reservation has vanished is given its place again.
-4. Gated pods of a gang that holds a place are let in. KAI is told of a Job's gang that is smaller now.
-5. Gangs that wait are planned in turn, by the rules of `webhook.placement.queue`: the first that has no place
-   yet is never delayed.
+The rules, in order:
+1. A reservation whose gang is finished or gone is released, and so is a claimed place that no bound pod has
+   used for too long. A hold whose gang exists is claimed for it. What Kueue has assigned to a Workload is its
+   gang's place as long as the assignment exists; of the following rules none applies to gangs that Kueue
+   places. In a namespace that is not enforced (any more), what no running pod uses is released, gated pods
+   are admitted, and none of the following rules applies.
+2. A gang that uses a node which it cannot use any more is planned again, with as few moved pods as possible.
+   Its place follows pods that were bound elsewhere than planned.
+3. A gang that was admitted and whose reservation has vanished gets its place again.
+4. Gated pods of a gang that holds a place are admitted. KAI is told if a Job's gang is smaller now.
+5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: the first gang without a
+   place is never delayed.
 """
 
 from __future__ import annotations
@@ -76,17 +76,19 @@ from webhook.placement.workload_plan import short_of_place
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 GRACE_SECONDS = 10.0
-"""How long a claimed reservation may be there before the leader sees its workload: whoever claimed it has
-seen the workload in a watch of its own, which may be ahead of the leader's by a moment."""
+"""How long a claimed reservation may exist before the leader sees its workload: the replica that claimed it
+saw the workload in its own watch, which may be slightly ahead of the leader's.
+"""
 
 
 MAX_PLANNED = 64
-"""Waiting gangs that one pass plans, so that a pass ends within seconds; those behind them are told their
-position only."""
+"""Maximum number of waiting gangs that one pass plans, so that it ends within seconds; gangs behind them only
+get their position.
+"""
 
 
 def reconcile(world: World) -> list[Action]:
-    """Everything that is to be done now, in order."""
+    """Returns everything that should be done now, in order."""
     gangs = gangs_of(world.works, world.pods)
     due = _Due(world.snapshot)
     for reservation in world.snapshot.reservations:
@@ -117,13 +119,13 @@ def reconcile(world: World) -> list[Action]:
 
 @dataclass(slots=True)
 class _Due:
-    """What is due so far, and the cluster as it is once that is done, on which what follows is planned."""
+    """The actions so far, and the cluster after them, on which the following actions are planned."""
 
     snapshot: Snapshot
     actions: list[Action] = field(default_factory=list)
 
     def end_or_claim(self, world: World, reservation: Reservation, gang: Gang | None) -> None:
-        """Rule 1: a place that has no more use is released, a hold whose gang is there is claimed for it."""
+        """Rule 1: releases a place without further use, and claims a hold whose gang exists."""
         why = _over(world, reservation, gang)
         if why:
             self._release(reservation, why, gang)
@@ -134,8 +136,9 @@ class _Due:
             self._release(reservation, _unused_for(world, gang), gang)
 
     def keep_place(self, world: World, gang: Gang, reservation: Reservation) -> None:
-        """Rules 2 and 4: another place where it has lost a node or is bound elsewhere, its gated pods let in,
-        room for members that came later."""
+        """Rules 2 and 4: plans a gang again that lost a node or is bound elsewhere, admits its gated pods,
+        and makes room for members that join later.
+        """
         all_refs = gang.refs
         gang, late = with_seats(self.snapshot, gang, reservation)
         reservation = self._moved(world, gang, reservation)
@@ -150,7 +153,7 @@ class _Due:
             self._join(world, replace(gang, refs=(*gang.refs, *own)), member)
 
     def restore(self, gang: Gang) -> None:
-        """Rule 3: the place that has vanished is held again."""
+        """Rule 3: restores the place that has vanished."""
         gang = _in_flavors(self.snapshot, gang)
         outcome = restored(self.snapshot, gang.group, _freed(self.snapshot, gang).group)
         if isinstance(outcome, Reservation):
@@ -164,7 +167,9 @@ class _Due:
         self.snapshot = self.snapshot.without(reservation.gang)
 
     def _moved(self, world: World, gang: Gang, reservation: Reservation) -> Reservation:
-        """What the gang holds once it is planned again for lost nodes, or its place has followed its pods."""
+        """Returns what the gang holds after it was planned again for lost nodes, or its place has followed
+        its pods.
+        """
         selections = of_pods(gang.group, gang.pods)
         lost = lost_nodes(self.snapshot, reservation)
         lost |= outside_flavors(self.snapshot, reservation, selections)
@@ -187,7 +192,9 @@ class _Due:
         return where
 
     def _join(self, world: World, gang: Gang, member: GangMember) -> None:
-        """Room for a member that waits beside what its gang holds: what has begun goes before the queue."""
+        """Makes room for a waiting member beside what its gang holds: a gang that has started goes before the
+        queue.
+        """
         held = self.snapshot.holding(gang.name)
         assert held is not None, "it holds a place"
         limits = world.limits(namespace_of(gang.name))
@@ -216,7 +223,7 @@ def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
 
 
 def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
-    """The gangs that are admitted whether or not they have a place."""
+    """Yields the gangs that are admitted whether or not they have a place."""
     for gang in gangs:
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated)):
             yield LetIn(gang, None, gated)
@@ -229,17 +236,17 @@ def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]
 
 
 def bereft(world: World) -> frozenset[str]:
-    """The gangs that name a reservation which the book does not have now.
+    """Returns the gangs that name a reservation which is not in the book.
 
-    It may only seem so: a workload that is deleted gives its place back before the watch tells that it is
-    gone. So the controller acts on what stays so for a while (`World.missing`).
+    That may be transient: a deleted workload releases its place before the watch shows the deletion. The
+    controller therefore acts only if it lasts (`World.missing`).
     """
     gangs = gangs_of(world.works, world.pods).values()
     return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
 
 
 def patience(world: World, gang: str) -> float:
-    """For how many seconds a gang's place is kept that is `unused`."""
+    """Returns for how many seconds the `unused` place of a gang is kept."""
     return world.patience.get(namespace_of(gang)) or math.inf
 
 
@@ -254,21 +261,25 @@ def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
 
 
 def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
-    """Whether none of its pods has passed both gates, Kueue's and ours: its turn is the queue's to give."""
+    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue decides when
+    it starts.
+    """
     at_gates = all(pod.selection is not None and (pod.gated or pod.held_back) for pod in gang.pods)
     return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
 
 
 def alive(world: World) -> frozenset[str]:
-    """The ids of the reservations whose gang is there now: the controller remembers them as seen."""
+    """Returns the ids of the reservations whose gang exists now: the controller records them as seen."""
     names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
     held = world.snapshot.reservations
     return frozenset(r.id for r in held if r.gang in names or is_used(world.snapshot, r))
 
 
 def unused(world: World) -> dict[str, float]:
-    """The gangs whose claimed place no pod on a node makes use of, those among them whose place is gone, and
-    since when at least: where a scheduler has left all pods of a gang, since those are there, else since now.
+    """Returns the gangs whose claimed place no bound pod uses, and since when at least.
+
+    If a scheduler has left all pods of a gang unbound, that is since these pods exist, else since now. Gangs
+    whose place is gone are included.
     """
     gangs = gangs_of(world.works, world.pods)
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
@@ -285,7 +296,7 @@ def unused(world: World) -> dict[str, float]:
 def queue(
     snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
 ) -> list[Action]:
-    """Who of those that wait is let in, and the position of the others."""
+    """Returns which of the waiting gangs are admitted, and the position of the others."""
     ready = {gang.name: gang for gang in waiting}
     places = in_order(snapshot, (WaitingGang(gang.group, gang.created) for gang in ready.values()), rules)
     ordered = [(ready[place.gang.group.name], place) for place in places]
@@ -315,7 +326,7 @@ def queue(
 
 
 def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
-    """Why a reservation has no more use; "" while it has."""
+    """Returns why a reservation has no more use; "" while it has."""
     kind = kind_of(reservation.gang)
     used = is_used(world.snapshot, reservation)
     if gang is not None and gang.finished and not (used and gang.members):
@@ -332,7 +343,7 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return ""
     if any(reservation.id in pod.ids for pod in world.pods):
         return ""
-    # A gang of several objects lives as long as any of them: between two tries a Job has no pod at all.
+    # A gang of several objects lives as long as any of them: between two retries a Job has no pod at all.
     space = namespace_of(reservation.gang)
     alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
     if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
@@ -342,14 +353,19 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
 
 
 def _given_up_by_kueue(gang: Gang, now: float) -> bool:
-    """Whether all of its pods wait for Kueue, and have for a while: those of a group that starts again pass
-    Kueue's gate within a moment. What it holds may be what the gang needs for which Kueue evicted it."""
+    """Returns whether all of the gang's pods have waited for Kueue for more than `GRACE_SECONDS`.
+
+    The pods of a group that restarts pass Kueue's gate at once. The nodes that the gang holds may be those
+    that the gang needs for which Kueue evicted it.
+    """
     waits = all(pod.awaits_kueue and now - pod.created > GRACE_SECONDS for pod in gang.pods)
     return bool(gang.pods) and waits and gang.group.on_unavailable == "queue"
 
 
 def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
-    """The pods that wait in namespaces that are not enforced, gang by gang, then those of no gang."""
+    """Yields the pods that wait in namespaces that are not enforced, gang by gang, then those without a
+    gang.
+    """
     gated = {pod.ref: pod for pod in world.pods if pod.gated and pod.ref.namespace in world.observed}
     for gang in gangs.values():
         pods = tuple(gated.pop(pod.ref) for pod in gang.pods if pod.ref in gated)
@@ -360,26 +376,31 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 
 
 def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
-    """The gang without what any of its plans wrote: its templates mostly tell the first one's for ever."""
+    """Returns the gang without what any of its plans wrote: its templates usually contain the first place
+    forever.
+    """
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
 
 def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
-    """The gang on the nodes of the flavors in which its pods are, those on nodes too."""
+    """Returns the gang restricted to the nodes of the flavors of its pods, bound pods included."""
     group = within_flavors(gang.group, of_pods(gang.group, gang.pods))
     return replace(gang, group=within_flavors(group, of_bound_pods(snapshot, group)))
 
 
 def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
-    """The gang without members that are known by number alone, where with them it could never run: as
-    admission has it, they keep room, and keep nobody out (`members_known`)."""
+    """Returns the gang without members that are known only by number, if it could never run with them. As in
+    admission they keep room, but never block the gang (`members_known`).
+    """
     if gang.smaller is None or plan(snapshot, gang.group).decision != "rejected":
         return gang
     return replace(gang, group=gang.smaller, smaller=None)
 
 
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
-    """The gang without the places that its templates tell: where it was, or where other replicas are."""
+    """Returns the gang without the places in its templates: its own former ones, or those of other
+    replicas.
+    """
     pins = reduce(or_, (terms_of_annotation(snapshot, note) for note in gang.notes), PlacementTerms())
     smaller = gang.smaller and without_placement_affinity(gang.smaller, pins)
     return replace(gang, group=without_placement_affinity(gang.group, pins), smaller=smaller)

@@ -1,7 +1,7 @@
-"""A gang whose nodes went: another place for the pods that stood there, as few moved as can be. Pure.
+"""Finds another place for the pods of a gang on lost nodes, and moves as few pods as possible. Pure.
 
-First in the domain that the gang holds, then in each wider one, up to what its own rules demand; the pods
-that stand stay. Only when that fails is the whole gang planned anew.
+The search starts in the domain that the gang holds and continues in each wider one, up to the gang's own
+constraints; the other pods stay. Only if that fails is the whole gang planned again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Move:
 
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
-    """The nodes that the gang uses and can use no more, each with the reason in a word or two."""
+    """Returns the nodes that the gang uses and cannot use any more, each with a short reason."""
     topology = _topology(snapshot, reservation.topology)
     result: dict[str, str] = {}
     for name in sorted({assignment.node for assignment in reservation.assignments}):
@@ -51,9 +51,9 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
 
 
 def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterable[str]) -> Move | Answer:
-    """Where the gang goes now, or the planner's answer that it has no place."""
+    """Returns where the gang goes now, or the planner's answer if it has no place."""
     gone = frozenset(lost)
-    around = snapshot.ended(held.gang)  # its pods that stand are seated below, and counted once
+    around = snapshot.ended(held.gang)  # its remaining pods are seated below, and counted once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
     for assignment in held.assignments:
@@ -70,7 +70,7 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
 
 
 def _wider(held: Reservation) -> list[Domain]:
-    """The gang's domain and those around it, the narrowest first."""
+    """Returns the gang's domain and those around it, the narrowest first."""
     return [held.domain[:length] for length in range(len(held.domain), -1, -1)]
 
 
@@ -82,7 +82,9 @@ def _fill(
     moving: Counter[str],
     domain: Domain,
 ) -> Reservation | None:
-    """The gang with its moved pods placed within a domain, None where they do not fit or break its rules."""
+    """Returns the gang with its moved pods placed within a domain; None if they do not fit or break its
+    constraints.
+    """
     topology = _topology(around, held.topology)
     if topology is None:
         return None
@@ -110,7 +112,7 @@ def _fill(
 
 
 def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:
-    """The moved pods of a PodSet, demanded to lie in the domain."""
+    """Returns the moved pods of a PodSet, required to be in the domain."""
     path: Term = tuple(
         Requirement(level, "In", (value,))
         for level, value in zip(topology.levels, domain, strict=False)
@@ -130,7 +132,7 @@ def _merged(
     *,
     inside: bool,
 ) -> Reservation:
-    """One reservation of those that stay and those that move."""
+    """Returns one reservation for the pods that stay and those that move."""
     counts: Counter[tuple[str, str]] = Counter()
     for assignment in (*stays, *answer.assignments):
         counts[assignment.pod_set, assignment.node] += assignment.count
@@ -151,7 +153,9 @@ def _merged(
 
 
 def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
-    """What a person wants to know of it; the fingerprint stays, so that the ledger moves it in one step."""
+    """Describes the move; the fingerprint stays the same, so that the ledger moves the reservation in one
+    step.
+    """
     before = Counter(
         {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
     )

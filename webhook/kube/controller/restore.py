@@ -1,7 +1,8 @@
-"""A gang whose reservation has vanished (somebody deleted it): the same place again, or the nearest. Pure.
+"""Restores a gang whose reservation has vanished because somebody deleted it: the same place, or the nearest.
+Pure.
 
-Pods that stand stay where they are. What does not stand is placed beside them, as after a lost node; a gang
-of which nothing stands yet is planned where its templates pin it, and only then anew.
+Bound pods stay where they are. The others are placed beside them, as after a lost node. A gang without bound
+pods is planned where its templates pin it, and only then anywhere else.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from webhook.kube.controller.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
-    """What the gang shall hold again, or the planner's answer that it has no place now.
+    """Returns what the gang should hold again, or the planner's answer if it has no place now.
 
-    `pinned` is the gang as its templates have it, `freed` the same without what its plan wrote there.
+    `pinned`: the gang as in its templates. `freed`: the same without what its plan wrote there.
     """
     pods = own_pods(snapshot, pinned.name)
     around = snapshot
@@ -39,7 +40,7 @@ def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservati
 
 
 def own_pods(snapshot: Snapshot, gang: str) -> list[BoundPod]:
-    """The bound pods that name the gang's reservation."""
+    """Returns the bound pods that name the gang's reservation."""
     name = reservation_id(gang)
     return [pod for pod in snapshot.pods if name in pod.reservation.split(",")]
 
@@ -50,7 +51,9 @@ def _anew(around: Snapshot, group: PodGroup) -> Reservation | Answer:
 
 
 def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
-    """The gang around its standing pods; the planner's answer where that would break a rule, or a promise."""
+    """Returns the gang around its bound pods; the planner's answer if that would break a constraint or take
+    held capacity.
+    """
     answer = plan(around, group)
     like = reservation_for(around, group, answer)
     if like is None:
@@ -72,7 +75,7 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
 def _around(
     around: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
 ) -> Reservation | None:
-    """A reservation of the standing pods' nodes, and of seats beside them for the others."""
+    """Returns a reservation of the bound pods' nodes, and of seats beside them for the others."""
     topology = next(topology for topology in around.topologies if topology.name == like.topology)
     if not all(node in around.nodes for _, node in stands):
         return None
@@ -105,7 +108,7 @@ def _around(
 
 
 def seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
-    """How many pods of each PodSet stand on each node, told by what they ask for."""
+    """Returns how many pods of each PodSet are on each node, recognised by their requests."""
     result: Counter[tuple[str, str]] = Counter()
     left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
     for pod in sorted(pods, key=lambda pod: pod.name):

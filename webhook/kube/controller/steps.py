@@ -1,4 +1,4 @@
-"""What the controller may have to do: a record for each kind of step, from `reconcile` to `controller`."""
+"""The actions of the controller: a record for each kind, from `reconcile` to `controller`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.placement.fair_order import QueuePlace
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give a reservation back. `gang` is None where nothing is left to tell about it."""
+    """Release a reservation. `gang` is None if there is no object left for an event."""
 
     reservation: Reservation
     why: str
@@ -25,7 +25,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFor:
-    """The hold's gang is there: it no longer expires."""
+    """Claim the hold of an existing gang: it no longer expires."""
 
     reservation: Reservation
     gang: Gang
@@ -51,7 +51,7 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """An admitted gang's reservation has vanished: it shall hold this, which leaves `headroom`."""
+    """Restore the vanished reservation of an admitted gang; leaves `headroom`."""
 
     gang: Gang
     reservation: Reservation
@@ -69,8 +69,9 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class LeftUnbound:
-    """These pods of a gang have been left for a while: by its scheduler although it holds a place, or at a
-    gate that others open."""
+    """Pods of a gang have been unbound for a while: because of its scheduler although it holds a place, or at
+    a gate that others open.
+    """
 
     gang: Gang
     pods: tuple[Unbound, ...]
@@ -78,20 +79,20 @@ class LeftUnbound:
 
 @dataclass(frozen=True, slots=True)
 class LetIn:
-    """Open the gate of pods whose gang holds a place, would rather start without one than wait, or waits for
-    nodes that an autoscaler adds."""
+    """Open the gate of pods whose gang holds a place, prefers to start without one, or waits for nodes of an
+    autoscaler.
+    """
 
     gang: Gang
     reservation: Reservation | None
     pods: tuple[Unbound, ...]
     pins: bool = True
-    """False where another scheduler chooses their nodes: they are told what they hold, and where not to go by
-    nobody."""
+    """False if another scheduler chooses their nodes: the pods get the reservation, but no node affinity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Open the gate of pods whose namespace is not enforced any more; `ref` is told."""
+    """Open the gate of pods whose namespace is not enforced any more; the event is on `ref`."""
 
     ref: Ref
     pods: tuple[Unbound, ...]
@@ -99,7 +100,7 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """A waiting gang has a place: reserve it, say so on the workload, and let its pods in."""
+    """A waiting gang has a place: reserve it, annotate the workload, and admit its pods."""
 
     gang: Gang
     answer: Answer
@@ -118,8 +119,9 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class WaitAction:
-    """A gang waits: its position from 1, of how many; `answer` None where it was not planned this time.
-    `place`: why it stands there."""
+    """A gang waits: its position from 1, and the number of waiting gangs. `answer`: None if it was not
+    planned this time. `place`: why it has this position.
+    """
 
     gang: Gang
     position: int
@@ -130,7 +132,7 @@ class WaitAction:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Kueue has assigned these nodes: hold them for the Workload, or its gang; this leaves `headroom`."""
+    """Kueue has assigned these nodes: hold them for the Workload or its gang; leaves `headroom`."""
 
     place: KueuePlace
     reservation: Reservation
@@ -140,7 +142,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class NotAdopted:
-    """What Kueue has assigned is not all to be had, and why."""
+    """Part of what Kueue has assigned is not available, and why."""
 
     place: KueuePlace
     why: str
@@ -149,7 +151,7 @@ class NotAdopted:
 
 @dataclass(frozen=True, slots=True)
 class TellSize:
-    """Tell KAI that a Job's gang is of fewer pods now, some of which have succeeded."""
+    """Tell KAI that a Job's gang has fewer pods now, because some have succeeded."""
 
     ref: Ref
     size: int

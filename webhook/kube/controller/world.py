@@ -1,4 +1,4 @@
-"""The cluster at one moment, as `reconcile` decides on it: for the controller, and for whoever looks."""
+"""The cluster at one moment as `reconcile` sees it; for the controller and for display."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from webhook.placement.hold_limits import Limits, no_limits
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is known at one moment. `kinds`: the workload kinds that are watched and whole.
+    """The known state at one moment. `kinds`: the workload kinds that are watched and completely read.
 
-    `seen`: the ids of reservations whose gang was once seen.
-    `missing`: the gangs that have named a reservation for a while which is not in the book (`bereft`).
-    `observed`: the namespaces that are not enforced. `moved_off`: by gang the nodes that it was moved off.
-    `idle`: the gangs whose place no pod has been on for longer than their namespace has patience (`unused`);
-    `patience`: by namespace for how many seconds such a place is kept; 0 is for ever.
-    `limits`: what the gangs of a namespace may hold. `rules`: those of the queue's order.
-    `kueue`: the places that Kueue has assigned; None where that is not known.
+    `seen`: the ids of reservations whose gang was once seen. `missing`: the gangs that have named a
+    reservation for a while that is not in the book (`bereft`). `observed`: the namespaces that are not
+    enforced. `moved_off`: by gang, the nodes that it was moved off. `idle`: the gangs whose place no pod has
+    used for longer than their namespace allows (`unused`); `patience`: by namespace, for how many seconds
+    such a place is kept; 0 means forever. `limits`: what the gangs of a namespace may hold. `rules`: the
+    rules of the queue's order. `kueue`: the places that Kueue has assigned; None if unknown.
     """
 
     snapshot: Snapshot
@@ -46,7 +45,7 @@ class World:
 
 
 def no_namespace(names: Iterable[str]) -> frozenset[str]:
-    """Every namespace is enforced."""
+    """Returns no namespaces: every namespace is enforced."""
     return frozenset()
 
 
@@ -60,9 +59,10 @@ def world_of(
     seen: frozenset[str] = frozenset(),
     kueue: KueuePlaces | None = None,
 ) -> World:
-    """The nodes of `picture` under the settings in force, the book, and what the queue's watch has read.
+    """Returns the world: the nodes of `picture` with the current settings, the book, and the workloads of the
+    queue's watch.
 
-    `now`: seconds since the epoch. `observed`: those of some namespaces that are not enforced; it is asked
+    `now`: seconds since the epoch. `observed`: returns which of some namespaces are not enforced; it is asked
     for every namespace in which something waits, runs, holds or is placed by Kueue. `seen`, `kueue`: as in
     `World`.
     """

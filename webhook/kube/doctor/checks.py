@@ -1,6 +1,6 @@
-"""What `bayplan doctor` looks at: each check asks one thing of a cluster and says what to mend.
+"""The checks of `bayplan doctor`: each checks one property of a cluster and says what to correct.
 
-Nothing is changed: what would be written is asked for as a dry run, which the webhook answers without acts.
+Nothing is changed: writes are dry runs, which the webhook answers without side effects.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ OUR_KINDS = ("reservations", "topologies")
 
 
 RENEWAL = timedelta(days=15)
-"""Certificates are renewed so long before they end; one that is nearer to its end was not."""
+"""Certificates are renewed this long before they end; one that is nearer to its end was not renewed."""
 
 
 PROBES = 7
-"""Dry runs of a pod: enough for a median, and over in seconds."""
+"""Number of dry runs of a pod: enough for a median, and done in seconds."""
 
 
 SLOW_SECONDS = 1.0
-"""What one admission may take before it is worth a warning; kubectl's user notices a second."""
+"""Duration of one admission from which there is a warning; a kubectl user notices a second."""
 
 
 APPLY = "kubectl apply -k manifests/"
@@ -67,7 +67,7 @@ APPLY = "kubectl apply -k manifests/"
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """The cluster and the installation in it that are looked at. `now` is aware, in UTC."""
+    """The cluster and the installation that are checked. `now` is timezone-aware, in UTC."""
 
     api: Api
     namespace: str
@@ -79,7 +79,7 @@ Check = Callable[[Patient], Awaitable[list[CheckFinding]]]
 
 
 async def examine(patient: Patient) -> list[CheckFinding]:
-    """Every check, in an order in which the first failure explains the later ones."""
+    """Runs every check, ordered so that the first failure explains later ones."""
     results: list[CheckFinding] = []
     for check in CHECKS:
         try:
@@ -144,7 +144,7 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
 
 
 def _flaw(webhook: Json, patient: Patient) -> str:
-    """What is wrong with one webhook's own words; "" where nothing is."""
+    """Returns what is wrong in one webhook's configuration; "" for nothing."""
     try:
         bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
     except (CertificateError, binascii.Error, ValueError):
@@ -155,23 +155,23 @@ def _flaw(webhook: Json, patient: Patient) -> str:
 
 
 async def _modes(patient: Patient) -> list[CheckFinding]:
-    """Whether the webhooks treat each namespace as its mode says."""
+    """Checks whether the webhooks treat each namespace as its mode says."""
     configuration = await patient.api.find(f"{CONFIGURATIONS}/mutatingwebhookconfigurations/{patient.name}")
-    if configuration is None:  # of which `_webhooks` tells
+    if configuration is None:  # `_webhooks` reports this
         return []
     spaces, _ = await patient.api.list("/api/v1/namespaces")
     return mode_findings(spaces, configuration, await _settings(patient))
 
 
 async def _settings(patient: Patient) -> Callable[[str], Settings]:
-    """The settings of each namespace, by the Deployment's `--mode` and the ConfigMap."""
+    """Returns the settings of each namespace, from the Deployment's `--mode` and the ConfigMap."""
     chosen = everywhere(await installed_settings(patient.api, patient.namespace, patient.name))
     configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
     return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
 
 
 async def _certificate(patient: Patient) -> list[CheckFinding]:
-    """The serving certificate in the Secret: its time, and whether the configurations trust it."""
+    """Checks the serving certificate in the Secret: its validity, and whether the configurations trust it."""
     subject, name = "certificate", f"{patient.name}-tls"
     secret = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
     data = (secret or {}).get("data") or {}
@@ -286,7 +286,7 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
 
 
 async def _latency(patient: Patient) -> list[CheckFinding]:
-    """A dry run of a GPU pod, some times: the way that every GPU pod goes."""
+    """Runs several dry runs of a GPU pod, which take the same path as every GPU pod."""
     took: list[float] = []
     stored: Json = {}
     for number in range(PROBES):
@@ -326,7 +326,7 @@ def _probe(number: int) -> Json:
 
 
 async def _fence(patient: Patient) -> list[CheckFinding]:
-    """Taints of gangs that hold nothing any more; nothing to tell where there is no taint of ours."""
+    """Finds taints of gangs that hold nothing any more; no finding if there is no taint of ours."""
     nodes, _ = await patient.api.list("/api/v1/nodes")
     values = {
         node["metadata"]["name"]: reserved_taint_value((node.get("spec") or {}).get("taints") or [])

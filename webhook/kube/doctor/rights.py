@@ -1,4 +1,4 @@
-"""What the service account of the replicas may do, as RBAC answers for it."""
+"""What the service account of the replicas may do, according to RBAC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.kube.state.gangs import NOTED, WATCHED
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 Right = dict[str, str]
-"""A right as SubjectAccessReview spells it."""
+"""A permission in the form of a SubjectAccessReview."""
 
 MOVES: tuple[Right, ...] = (
     {"group": "", "resource": "nodes", "verb": "get"},
@@ -24,16 +24,16 @@ MOVES: tuple[Right, ...] = (
     {"group": "", "resource": "pods", "subresource": "eviction", "verb": "create"},
     {"group": "policy", "resource": "poddisruptionbudgets", "verb": "list"},
 )
-"""What the leader needs besides to move others for gangs that wait: components/defragmentation."""
+"""The leader's additional permissions for moving pods for waiting gangs: components/defragmentation."""
 
 
 def account_of(namespace: str, name: str) -> str:
-    """The user name of a service account."""
+    """Returns the user name of a service account."""
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding:
-    """Whether the account may do all that a replica does."""
+    """Returns whether the account has all permissions of a replica."""
     wanted = needed_rights(namespace)
     if missing := await _missing(api, account, wanted):
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
@@ -42,7 +42,9 @@ async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding
 
 
 async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> list[CheckFinding]:
-    """What is to be told of moves for gangs that wait. `namespaces`: those for whose gangs others move."""
+    """Returns findings about moves for waiting gangs. `namespaces`: those for whose gangs others are
+    moved.
+    """
     nodes, _ = await api.list("/api/v1/nodes")
     marked = [
         node["metadata"]["name"]
@@ -65,7 +67,7 @@ async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> l
 
 
 def needed_rights(namespace: str) -> list[Right]:
-    """The rights that a replica uses, as SubjectAccessReview spells them."""
+    """Returns the permissions of a replica, in the form of a SubjectAccessReview."""
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
     reads += [(extra.group, extra.resource) for extra in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]
@@ -84,7 +86,7 @@ def needed_rights(namespace: str) -> list[Right]:
 
 
 async def _missing(api: Api, account: str, wanted: Iterable[Right]) -> list[str]:
-    """Those rights that the account does not have, in words."""
+    """Returns the permissions that the account lacks, as text."""
     rights = list(wanted)
     answers = await asyncio.gather(*(_may(api, account, right) for right in rights))
     return [_words(right) for right, may in zip(rights, answers, strict=True) if not may]

@@ -1,8 +1,11 @@
 """The ledger as objects in the API server, shared by all replicas.
 
-`ledger` implements `planner.ledger.ledger.Ledger`; `proposals` takes places, in the order that etcd gives
-them (docs/decisions/0103); `confirming` is the same ledger for admission calls, whose words are confirmed
-by watches first (docs/decisions/0105), `owners` tells whose a hold is that nobody claimed; `documents` (pure)
-reads and writes what the objects say; `view` and `objects` keep them as this replica knows them. Begin with
-`proposals`.
+- `ledger`: implements `planner.ledger.ledger.Ledger`
+- `proposals`: takes places, in the order that etcd gives them (docs/decisions/0103)
+- `confirming`: the ledger for admission calls, which watches confirm first (docs/decisions/0105)
+- `owners`: finds the owner of a hold that nobody claimed
+- `documents` (pure): reads and writes the objects
+- `view`, `objects`: the objects as this replica knows them
+
+Begin with `proposals`.
 """

@@ -1,8 +1,9 @@
-"""The ledger for admission calls: what a review says is no proof, what the API server has stored is.
+"""The ledger for admission calls: a review proves nothing, only what the API server has stored does.
 
-Whoever reaches the Service can send a review. So in a cluster no place is given up, taken over or kept for
-good on a review's word: a claim waits until the watch tells of the object, a release is left to the
-controller, which sees what is gone, and a place that a workload has claimed is changed for that one only.
+Anybody who can reach the Service can send a review. In a cluster no place is therefore released, taken over
+or kept for good because of a review alone. A claim waits until the watch shows the object. A release is left
+to the controller, which sees deleted objects. A place that a workload has claimed is changed only for that
+workload.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from webhook.placement.hold import HOLD_SECONDS
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-"""Seconds between two looks for an object that is about to be stored; together less than a hold lives."""
+"""Seconds between two lookups of an object that is about to be stored; together less than a hold lives."""
 
 
 MAX_FOLLOWED = 2048
-"""Claims that are followed at the same time; those beyond are left to the controller."""
+"""Maximum number of claims that are followed at the same time; further ones are left to the controller."""
 
 
 log = logging.getLogger("bayplan")
 
 
 class ConfirmingLedger:
-    """`planner.ledger.ledger.Ledger` over the book in the cluster.
+    """The `planner.ledger.ledger.Ledger` over the book in the cluster.
 
-    `stored` tells whether the object of a UID that a reservation is for is in the API server.
+    `stored` returns whether the object with a UID that a reservation is for is in the API server.
     """
 
     def __init__(self, ledger: KubeLedger, stored: Callable[[Reservation, str], bool]) -> None:
@@ -43,24 +44,28 @@ class ConfirmingLedger:
         self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """What is not confirmed by now is left to the controller of another replica."""
+        """Stops; what is not confirmed by now is left to the controller."""
         for task in tuple(self._following.values()):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """As the ledger has it."""
+        """Returns the ledger's book."""
         return await self._ledger.book(now, names)
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """As the ledger does. Raises `Occupied` where a workload that is there has claimed another place
-        under that name, and it is not the one that asks."""
+        """As the ledger. Raises `Occupied` if an existing workload has claimed another place under that name,
+        and it is not the requesting one.
+        """
         return await self._ledger.reserve_all(wishes, now, self._keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Whether a claim would count now: it is judged as one (docs/decisions/0103), and written as soon as
-        the object is known to be stored. Until then the hold keeps others out as it is."""
+        """Returns whether a claim would succeed now.
+
+        It is judged like a claim (docs/decisions/0103), and written as soon as the object is known to be
+        stored. Until then the unclaimed hold keeps others out.
+        """
         held = await self._ledger.judged(reservation_id, now)
         if held is None:
             return False
@@ -76,24 +81,26 @@ class ConfirmingLedger:
         return True
 
     async def give_back(self, seen: Reservation) -> bool:
-        """As the ledger does: it is this replica's own call that ended."""
+        """As the ledger: it is this replica's own call that ended."""
         return await self._ledger.give_back(seen)
 
     async def release(self, reservation_id: str) -> bool:
-        """Nothing yet: the object is there until the call is answered, and the controller sees it go."""
+        """Does nothing yet: the object exists until the call is answered, and the controller sees the
+        deletion.
+        """
         return self._ledger.find(reservation_id) is not None
 
     def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
-        """Whether a workload that is there would lose its place to another object of its name."""
+        """Returns whether an existing workload would lose its place to another object of its name."""
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False
         if kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod":
-            return False  # a group's pods come one by one, and any of them may say more of it
+            return False  # the pods of a group come one by one, and each may add information
         is_kept = held.fingerprint == wanted.fingerprint and placement(held) == placement(wanted)
         return not is_kept and self._stored(held, held.owner_uid)
 
     async def _follow(self, held: Reservation, owner_uid: str, now: float) -> None:
-        """Claim the hold when its object is seen; one that is never seen expires."""
+        """Claims the hold when its object is seen; a hold whose object is never seen expires."""
         for pause in LOOKS:
             await asyncio.sleep(pause)
             if not self._stored(held, owner_uid):

@@ -1,9 +1,9 @@
-"""What a `Reservation` object says, and what is written into one. Pure.
+"""Reads and writes `Reservation` objects. Pure.
 
-The book is the order in which etcd stored the places of gangs (docs/decisions/0103). A place that was written
-is a proposal: it is in the way of every later one from then on, and it is held if nothing earlier was in its
-way. `Entry.order` is the resource version with which the place was written: that of the object until it is
-written to again, and `status.since` from its claim on.
+The book is the order in which etcd stored the places of gangs (docs/decisions/0103). A written place is a
+proposal: it blocks every later one from then on, and it is held if no earlier one blocks it. `Entry.order` is
+the resource version with which the place was written: that of the object until its next write, and
+`status.since` from its claim on.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ RESERVATIONS = f"/apis/{API_VERSION}/reservations"
 
 
 _NEXT = "-next"
-"""Ends the name of the object in which a gang that has a place proposes another."""
+"""Suffix of the name of the object in which a gang with a place proposes another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A Reservation object as it is stored. `since` 0: nothing was written to it since its place was;
-    `reservation` None: it says of no state, or cannot be read, and counts for nothing."""
+    """A stored Reservation object. `since` 0: not written since its place was; `reservation` None: without a
+    state or malformed, and ignored.
+    """
 
     name: str
     uid: str
@@ -45,12 +46,12 @@ class Entry:
 
     @property
     def kept(self) -> RecordedReservation | None:
-        """The reservation with its order, None where this is none."""
+        """The reservation with its order, None if there is none."""
         return RecordedReservation(self.reservation, self.order) if self.reservation is not None else None
 
 
 def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
-    """The entry that an object stands for, and why it cannot be read ("" where it can)."""
+    """Returns the entry of an object, and why it cannot be read ("" if it can)."""
     metadata = document["metadata"]
     status = document.get("status") or {}
     since = status.get("since")
@@ -71,30 +72,33 @@ def entry_from(document: Mapping[str, Any]) -> tuple[Entry, str]:
 
 
 def proposed(reservation: Reservation) -> Json:
-    """The object that proposes a place."""
+    """Returns the object that proposes a place."""
     manifest: Json = reservation_manifest(reservation)
     return {**manifest, "status": {**manifest["status"], **_summary(reservation)}}
 
 
 def as_next(reservation: Reservation, expires: float) -> Reservation:
-    """The proposal of another place for a gang that has one: an object of its own, which expires. The gang's
-    own object keeps the former place until the new one is known to be held."""
+    """Returns the proposal of another place for a gang that has one: an object of its own, which expires.
+
+    The gang's own object keeps the former place until the new one is known to be held.
+    """
     return replace(reservation, id=next_name(reservation.id), state="held", expires=expires, owner_uid="")
 
 
 def next_name(name: str) -> str:
-    """The object in which the gang of an object proposes another place."""
+    """Returns the name of the object in which the gang of an object proposes another place."""
     return name + _NEXT
 
 
 def is_next(name: str) -> bool:
-    """Whether an object is no gang's own."""
+    """Returns whether an object is such a proposal."""
     return name.endswith(_NEXT)
 
 
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
-    """The merge patch that gives the gang's own object the place that was proposed with `order`, on the
-    condition that nothing changed since."""
+    """Returns the merge patch that moves the gang's own object to the place proposed with `order`, if nothing
+    changed since.
+    """
     document = proposed(reservation)
     return {
         "metadata": {"uid": former.uid, "resourceVersion": str(former.version)},
@@ -104,7 +108,7 @@ def moved(reservation: Reservation, order: int, former: Entry) -> Json:
 
 
 def claimed(entry: Entry, owner_uid: str) -> Json:
-    """The merge patch of a claim, on the condition that nothing changed since."""
+    """Returns the merge patch of a claim, if nothing changed since."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"state": "claimed", "expires": None, "ownerUID": owner_uid, "since": entry.order},
@@ -112,7 +116,7 @@ def claimed(entry: Entry, owner_uid: str) -> Json:
 
 
 def prolonged(entry: Entry, expires: float) -> Json:
-    """The merge patch of a hold that lives until then, on the condition that nothing changed since."""
+    """Returns the merge patch that prolongs a hold, if nothing changed since."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"expires": expires, "since": entry.order},
@@ -120,7 +124,7 @@ def prolonged(entry: Entry, expires: float) -> Json:
 
 
 def _summary(reservation: Reservation) -> Json:
-    """What the printer columns show besides: the domain in one word, nodes used, GPUs."""
+    """Returns the values of the additional printer columns: the domain as one word, used nodes, GPUs."""
     requests = dict(reservation.requests)
     gpus = sum(
         amount * assignment.count

@@ -1,13 +1,13 @@
 """The ledger in the API server: `planner.ledger.ledger.Ledger` for any number of replicas.
 
-No domain that is held whole has two holders; a gang's place is held wholly or not at all; who asks again gets
-the same place; a crash loses no place, and keeps none for ever. All of it rests on the order in which etcd
-stores objects, see docs/decisions/0103:
-- A place is one write of the gang's own object. It is held where nothing that was written before it and still
-  is there stands in its way; who wrote it judges that when its watch has shown all that came before.
-- So of two proposals that exclude each other the later one is withdrawn, whoever judges it, and gangs that
-  share nothing wait for nobody.
-- What a crash leaves is a hold that nobody claims: it keeps others out until it expires.
+No domain that is held whole has two holders; a gang's place is held completely or not at all; repeated
+requests get the same place; a crash loses no place, and keeps none forever. All of this follows from the
+order in which etcd stores objects, see docs/decisions/0103:
+- A place is one write of the gang's own object. It is held if nothing that was written before it and still
+  exists blocks it. The writer judges that once its watch has shown everything before.
+- Of two proposals that exclude each other the later one is withdrawn, whoever judges it. Gangs that share
+  nothing never wait for each other.
+- A crash leaves a hold that nobody claims: it blocks others until it expires.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keep
 from webhook.kube.ledger.view import Again, BookView, lives
 
 UNDO_SECONDS = 2.0
-"""How long a replica that stops waits for what is being withdrawn; what stays expires."""
+"""How long a stopping replica waits for withdrawals in progress; what remains expires."""
 
 
 class KubeLedger:
-    """`planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after.
-    `seconds`: for how long a reservation is tried. `owners` are asked before an expired hold is deleted."""
+    """The `planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after.
+
+    `seconds`: how long a reservation is tried. `owners` are asked before an expired hold is deleted.
+    """
 
     def __init__(self, api: Api, seconds: float = COMMIT_SECONDS, owners: Owners = no_owners) -> None:
         self._owners = owners
@@ -42,11 +44,11 @@ class KubeLedger:
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to watch."""
+        """Starts watching."""
         self._watching = asyncio.create_task(self._view.reflector.run())
 
     async def close(self) -> None:
-        """Stop, when what is being withdrawn is gone."""
+        """Stops after the withdrawals in progress."""
         if self._proposals.undoing:
             await asyncio.wait(self._proposals.undoing, timeout=UNDO_SECONDS)
         if self._watching is not None:
@@ -55,19 +57,19 @@ class KubeLedger:
                 await self._watching
 
     def waiting(self) -> str:
-        """Why the book is not known yet; "" once it is."""
+        """Returns why the book is not known yet; "" once it is."""
         return self._view.waiting()
 
     def problem(self) -> str:
-        """What is wrong with the watch now, "" where all is well."""
+        """Returns the current problem of the watch, "" for none."""
         return self._view.reflector.problem
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """The live reservations at `now`, as the watch has told and as this replica wrote them; those with
-        these ids are read where they are not among them.
+        """Returns the live reservations at `now`, from the watch and this replica's own writes.
 
-        It may be older than the API server's: what is planned on it is judged by what there is when it is
-        reserved. Raises `LedgerUnavailable` where nothing tells of changes now.
+        Those with these ids are read from the API server if they are missing. The book may be older than the
+        API server's: what is planned on it is checked when it is reserved. Raises `LedgerUnavailable` if the
+        watch is broken.
         """
         async with _reachable():
             self._view.check()
@@ -75,7 +77,7 @@ class KubeLedger:
         return self.watched(now)
 
     def watched(self, now: float) -> Book:
-        """The same, whether the watch is open or not: to look at, not to reserve by."""
+        """Returns the same even if the watch is broken: for display, not for reservations."""
         return Book(self._view.objects.shown, self._view.live(now))
 
     @property
@@ -86,15 +88,15 @@ class KubeLedger:
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
     ) -> Reservation:
-        """`reserve_all` for one reservation; gives it as the book has it."""
+        """Reserves one reservation as `reserve_all` does; returns it as it is in the book."""
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Take all of these, or none and raise `Conflict`, or `Occupied` where a gang would lose a place that
-        `keeps` keeps; `planner.ledger.conflicts` has the rules.
+        """Takes all of these, or none and raises `Conflict`; `planner.ledger.conflicts` has the rules.
 
-        Raises `ValueError` for mode `none`, which reserves nothing, and `LedgerUnavailable`.
+        Raises `Occupied` if a gang would lose a place that `keeps` protects, `ValueError` for mode `none`,
+        which reserves nothing, and `LedgerUnavailable`.
         """
         for wish in wishes:
             if wish.reservation.mode == "none":
@@ -103,7 +105,9 @@ class KubeLedger:
             return await self._proposals.take(wishes, now, keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """The workload exists: the hold no longer expires. False where none is live."""
+        """Claims the hold: its workload exists, and it no longer expires. Returns False if there is no live
+        hold.
+        """
         async with _reachable():
             while (entry := await self._judged(reservation_id, now)) is not None:
                 held = entry.reservation
@@ -115,7 +119,9 @@ class KubeLedger:
         return False
 
     async def prolong(self, reservation_id: str, expires: float, now: float) -> bool:
-        """The hold lives until then, seconds since the epoch, if not longer. False where none is live."""
+        """Prolongs the hold until `expires`, seconds since the epoch, unless it lives longer. Returns False
+        if there is none.
+        """
         async with _reachable():
             while (entry := await self._judged(reservation_id, now)) is not None:
                 held = entry.reservation
@@ -127,17 +133,20 @@ class KubeLedger:
         return False
 
     async def judged(self, reservation_id: str, now: float) -> Reservation | None:
-        """The live reservation with this id as it is in the API server now, None where a claim would find
-        none, or find it withdrawn. Writes nothing."""
+        """Returns the live reservation with this id in the API server; None if a claim would fail. Writes
+        nothing.
+        """
         async with _reachable():
             entry = self._view.kept(reservation_id)
-            if entry is not None and not _is_claimed(entry):  # a claim's patch would tell that it is gone
+            if entry is not None and not _is_claimed(entry):  # a claim's patch would detect a deletion
                 await self._view.look(reservation_id)
             entry = await self._judged(reservation_id, now)
         return entry.reservation if entry is not None else None
 
     async def _judged(self, reservation_id: str, now: float) -> Entry | None:
-        """What is live under an id, and not a proposal that will be withdrawn for an earlier one."""
+        """Returns the live entry of an id, unless it is a proposal that will be withdrawn for an
+        earlier one.
+        """
         entry = await self._view.find(reservation_id)
         if entry is None or entry.reservation is None or not lives(entry.reservation, now):
             return None
@@ -145,7 +154,7 @@ class KubeLedger:
         return entry if stands else None
 
     async def release(self, reservation_id: str) -> bool:
-        """Give it back. False where there was none."""
+        """Releases the reservation. Returns False if there was none."""
         async with _reachable():
             while True:
                 entry = await self._view.find(reservation_id)
@@ -155,7 +164,9 @@ class KubeLedger:
                     return await self._view.delete(entry)
 
     async def give_back(self, seen: Reservation) -> bool:
-        """Release it only as it was seen: a gang that came again under the same name keeps its place."""
+        """Releases it only in the version that was seen: a gang that was applied again under the same name
+        keeps its place.
+        """
         async with _reachable():
             entry = await self._view.find(seen.id)
             if entry is None or entry.reservation != seen:
@@ -165,8 +176,9 @@ class KubeLedger:
         return False
 
     async def sweep(self, now: float) -> tuple[Reservation, ...]:
-        """Delete the holds that expired and are nobody's, and give them. Of several replicas that sweep at
-        once each hold is given by one."""
+        """Deletes expired holds without an owner, and returns them. If replicas sweep at once, each hold is
+        returned by one.
+        """
         swept: list[Reservation] = []
         async with _reachable():
             self._view.check()
@@ -179,11 +191,11 @@ class KubeLedger:
         return tuple(swept)
 
     def next_expiry(self) -> float:
-        """When the next hold expires, seconds since the epoch, as the watch tells; infinite for none."""
+        """Returns when the next hold expires, seconds since the epoch; infinity for none."""
         return self._view.next_expiry()
 
     def find(self, reservation_id: str) -> Reservation | None:
-        """The reservation with this id as the watch tells it, expired or not, judged or not."""
+        """Returns the reservation with this id from the watch, whether or not it is expired or judged."""
         entry = self._view.kept(reservation_id)
         return entry.reservation if entry is not None else None
 

@@ -1,8 +1,7 @@
-"""The Reservation objects as they are known here: by the watch, by lists, by reads and writes of single ones.
+"""The Reservation objects as this replica knows them: from the watch, lists, and its own reads and writes.
 
-Only the watch and lists tell up to which resource version the book is known: they show the objects in the
-order of their changes, or all of them. A read or write of a single object shows that alone; what was written
-before it may be unseen.
+Only the watch and lists show up to which resource version the book is known: they show all objects, or all
+changes in order. A read or write of a single object shows only that object; earlier writes may be unseen.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from webhook.kube.ledger import documents
 from webhook.kube.ledger.documents import Entry
 
 DEAD = 10_000
-"""UIDs of deleted objects that are remembered: more than are deleted while an answer is on its way."""
+"""Maximum number of remembered UIDs of deleted objects: more than are deleted while an answer is on its
+way.
+"""
 
 
 log = logging.getLogger("bayplan")
@@ -27,35 +28,35 @@ log = logging.getLogger("bayplan")
 
 @dataclass(slots=True)
 class Objects:
-    """The Reservation objects as the watch and our own writes tell them."""
+    """The Reservation objects from the watch and our own writes."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and replaced by a fresh one, with every change."""
+    """Set, and replaced by a new one, with every change."""
     shown: int = 0
     """The resource version up to which the watch or a list has shown every change."""
     logged_versions: dict[str, int] = field(default_factory=dict)
     dead: dict[str, None] = field(default_factory=dict)
-    """The UIDs of objects that were deleted, the oldest first. A state of one that comes later is not taken:
-    a watch that lags, or an answer that was overtaken, would bring it back."""
+    """The UIDs of deleted objects, oldest first. A later state of one is ignored: a delayed watch, or an
+    answer that was overtaken, would bring it back.
+    """
     by_node: dict[str, set[str]] = field(default_factory=dict)
-    """The names of those that touch a node: a small pod is compared with its neighbours, not with all."""
+    """The names of the objects that use a node: a small pod is compared with its neighbours, not with all."""
     whole: set[str] = field(default_factory=set)
-    """The names of those that hold domains."""
+    """The names of the objects that hold domains."""
     expiring: dict[str, float] = field(default_factory=dict)
-    """When the holds that nobody has claimed expire, seconds since the epoch, by name."""
+    """When unclaimed holds expire, seconds since the epoch, by name."""
     held_names: list[str] = field(default_factory=list)
     held: list[Reservation] = field(default_factory=list)
-    """The reservations of the gangs in the order of their names, and these names. They are kept in order with
-    each change: every decision reads them all, and to sort and filter thousands for each call costs more
-    than the decision."""
+    """The reservations of the gangs, sorted by name, and these names. They are kept sorted with each change,
+    because every decision reads them all, and sorting thousands per call costs more than the decision."""
 
     def read(self, item: Json) -> Entry:
-        """What is kept of a listed object."""
+        """Returns what is kept of a listed object."""
         return self._entry(item)
 
     def replaced(self, items: Iterable[Entry], version: int) -> None:
-        """These were all objects at a resource version; what we wrote later stays."""
+        """Replaces all objects as of a resource version; our own later writes stay."""
         later = {name: entry for name, entry in self.entries.items() if entry.version > version}
         for name in list(self.entries):
             self._drop(name)
@@ -68,7 +69,7 @@ class Objects:
         self._wake()
 
     def changed(self, event: Event) -> None:
-        """What the watch tells of one object."""
+        """Applies an event of the watch."""
         metadata = event.object["metadata"]
         if event.type == "DELETED":
             self.gone(metadata["name"], metadata["uid"])
@@ -77,7 +78,7 @@ class Objects:
         self.shown = max(self.shown, int(metadata["resourceVersion"]))
 
     def stored(self, document: Json) -> Entry:
-        """One object as it was read or written, unless a newer state of it is known."""
+        """Records an object that was read or written, unless a newer state is known."""
         entry = self._entry(document)
         former = self.entries.get(entry.name)
         if entry.uid not in self.dead and (former is None or former.version < entry.version):
@@ -86,7 +87,7 @@ class Objects:
         return entry
 
     def gone(self, name: str, uid: str) -> None:
-        """The object was deleted."""
+        """Records that the object was deleted."""
         self.dead[uid] = None
         if len(self.dead) > DEAD:
             del self.dead[next(iter(self.dead))]
@@ -96,8 +97,9 @@ class Objects:
         self._wake()
 
     def near(self, reservation: Reservation) -> list[Entry]:
-        """Those that may be in the way of a reservation: for what holds no domain, those that do and those on
-        its nodes."""
+        """Returns the entries that may block a reservation: for one without domains, those with domains and
+        those on its nodes.
+        """
         if reservation.mode != "nodes":
             return list(self.entries.values())
         names = self.whole.union(*(self.by_node.get(node, ()) for node in reservation.touched))

@@ -1,7 +1,7 @@
-"""Whose a hold is that nobody claimed: the stored object that names it, read from the API server itself.
+"""Finds the owner of a hold that nobody claimed: the stored object that names it, read from the API server.
 
-A hold ends for want of an object, and time alone does not tell that there is none: the API server may have
-been away, the replica that answered killed, and the leader's Lease not yet taken over.
+A hold ends if there is no object, but time alone does not prove that: the API server may have been
+unavailable, the replica that answered killed, and the leader's Lease not yet taken over.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.stored import reservation_ids
 
 Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]
-"""Gives the UID of the stored object that a hold is for, "" where there is none."""
+"""Returns the UID of the stored object that a hold is for, "" if there is none."""
 
 
 Owners: TypeAlias = Callable[[], Owner]
-"""Begins a round of looking for owners: for the holds that end at one moment."""
+"""Starts a round of lookups, for the holds that end at one moment."""
 
 
 async def nobody(held: Reservation) -> str:
-    """No hold is anybody's: each ends with its time."""
+    """Returns "": no hold has an owner, and each ends with its time."""
     return ""
 
 
 def no_owners() -> Owner:
-    """Nothing is looked for."""
+    """Returns a lookup that finds no owners."""
     return nobody
 
 
 class StoredOwners:
-    """The owners of holds, as the API server has them, for one round: no list is read twice.
+    """The owners of holds in the API server, for one round in which no list is read twice.
 
-    After an outage, or forged calls, hundreds of holds of one namespace end together, and each asks for that
-    namespace's pods. A round is over within seconds, and an object that is stored meanwhile reserves its
-    place again in its own validating call.
+    After an outage, or forged calls, hundreds of holds of one namespace end together, and each needs that
+    namespace's pods. A round takes seconds, and an object that is stored meanwhile reserves its place again
+    in its own validating call.
     """
 
     def __init__(self, api: Api) -> None:
@@ -49,15 +49,17 @@ class StoredOwners:
         self._uids: dict[tuple[str, str], Mapping[str, str]] = {}
 
     async def __call__(self, held: Reservation) -> str:
-        """The UID of the workload that names the reservation, or else of a pod that does; "" for none.
+        """Returns the UID of the workload that names the reservation, or else of a pod that does; "" for
+        none.
 
-        A list of the one name, or for a gang that objects join of its namespace, for which the right to list
-        that watches need is enough. Raises `ApiError`.
+        It lists the one name, or for a gang that objects join its namespace; the list permission of the
+        watches is sufficient. Raises `ApiError`.
         """
-        if not kind_of(held.gang):  # written by a hand: no object has such a name
+        if not kind_of(held.gang):  # written by hand: no object has such a name
             return ""
         namespace, name = namespace_of(held.gang), held.gang.split("/")[2]
-        joined = kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod"  # by objects of any kind
+        # Objects of any kind may have joined.
+        joined = kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod"
         selector = "" if joined else f"metadata.name={name}"
         rows = [
             row
@@ -77,7 +79,9 @@ class StoredOwners:
         return self._paths[key]
 
     async def _owner_uids(self, path: str, selector: str = "") -> Mapping[str, str]:
-        """The UIDs of the objects at a path by the reservations that they name; of several the first."""
+        """Returns the UIDs of the objects at a path by the reservations that they name; the first of
+        several.
+        """
         key = path, selector
         if key not in self._uids:
             query = {"fieldSelector": selector} if selector else {}
@@ -87,7 +91,7 @@ class StoredOwners:
 
 
 def _reservations(item: Json) -> tuple[str, tuple[str, ...]]:
-    """The object's UID, and the reservations that it names."""
+    """Returns the object's UID, and the reservations that it names."""
     metadata = item["metadata"]
     return str(metadata["uid"]), reservation_ids(metadata.get("annotations") or {})
 

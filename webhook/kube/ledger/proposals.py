@@ -1,9 +1,9 @@
-"""How places are taken: proposed, judged against all that was proposed before, kept or withdrawn.
+"""Takes places: proposed, judged against all earlier proposals, then kept or withdrawn.
 
-One write each, and no order but that in which etcd stored them (docs/decisions/0103):
+Each is one write, and the only order is that in which etcd stored them (docs/decisions/0103):
 
-    replica 1: POST a, stored as 41   the watch shows 41   nothing before 41 is in the way: a is held
-    replica 2: POST b, stored as 42   the watch shows 42   a is in the way: b is withdrawn, and planned again
+    replica 1: POST a, stored as 41   the watch shows 41   nothing before 41 blocks it: a is held
+    replica 2: POST b, stored as 42   the watch shows 42   a blocks it: b is withdrawn, and planned again
 """
 
 from __future__ import annotations
@@ -27,40 +27,45 @@ from webhook.kube.ledger.view import Again, BookView
 log = logging.getLogger("bayplan")
 
 COMMIT_SECONDS = 3.5
-"""How long a call is tried for; inside the webhook's own deadline (`http.DEADLINE`). Where
-`bayplan serve --deadline` sets another, in proportion to it."""
+"""How long a call is tried; within the webhook's own deadline (`http.DEADLINE`), and in proportion to it if
+`bayplan serve --deadline` sets another.
+"""
 
 
 NEXT_SECONDS = 30.0
-"""Time to live of the proposal of another place, which is away in milliseconds unless its writer dies."""
+"""Time to live of the proposal of another place, which is replaced within milliseconds unless its writer
+dies.
+"""
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
-"""Seconds between tries where somebody else was faster, or the API server does not answer; doubling."""
+"""Seconds between attempts if another replica was faster, or the API server does not answer; doubling."""
 
 
 UNREAD_SECONDS = 30.0
-"""How much longer a hold lives whose object cannot be read, as where the conversion webhook of its kind is
-down: its place is nobody else's until then, and nothing else waits for it."""
+"""How much longer a hold lives whose object cannot be read, for example because the conversion webhook of its
+kind is down. Its place stays reserved until then, and nothing else waits for it.
+"""
 
 
 Keeps = Callable[[Reservation, Reservation], bool]
-"""Whether a gang's place that is there is kept, whatever else is wanted for the gang."""
+"""Returns whether a gang's existing place is kept, whatever else is wanted for the gang."""
 
 
 def keeps_none(former: Reservation, wanted: Reservation) -> bool:
-    """Every gang may be given another place."""
+    """Returns False: every gang may be given another place."""
     return False
 
 
 _NEWEST, _OLDEST = 2**62, -1
-"""Later than every object: what the call itself takes. Earlier than every object."""
+"""Later than every object: for what the call itself takes. Earlier than every object."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call for its wishes, all or none. `wanted`: what it is about to take, as other calls of this replica
-    see it; `written`: what it has proposed, by the name of the object; `settled`: it is over."""
+    """A call for its wishes, all or none. `wanted`: what it is about to take, for other calls of this
+    replica; `written`: what it has proposed, by object name; `settled`: it is over.
+    """
 
     wishes: tuple[Wish, ...]
     now: float
@@ -72,7 +77,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What a wish comes to: an object that has the place already, or the reservation that is to be made."""
+    """The result of a wish: an object that has the place already, or the reservation to be made."""
 
     wish: Wish
     entry: Entry | None
@@ -80,23 +85,25 @@ class _Place:
 
 
 class Proposals:
-    """Takes places, for any number of calls at once."""
+    """Takes places for any number of concurrent calls."""
 
     def __init__(self, view: BookView, seconds: float, owners: Owners) -> None:
         self._view = view
         self._seconds = seconds
         self._owners = owners
         self._open: dict[_Call, None] = {}
-        """Calls that are about to take something, or to withdraw it, the oldest first. What they are in the
-        way of waits for their end: with many calls for one rack, one of each replica is written."""
+        """Calls that are about to take or withdraw something, the oldest first. Calls that they block wait
+        for their end: with many calls for one rack, each replica writes one.
+        """
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, asyncio.Task[bool]] = {}
         self.undoing: set[asyncio.Task[None]] = set()
-        """What withdraws the proposals of calls that ended without an answer."""
+        """Tasks that withdraw the proposals of calls that ended without an answer."""
 
     async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Take them all, or raise `Conflict`, `LedgerUnavailable` or, for a place that `keeps` keeps,
-        `Occupied`, and leave nothing."""
+        """Takes all places, or raises `Conflict`, `LedgerUnavailable` or, for a place that `keeps` protects,
+        `Occupied`, and leaves nothing.
+        """
         call = _Call(tuple(wishes), now, keeps)
         pause, why = FIRST_PAUSE, "the API server is too slow; retry"
         try:
@@ -106,7 +113,7 @@ class Proposals:
                         return await self._attempt(call)
                     except Again:
                         why = "other replicas were faster for too long; retry"
-                    except Unreachable as error:  # what was written may stand or not: it is looked at
+                    except Unreachable as error:  # whether the write succeeded is unknown: look it up
                         why = str(error)
                         await self._look_again(call)
                     await asyncio.sleep(pause)
@@ -123,7 +130,7 @@ class Proposals:
             raise
 
     async def hold(self, entry: Entry) -> bool:
-        """Whether nothing that excludes a reservation was written before it."""
+        """Returns whether nothing that excludes a reservation was written before it."""
         assert entry.reservation is not None, "an entry that is claimed has a reservation"
         try:
             await self._judge_proposal(_Place(Wish(entry.reservation, entry.order), entry, entry.reservation))
@@ -132,9 +139,12 @@ class Proposals:
         return True
 
     async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
-        """Delete a hold that expired, or claim it for the object that is stored after all; where the object
-        cannot be read, prolong it. Whether it was deleted. Raises `Again` where it changed meanwhile. One end
-        serves all who wait for it."""
+        """Deletes an expired hold, or claims it if its object is stored; if the object cannot be read,
+        prolongs it.
+
+        Returns whether it was deleted. Raises `Again` if it changed meanwhile. One run serves all callers
+        that wait for it.
+        """
         ending = self._ending.get(entry.name)
         if ending is None:
             ending = self._ending[entry.name] = asyncio.create_task(self._end(entry, now, owner))
@@ -186,20 +196,24 @@ class Proposals:
         return Taken(tuple(held), frozenset(new))
 
     def _settle(self, call: _Call) -> None:
-        """Whoever waits for the call's end looks again."""
+        """Ends the call, so that calls that wait for it continue."""
         self._open.pop(call, None)
         call.settled.set()
         call.settled = asyncio.Event()
 
     def _is_new(self, call: _Call, place: _Place) -> bool:
-        """Whether the book did not have it before. A write whose answer was lost is the call's own."""
+        """Returns whether the book did not have it before. A write whose answer was lost is the call's
+        own.
+        """
         if place.entry is None:
             return self._view.kept(place.reservation.id) is None
         return call.written.get(place.reservation.id) == place.reservation
 
     async def _judged(self, call: _Call) -> list[_Place]:
-        """What the call can have, as far as is known here; raises `Conflict`. Who is in the way, and what
-        would be kept, is looked up: the watch may not have told yet that it was released."""
+        """Returns what the call can have, as far as known; raises `Conflict`.
+
+        Blocking and kept reservations are looked up, because the watch may not have shown their release yet.
+        """
         looked_at: set[str] = set()
         while True:
             places, holder = self._judged_here(call)
@@ -216,14 +230,18 @@ class Proposals:
             looked_at |= doubtful
 
     def _before(self, call: _Call, holder: str) -> _Call | None:
-        """A call of this replica that is about to take what `call` asks for, or asks for the same gang."""
-        if call in self._open:  # it was written already: two that wait for each other would never end
+        """Returns a call of this replica that is about to take what `call` asks for, or asks for the same
+        gang.
+        """
+        if call in self._open:  # it was written already: two calls that wait for each other would never end
             return None
         gangs = {holder, *(wish.reservation.gang for wish in call.wishes)}
         return next((other for other in self._open if any(r.gang in gangs for r in other.wanted)), None)
 
     def _judged_here(self, call: _Call) -> tuple[list[_Place], str]:
-        """The places of a call, each seeing those before it, and who is in the way of one ("" for nobody)."""
+        """Returns the places of a call, each seeing those before it, and the holder that blocks one ("" for
+        none).
+        """
         places: list[_Place] = []
         taken = {
             wanted.id: RecordedReservation(wanted, _NEWEST)
@@ -245,7 +263,7 @@ class Proposals:
         return places, ""
 
     async def _look_up(self, gang: str) -> None:
-        """Read the objects of a gang; the view takes them up. One read serves all who wait for it."""
+        """Reads the objects of a gang into the view. One read serves all callers that wait for it."""
         looking = self._looking.get(gang)
         if looking is None:
             looking = self._looking[gang] = asyncio.create_task(self._read(gang))
@@ -259,7 +277,9 @@ class Proposals:
             await self._view.look(documents.next_name(name))
 
     async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
-        """The places with the objects that propose them. Where one cannot be written, all others were."""
+        """Returns the places with the objects that propose them. If one cannot be written, all others
+        were.
+        """
         results = await asyncio.gather(
             *(self._propose(call, place) for place in places), return_exceptions=True
         )
@@ -273,7 +293,7 @@ class Proposals:
         ]
 
     async def _propose(self, call: _Call, place: _Place) -> Entry:
-        """The object that has the place: a new one, unless the gang has it already."""
+        """Returns the object that has the place: a new one, unless the gang has it already."""
         if place.entry is not None:
             return place.entry
         wanted, view = place.reservation, self._view
@@ -282,7 +302,7 @@ class Proposals:
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
-        if former is not None and former.reservation is None:  # it says nothing that counts
+        if former is not None and former.reservation is None:  # an object without a readable state
             return await view.merge(wanted.id, documents.moved(wanted, 0, former))
         try:
             document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
@@ -295,11 +315,11 @@ class Proposals:
         return view.objects.stored(document)
 
     async def _judge_proposal(self, place: _Place, own: frozenset[str] = frozenset()) -> None:
-        """Raises `Conflict` where something that was written before the proposal is in its way."""
+        """Raises `Conflict` if something that was written before the proposal blocks it."""
         entry, wish = place.entry, place.wish
         assert entry is not None, "what is judged was written"
         if entry.since:
-            return  # it was claimed, or moved, and judged before
+            return  # it was claimed or moved, and judged before
         await self._view.reach(entry.order)
         looked_at: set[str] = set()
         while True:
@@ -314,10 +334,11 @@ class Proposals:
             looked_at.add(holder)
 
     async def _settled(self, call: _Call, place: _Place) -> Reservation:
-        """The reservation as the book has it; a gang that proposed another place leaves its former one.
+        """Returns the reservation as it is in the book; a gang that proposed another place leaves its former
+        one.
 
-        That may have been claimed since the proposal. The write counts only for the version that was looked
-        at, so no place that is kept is ever written over.
+        The former place may have been claimed since the proposal. The write applies only to the version that
+        was read, so a kept place is never overwritten.
         """
         entry, wanted = place.entry, place.reservation
         assert entry is not None, "what is settled was written"
@@ -327,7 +348,7 @@ class Proposals:
                 raise Again  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = moved(former.reservation, place.wish.reservation)
-            with suppress(Again):  # else claimed meanwhile, which it stays
+            with suppress(Again):  # else claimed meanwhile, and stays so
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
                 with suppress(ApiError, Again):
                     await self._view.delete(entry)
@@ -335,7 +356,7 @@ class Proposals:
         return wanted
 
     async def _withdraw(self, call: _Call) -> None:
-        """Delete what the call has proposed, unless somebody made it his meanwhile."""
+        """Deletes what the call has proposed, unless it was claimed meanwhile."""
         for name, content in list(call.written.items()):
             entry = await self._view.find(name)
             if entry is not None and entry.reservation == content and not entry.since:
@@ -344,7 +365,7 @@ class Proposals:
             del call.written[name]
 
     async def _undo(self, call: _Call) -> None:
-        """The same for a call that nobody waits for any more. What cannot be reached now expires."""
+        """Withdraws for a call that nobody waits for any more. What cannot be reached now expires."""
         try:
             with suppress(ApiError):
                 await self._look_again(call)
@@ -353,21 +374,24 @@ class Proposals:
             self._settle(call)
 
     async def _look_again(self, call: _Call) -> None:
-        """Read what the call has written, where no answer told whether it was stored."""
+        """Reads what the call has written, if the answers did not tell whether it was stored."""
         with suppress(Unreachable):
             for name in call.written:
                 await self._view.look(name)
 
 
 def _meets(expired: Entry, wanted: Reservation) -> bool:
-    """Whether a hold that expired is the gang's own or in its way. Each costs the question whose it is: of
-    many that end together a call asks for these alone, the leader sweeps the others."""
+    """Returns whether an expired hold is the gang's own or blocks it.
+
+    Looking up the owner of each hold is expensive: a call does so only for these, and the leader sweeps the
+    others.
+    """
     assert expired.kept is not None, "what expires is a reservation"
     own = expired.kept.reservation.gang == wanted.gang
     return own or in_the_way(wanted, _OLDEST, [expired.kept]) is not None
 
 
 def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:
-    """Raises `Occupied` where the call may not take a gang's place away; `wanted` as its caller asked."""
+    """Raises `Occupied` if the call may not take a gang's place away; `wanted` as its caller asked."""
     if call.keeps(former, wanted):
         raise Occupied(former.gang, "/".join(former.domain))

@@ -1,7 +1,7 @@
-"""The book as one replica knows it: the watch's picture of the objects, and reads and changes of single ones.
+"""The book as one replica knows it: the objects from the watch, and reads and changes of single ones.
 
-The picture may be old. What is reserved is judged after it has reached the resource version of the proposal:
-then nothing that was written before is unknown.
+The view may be old. A reservation is judged after the view has reached the resource version of its proposal,
+so nothing that was written before is unknown.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.objects import Objects
 
 CATCH_UP_SECONDS = 1.0
-"""How long the watch may take to tell of our own write before the book is listed instead. It takes a
-millisecond or two; a list beside many others makes a busy machine slower still."""
+"""How long the watch may take to show our own write before the book is listed instead. It usually takes a
+millisecond or two, and listing makes a busy machine slower.
+"""
 
 
 class Again(Exception):  # noqa: N818 - an outcome, not a fault
-    """Somebody else was faster: look again."""
+    """Another writer was faster: read again."""
 
 
 class BookView:
-    """What is known of the book's objects, and how to see and change single ones."""
+    """The known objects of the book, and reads and changes of single ones."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -38,18 +39,18 @@ class BookView:
         self._listing = asyncio.Lock()
 
     def waiting(self) -> str:
-        """Why the book is not known yet; "" once it is."""
+        """Returns why the book is not known yet; "" once it is."""
         if self.reflector.synced.is_set():
             return ""
         return self.reflector.problem or "reservations: not read yet"
 
     def check(self) -> None:
-        """Raises `LedgerUnavailable` where the book is not known, or nothing tells of its changes."""
+        """Raises `LedgerUnavailable` if the book is unknown, or its watch is broken."""
         if problem := self.waiting() or self.reflector.problem:
             raise LedgerUnavailable(problem)
 
     def live(self, now: float) -> tuple[Reservation, ...]:
-        """The reservations of the gangs in the order of their ids, without those that expired."""
+        """Returns the reservations of the gangs in the order of their ids, without expired ones."""
         objects = self.objects
         expired = {name for name, expires in objects.expiring.items() if expires <= now}
         if not expired:
@@ -57,21 +58,21 @@ class BookView:
         return tuple(held for held in objects.held if held.id not in expired)
 
     def has(self, name: str, now: float) -> bool:
-        """Whether a reservation of this name is known that has not expired."""
+        """Returns whether a reservation of this name is known and has not expired."""
         entry = self.kept(name)
         return entry is not None and entry.reservation is not None and lives(entry.reservation, now)
 
     def expired(self, now: float) -> list[Entry]:
-        """The holds that nobody claimed in time."""
+        """Returns the holds that were not claimed in time."""
         objects = self.objects
         return [objects.entries[name] for name, expires in objects.expiring.items() if expires <= now]
 
     def next_expiry(self) -> float:
-        """When the next hold expires, seconds since the epoch; infinite for none."""
+        """Returns when the next hold expires, seconds since the epoch; infinity for none."""
         return min(self.objects.expiring.values(), default=math.inf)
 
     def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
-        """What may be in the way of a reservation: all that is known, or what was written `before` it."""
+        """Returns what may block a reservation: everything known, or what was written `before` it."""
         own = {reservation.id, documents.next_name(reservation.id)}
         return [
             kept
@@ -81,7 +82,7 @@ class BookView:
         ]
 
     async def reach(self, version: int) -> None:
-        """Until the picture shows all that was written up to a resource version."""
+        """Waits until the view shows everything that was written up to a resource version."""
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 while self.objects.shown < version:
@@ -91,32 +92,32 @@ class BookView:
                 await self.reflector.relist()
 
     async def find(self, name: str) -> Entry | None:
-        """The reservation of a name, None where there is none."""
+        """Returns the reservation of a name, None if there is none."""
         if self.kept(name) is None:
             await self.look(name)
         return self.kept(name)
 
     def kept(self, name: str) -> Entry | None:
-        """The reservation of a name as far as it is known."""
+        """Returns the reservation of a name, if it is known."""
         entry = self.objects.entries.get(name)
         return entry if entry is not None and entry.reservation is not None else None
 
     async def look(self, name: str) -> Json | None:
-        """The object as it is, None where there is none; the picture takes it up."""
+        """Reads the object into the view; returns None if there is none."""
         former = self.objects.entries.get(name)
         try:
             document = await self.api.get(path(name))
         except ApiError as error:
             if error.status != 404:
                 raise
-            if former is not None:  # one that was made since the read was answered stays
+            if former is not None:  # an object that was created since the read stays
                 self.objects.gone(name, former.uid)
             return None
         self.objects.stored(document)
         return document
 
     async def delete(self, entry: Entry) -> bool:
-        """Delete exactly this version; False where it was gone. Raises `Again` where it changed."""
+        """Deletes exactly this version; False if it was deleted already. Raises `Again` if it changed."""
         try:
             done = await self.api.delete(path(entry.name), version=str(entry.version), uid=entry.uid)
         except ApiError as error:
@@ -128,7 +129,9 @@ class BookView:
         return done
 
     async def merge(self, name: str, patch: Json) -> Entry:
-        """Change the object in the version that the patch names. Raises `Again` where that is not there."""
+        """Changes the object in the version that the patch names. Raises `Again` if that version is not
+        current.
+        """
         try:
             return self.objects.stored(await self.api.merge(path(name), patch))
         except ApiError as error:
@@ -139,10 +142,10 @@ class BookView:
 
 
 def lives(reservation: Reservation, now: float) -> bool:
-    """Whether it has not expired."""
+    """Returns whether it has not expired."""
     return reservation.expires is None or reservation.expires > now
 
 
 def path(name: str) -> str:
-    """Where a Reservation is."""
+    """Returns the path of a Reservation."""
     return f"{documents.RESERVATIONS}/{name}"

@@ -1,5 +1,5 @@
-"""Moves of a defragmentation, carried out on the cluster.
+"""Carries out the moves of a defragmentation on the cluster.
 
-`mover` cordons, evicts gang by gang and waits for each; `defragmenter` is the leader, which has it done for
-gangs that have waited for long, counted by `metrics`. Begin with `mover`.
+`mover` cordons, evicts gang by gang and waits for each. `defragmenter` is the leader's task that moves others
+for gangs that have waited long; `metrics` counts its moves. Begin with `mover`.
 """

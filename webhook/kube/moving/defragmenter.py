@@ -1,9 +1,9 @@
-"""The leader moves others for gangs that have waited for long: the parameters `defrag.*`, off by default.
+"""The leader moves others for gangs that have waited long: the parameters `defrag.*`, off by default.
 
-It does what `bayplan defrag --for GANG --apply` does, by the same `Mover`, one set of moves at a time.
-Between two of them lie `every` seconds, also where a replica has just begun to lead; who was moved rests for
-a day. The first surprise ends it, and uncordons: nobody is there to say how it goes on. What a leader that
-was ended left behind is undone by the next.
+It does the same as `bayplan defrag --for GANG --apply`, with the same `Mover`, one set of moves at a time.
+Between two sets there are at least `every` seconds, also after a change of leader; a moved workload rests for
+a day. The first surprise ends the moves and uncordons the nodes, because nobody is there to decide how to
+continue. The next leader undoes what an interrupted leader left behind.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from webhook.placement.moving.movables import movables
 from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
 
 LOOK_SECONDS = 5.0
-"""Between two looks at who waits, and while moves are made at what became of them."""
+"""Interval at which waiting gangs, and the progress of moves, are checked."""
 
 AGAIN_SECONDS = 60.0
-"""Between two searches for moves that found none."""
+"""Seconds between two searches that found no moves."""
 
 EVENT_SECONDS = 600.0
-"""Between two events on a gang for which there are none: the figures in them change all the time."""
+"""Seconds between two events for a gang without moves, because their figures change all the time."""
 
 BUDGETS = "/poddisruptionbudgets"
 
@@ -54,7 +54,7 @@ log = logging.getLogger("bayplan")
 
 @dataclass
 class Defragmenter:
-    """`lead` works while its replica leads, until it is cancelled. `clock`: seconds that never go back."""
+    """`lead` works while its replica leads, until it is cancelled. `clock`: monotonic seconds."""
 
     metrics: MoveMetrics = field(default_factory=MoveMetrics.new)
     clock: Callable[[], float] = time.monotonic
@@ -64,10 +64,10 @@ class Defragmenter:
     _next_search: float = 0.0
     _last_event: dict[str, float] = field(default_factory=dict)
     _rests: dict[str, float] = field(default_factory=dict)
-    """Until when who was moved is left alone: by gang, or by the UID of what makes a pod."""
+    """Until when a moved workload is not moved again: by gang, or by the UID of a pod's controller."""
 
     async def lead(self, runtime: ClusterRuntime) -> None:
-        """Look, and move, for ever. What fails is told in the log and tried again."""
+        """Checks and moves forever. Failures are logged and tried again."""
         await runtime.watch.synced()
         await runtime.queue.synced()
         self._began, self._waiting = self.clock(), Lasting()
@@ -81,13 +81,13 @@ class Defragmenter:
             except (ApiError, LedgerUnavailable) as error:
                 log.info("defragmentation: %s; looking again", error)
                 self._next_search = self.clock() + AGAIN_SECONDS
-            except Exception as error:  # one bad object must not end it
+            except Exception as error:  # one invalid object must not end the loop
                 log.error("defragmentation: %s", type(error).__name__, exc_info=error)
                 self._next_search = self.clock() + AGAIN_SECONDS
             await asyncio.sleep(self.look_seconds)
 
     async def _tidied(self, runtime: ClusterRuntime) -> bool:
-        """Uncordon what a leader before this one left behind, once the picture shows nodes at all."""
+        """Uncordons what an earlier leader left behind, once the watches show nodes."""
         snapshot = runtime.snapshot()
         if snapshot is None:
             return False
@@ -101,7 +101,9 @@ class Defragmenter:
         return True
 
     def _overdue(self, runtime: ClusterRuntime) -> dict[str, MoveLimits]:
-        """The gangs that have waited for longer than their namespace allows, where something may move now."""
+        """Returns the gangs that have waited longer than their namespace allows, if something may move
+        now.
+        """
         settings, now = runtime.queue.in_force(), self.clock()
         names = {gang.group.name for gang in runtime.waiting_gangs()}
         limits = {name: settings(namespace_of(name)).moves for name in names}
@@ -119,7 +121,7 @@ class Defragmenter:
         seen, world = await self._look(runtime)
         marks = await self._mover(runtime).marks.all()
         if marks:
-            return  # an administrator moves
+            return  # an administrator moves something
         actions = await asyncio.to_thread(rules.reconcile, world)
         waits = {action.gang.name: action for action in actions if isinstance(action, steps.WaitAction)}
         refs = {name: action.gang.ref for name, action in waits.items()}
@@ -137,7 +139,7 @@ class Defragmenter:
                 )
                 await recorder.tell(refs[name], "NotDefragmented", text)
         if choice.group is not None and choice.moves is not None:
-            # The pause runs from the beginning, whatever comes of it.
+            # The pause starts at the beginning, whatever the result.
             self._began = self.clock()
             await self._move(runtime, choice.group, choice.moves, refs[choice.group.name], seen, recorder)
 
@@ -168,7 +170,7 @@ class Defragmenter:
         log.info("defragmentation for %s: %s", group.name, text)
 
         async def before(step: Step) -> None:
-            """Whose pods are evicted is told so, and rests from now on."""
+            """Reports the eviction on the workload, which rests from now on."""
             movable = step.movable
             self._rests[movable.maker or movable.name] = self.clock() + _limits(runtime, group.name).rest
             self.metrics.lost_gpu_hours.inc(movable.cost.lost / HOUR)
@@ -186,9 +188,7 @@ class Defragmenter:
             await mover.apply(moves.nodes, names, f"the place of {group.name}", group.name)
         except (Stopped, ApiError) as error:
             self.metrics.ended("stopped")
-            with suppress(
-                ApiError
-            ):  # what stays cordoned is marked: the next leader, or --undo, uncordons it
+            with suppress(ApiError):  # cordoned nodes stay marked: the next leader, or --undo, uncordons them
                 await mover.undo(moves.nodes)
             text = f"moves for it were stopped: {error}; {pods(len(mover.evicted))} evicted, nodes uncordoned"
             await recorder.tell(ref, "DefragmentationStopped", text, warning=True)
@@ -212,9 +212,9 @@ class Defragmenter:
         )
 
     async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, World]:
-        """The cluster as of now, as the controller sees it, with what made its pods.
+        """Reads the cluster as the controller sees it, with the owners of its pods.
 
-        Raises `ApiError` where PodDisruptionBudgets may not be read: without them nothing is moved.
+        Raises `ApiError` if PodDisruptionBudgets may not be read: without them nothing is moved.
         """
         picture = runtime.snapshot()
         assert picture is not None, "the watch is synced"
@@ -242,7 +242,7 @@ def _limits(runtime: ClusterRuntime, gang: str) -> MoveLimits:
 
 
 def ref_of(seen: ClusterObjects, name: str) -> Ref | None:
-    """The object NAMESPACE/KIND/NAME of a gang, or of one of its replicas; None where it was not listed."""
+    """Returns the object NAMESPACE/KIND/NAME of a gang, or of its replicas; None if it was not listed."""
     namespace, kind, own = name.split("/")[:3]
     for obj in seen.objects:
         metadata = obj["metadata"]

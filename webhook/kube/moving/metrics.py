@@ -1,4 +1,4 @@
-"""The metrics of moves that the leader makes for gangs that wait; on no registry."""
+"""The metrics of the leader's moves for waiting gangs, without a registry."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Literal, get_args
 from prometheus_client import Counter
 
 Outcome = Literal["done", "stopped", "none"]
-"""`done`: the gang has its place. `stopped`: by a surprise. `none`: no moves were found within the limits."""
+"""`done`: the gang has its place. `stopped`: ended by a surprise. `none`: no moves were found within the
+limits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MoveMetrics:
-    """Counters of the leader: of sets of moves by outcome, of pods that were evicted, and of the GPU-hours of
-    work that these lost."""
+    """The leader's counters: sets of moves by outcome, evicted pods, and the GPU-hours of work that these
+    lost.
+    """
 
     sets: Counter
     evicted: Counter
@@ -22,7 +25,7 @@ class MoveMetrics:
 
     @staticmethod
     def new() -> MoveMetrics:
-        """All at zero."""
+        """Returns counters at zero."""
         sets = Counter(
             "bayplan_defragmentations",
             "Looks for moves for a gang that waits, by what came of them",
@@ -42,10 +45,10 @@ class MoveMetrics:
         )
 
     def ended(self, outcome: Outcome) -> None:
-        """Count one."""
+        """Counts one set of moves."""
         self.sets.labels(outcome).inc()
 
     @property
     def all(self) -> tuple[Counter, ...]:
-        """Each of them, to be registered."""
+        """Returns all counters, for registration."""
         return self.sets, self.evicted, self.lost_gpu_hours

@@ -1,8 +1,8 @@
-"""Moves of a defragmentation carried out: cordon, evict gang by gang, wait for each, uncordon.
+"""Carries out moves of a defragmentation: cordons, evicts gang by gang, waits for each, uncordons.
 
-What is to be done is decided by `planner.planning.defragmentation.steps`. Here it is done, and the cluster is
-the only memory: a node that is cordoned for it carries a mark. So whoever comes after a crash, a surprise or
-Ctrl-C sees how far it came, and goes on or undoes it. Until the first pod is evicted all is undone by itself.
+`planner.planning.defragmentation.steps` decides the steps. The cluster is the only memory: a node that is
+cordoned for it has a mark. After a crash, a surprise or Ctrl-C a later run therefore sees the progress, and
+continues or undoes it. Until the first pod is evicted, everything is undone automatically.
 """
 
 from __future__ import annotations
@@ -32,25 +32,27 @@ from webhook.kube.node_marks import CordonError, CordonMark, NodeMarks
 from webhook.placement.moving.movables import movables
 
 WAIT_SECONDS = 600.0
-"""How long reservations and pods may take to be where they are to be: images are pulled meanwhile."""
+"""How long reservations and pods may take to reach their place: images are pulled meanwhile."""
 
 _NODES = 8
-"""Nodes that are named in a line."""
+"""Maximum number of nodes in a line."""
 
 
 _T = TypeVar("_T")
 
 
 class Stopped(Exception):  # noqa: N818 - it is an end, not a fault
-    """It ended before its aim was reached; the message says why."""
+    """The moves ended before the goal was reached; the message says why."""
 
 
 @dataclass
 class Mover:
-    """One defragmentation on a cluster. `look`: the cluster as of now; `news`: wait until something has
-    changed, a moment at most. `tell`: a line of progress. `stopping`: whether somebody wants it to end, which
-    it does between two steps. `seconds`: how long each wait may take. `by`: as in the mark. `before`: told of
-    each step before its pods are evicted.
+    """One defragmentation on a cluster.
+
+    `look`: reads the cluster; `news`: waits until something has changed, for a limited time. `tell`: prints a
+    line of progress. `stopping`: whether the user wants it to end, which happens between two steps.
+    `seconds`: maximum of each wait. `by`: as in the mark. `before`: called with each step before its pods are
+    evicted.
     """
 
     api: Api
@@ -67,13 +69,13 @@ class Mover:
 
     @property
     def marks(self) -> NodeMarks:
-        """The cordons that are marked."""
+        """The marked cordons."""
         return NodeMarks(self.api)
 
     async def apply(self, nodes: Sequence[str], planned: Collection[str], aim: str, gang: str = "") -> None:
-        """Free these nodes of those that are `planned` to move. `aim`: in words; `gang`: whose place it is.
+        """Frees these nodes by moving `planned`. `aim`: the goal as text; `gang`: whose place it is.
 
-        Raises `Stopped`; nothing is changed then where no pod has been evicted.
+        Raises `Stopped`; nothing has changed then if no pod was evicted.
         """
         await self.refuse_second()
         mark = CordonMark(aim, gang, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), self.by)
@@ -92,13 +94,13 @@ class Mover:
         await self._finish(nodes, aim, gang)
 
     async def refuse_second(self) -> None:
-        """Raises `Stopped` while another defragmentation goes on."""
+        """Raises `Stopped` while another defragmentation is in progress."""
         if others := await self.marks.all():
             where = listed(list(others), _NODES)
             raise Stopped(f"another defragmentation has cordoned {where}: first --resume or --undo it")
 
     async def resume(self) -> None:
-        """Go on with what is marked. Raises `Stopped`."""
+        """Continues what is marked. Raises `Stopped`."""
         marked = await self.marks.all()
         if not marked:
             raise Stopped("no node is marked: there is nothing to go on with")
@@ -108,7 +110,7 @@ class Mover:
         await self._finish(list(marked), first.aim, first.gang)
 
     async def undo(self, nodes: Iterable[str] | None = None) -> None:
-        """Uncordon what is marked. Pods that have left stay where they are."""
+        """Uncordons what is marked. Moved pods stay where they are."""
         names = await self.marks.uncordon(await self.marks.all() if nodes is None else nodes)
         self.tell(f"uncordoned {listed(names, _NODES)}" if names else "no node is marked: nothing to undo")
 
@@ -135,7 +137,7 @@ class Mover:
         return task
 
     async def _do(self, step: Step, task: MoveTask, number: str) -> None:
-        """Evict, and wait until the pods are back."""
+        """Evicts the pods, and waits until they are bound again."""
         place = listed(sorted({seat.node for seat in step.place.assignments}), _NODES)
         how = "reserved" if step.reserved else "free now"
         self.tell(f"{number} {step.movable.name}: {pods(len(step.evicts))} to {place} ({how})")
@@ -150,8 +152,9 @@ class Mover:
     async def _until(
         self, outcome_of: Callable[[ClusterObjects], _T | NotYet | Surprise], *, between_steps: bool = True
     ) -> _T:
-        """What the cluster gives once it need not be waited for. Raises `Stopped` for a surprise, after
-        `seconds`, and as asked where this is between two steps."""
+        """Returns the result once it is no `NotYet`. Raises `Stopped` for a surprise, after `seconds`, and if
+        the user stops between two steps.
+        """
         end, last_message = self.clock() + self.seconds, ""
         while True:
             outcome = outcome_of(await self.look())
@@ -169,7 +172,9 @@ class Mover:
             await self.news()
 
     async def _evict(self, pod: BoundPod) -> None:
-        """By the eviction API, which asks PodDisruptionBudgets. A pod that is gone already is as well."""
+        """Evicts by the eviction API, which checks PodDisruptionBudgets. A pod that is gone already counts as
+        evicted.
+        """
         namespace, _, name = pod.name.partition("/")
         body = {
             "apiVersion": "policy/v1",

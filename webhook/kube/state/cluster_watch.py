@@ -1,7 +1,7 @@
-"""The picture of the cluster from watches: what the planner reads of nodes, pods, topologies and hardware.
+"""Watches what the planner reads of a cluster: nodes, pods, topologies and hardware.
 
-What changed is told to the `LiveSnapshot`, which takes it in when it is next asked for. What cannot be
-read is left out with a reason, and never stops a watch.
+Changes are passed to the `LiveSnapshot`, which applies them when it is next asked for. An invalid object is
+left out with a reason, and never stops a watch.
 """
 
 from __future__ import annotations
@@ -40,19 +40,20 @@ log = logging.getLogger("bayplan")
 
 
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that use capacity; those that wait or have ended never travel."""
+"""Selects pods that use capacity; waiting and ended pods are never transferred."""
 
 
 CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
-"""Where schedulers' ConfigMaps count; a tenant's of the same name says nothing for the cluster."""
+"""Namespaces in which schedulers' ConfigMaps count; those of the same name in a tenant's namespace are
+ignored.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A resource that describes the fabric, read by `planner.manifests.cluster.read`. Any of them may be
-    missing.
+    """An optional resource that describes the cluster, read by `planner.manifests.cluster.read`.
 
-    `name`: only the objects of this name. `condense`: what is kept of one.
+    `name`: only objects of this name. `condense`: returns what is kept of an object.
     """
 
     group: str
@@ -63,7 +64,7 @@ class Extra:
 
     @property
     def query(self) -> dict[str, str]:
-        """What is asked for."""
+        """The query of the list."""
         return {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
 
 
@@ -101,14 +102,14 @@ GANGS = (
     Extra("scheduling.k8s.io", "workloads", "Workload"),
     Extra("scheduling.volcano.sh", "podgroups", "PodGroup"),
 )
-"""Resources that tell pods of their gang; none of them changes the picture."""
+"""Resources that state the gang of pods; none of them changes the snapshot."""
 
 
 class ClusterWatch(Watches):
-    """`webhook.server.cluster_source.ClusterSource` from watches. `start` it, and `close` it after use."""
+    """The `webhook.server.cluster_source.ClusterSource` of watches. `start` it, and `close` it after use."""
 
     def __init__(self, api: Api) -> None:
-        self._lock = threading.Lock()  # decisions are made in threads
+        self._lock = threading.Lock()  # decisions run in threads
         self._nodes: Store[Node] = Store(node_from, "Node", self._node_moved, self._lock)
         self._pods: Store[BoundPod] = Store(pod_from, "Pod", self._pod_moved, self._lock)
         self._spaces: Store[Json] = Store(_namespace, "Namespace", self._redescribed, self._lock)
@@ -119,7 +120,7 @@ class ClusterWatch(Watches):
         self._static = read_cluster(()).base
         self._static_problem = ""
         self.news = asyncio.Event()
-        """Set whenever the picture changed; whoever waits for it clears it."""
+        """Set after each change of the snapshot; the waiting task clears it."""
         described = (
             Reflector(
                 api,
@@ -141,45 +142,46 @@ class ClusterWatch(Watches):
         self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
 
     def problem(self) -> str:
-        """The watches that are broken now; what is left out does not make the picture old."""
+        """Returns the watches that are broken now; objects that are left out do not make the snapshot old."""
         return "; ".join(filter(None, (super().problem(), self._static_problem)))
 
     def has_pod(self, key: str) -> bool:
-        """Whether the pod NAMESPACE/NAME is on a node, and has not ended. Safe in any thread."""
+        """Returns whether the pod NAMESPACE/NAME is bound and has not ended. Thread-safe."""
         with self._lock:
             return self._pods.knows(key)
 
     def uses(self, reservation: Reservation) -> bool:
-        """Whether a pod on a node makes use of this reservation. Safe in any thread."""
+        """Returns whether a bound pod uses this reservation. Thread-safe."""
         with self._lock:
             return is_used(self._picture.snapshot(), reservation)
 
     def left_out(self) -> dict[str, str]:
-        """Why objects are not in the picture, by key."""
+        """Returns why objects are not in the snapshot, by key."""
         with self._lock:
             stores = (self._nodes.bad, self._pods.bad, *(store.bad for store in self._extras))
             return {key: why for bad in stores for key, why in bad.items()}
 
     def environment(self) -> Environment:
-        """The namespaces, for policies that look at them, and the objects that pods name as their gang."""
+        """Returns the namespaces, and the objects that pods name as their gang."""
         with self._lock:
             return Environment(dict(self._spaces.items), podgroups=self._groups)
 
     def pod_groups(self) -> PodGroups:
-        """The PodGroup and Workload objects that say of which gang pods are; the same mapping until one of
-        them changes. Safe in any thread."""
+        """Returns the PodGroup and Workload objects that define gangs; the same mapping until one changes.
+        Thread-safe.
+        """
         with self._lock:
             return self._groups
 
     def knows_namespace(self, name: str) -> bool:
-        """Whether the Namespace has been seen; "" is of what lies in none. Safe in any thread."""
+        """Returns whether the Namespace has been seen; True for "". Thread-safe."""
         with self._lock:
             return not name or self._spaces.knows(name)
 
     def snapshot(self) -> Snapshot | None:
-        """The picture now, None until the first sync. Safe in any thread.
+        """Returns the current snapshot, None until the first sync. Thread-safe.
 
-        Which reservations it holds is left open: whoever plans puts the book in (`Snapshot.with_book`).
+        Its reservations are undefined: the planning code adds the book (`Snapshot.with_book`).
         """
         if self.waiting():
             return None
@@ -187,7 +189,7 @@ class ClusterWatch(Watches):
             return self._picture.snapshot()
 
     def _described(self) -> Infrastructure:
-        """Topologies, hardware and limits as they are told now."""
+        """Returns the current topologies, hardware and limits."""
         try:
             stores = (*self._extras, self._spaces)
             items = [item for store in stores for item in store.items.values()]
@@ -196,7 +198,7 @@ class ClusterWatch(Watches):
             unread = [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
             seen = watched(read.schedulers, self._schedulers.pods(), unread)
             self._static, self._static_problem = replace(read, schedulers=seen), ""
-        except InputError as error:  # two objects that contradict each other: the last good ones serve
+        except InputError as error:  # two objects contradict each other: the last valid ones stay
             self._static_problem = str(error)
         return self._static
 
@@ -205,7 +207,7 @@ class ClusterWatch(Watches):
         self.news.set()
 
     async def find(self, api: Api, extra: Extra) -> str:
-        """The path of a resource, "" where there is none; whether there is one is part of the picture."""
+        """Returns the path of a resource, "" if there is none; its existence is part of the snapshot."""
         path = await served_path(api, extra.group, extra.resource)
         with self._lock:
             if self._schedulers.kind_found(extra.group, extra.kind, extra.resource, bool(path)):
@@ -224,13 +226,13 @@ class ClusterWatch(Watches):
         self.news.set()
 
     def _regrouped(self, _: str) -> None:
-        """Nothing of the picture changed, but stored workloads may be of other gangs than before."""
+        """The snapshot did not change, but stored workloads may belong to other gangs now."""
         self._groups = pod_groups(item for store in self._gangs for item in store.items.values())
         self.news.set()
 
 
 def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
-    """Items of a list carry neither apiVersion nor kind. Raises `InputError` for what cannot be read."""
+    """Adds apiVersion and kind, which list items lack. Raises `InputError` for an invalid object."""
 
     def check(item: Json, where: Where) -> Json | None:
         if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
@@ -254,7 +256,7 @@ _FLEETING = ("resourceVersion", "managedFields", "generation")
 
 
 def _typed(extra: Extra, item: Json, _: Where) -> Json:
-    """What is stated; what a scheduler says of a group changes often, and of no gang."""
+    """Returns the stated part; the status of a group changes often, and does not affect gangs."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
     stated = {key: value for key, value in item.items() if key != "status"}
     return {**stated, "metadata": metadata, "apiVersion": _version(extra), "kind": extra.kind}

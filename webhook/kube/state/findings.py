@@ -1,4 +1,4 @@
-"""What the picture of a cluster tells whoever installs Bayplan: schedulers, GPU nodes, topologies. Pure."""
+"""Findings about the cluster for installers of Bayplan: schedulers, GPU nodes, topologies. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Grade = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One line: what was looked at, how it is, and what to do about it ("" where nothing)."""
+    """One finding: the subject, its state, and what to do about it ("" for nothing)."""
 
     subject: str
     grade: Grade
@@ -24,12 +24,16 @@ class CheckFinding:
 
 
 def findings_of(snapshot: Snapshot) -> list[CheckFinding]:
-    """The schedulers that are there, and whether the GPU nodes carry the labels of the topologies' levels."""
+    """Returns the installed schedulers, and whether the GPU nodes have the labels of the topologies'
+    levels.
+    """
     return [_schedulers(snapshot), *_labels(snapshot)]
 
 
 def _schedulers(snapshot: Snapshot) -> CheckFinding:
-    """Which schedulers are there, by what each is known, with its queues and Topology objects."""
+    """Returns which schedulers are installed, how each was recognised, and its queues and Topology
+    objects.
+    """
     seen = snapshot.base.schedulers
     if not seen.shown:
         text = "only kube-scheduler is there, and nothing is written for another one"
@@ -51,7 +55,7 @@ def _owned(snapshot: Snapshot, name: str) -> str:
 
 
 def _labels(snapshot: Snapshot) -> list[CheckFinding]:
-    """Whether the GPU nodes carry the labels of the topologies' levels."""
+    """Returns whether the GPU nodes have the labels of the topologies' levels."""
     gpus = [
         node
         for node in snapshot.nodes.values()

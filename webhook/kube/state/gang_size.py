@@ -1,6 +1,6 @@
-"""The gang size that KAI was told of a Job, lowered as its pods succeed. Pure.
+"""The gang size that KAI is told for a Job, lowered as its pods succeed. Pure.
 
-KAI counts living pods: told four, it starts no retry once one of four indexes has succeeded
+KAI counts living pods: if it was told four, it starts no retry once one of four indexes has succeeded
 (KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/job/job_grouper.go `calcMinMember`). Its podgrouper
 reads the annotation again for every new pod.
 """
@@ -14,11 +14,11 @@ from webhook.workloads.keys.annotation_keys import POLICIES
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 WRITER = "kai-batch-min-member"
-"""The policy that writes the size; one that the user chose stays."""
+"""The policy that writes the size; a size that the user wrote stays."""
 
 
 def gang_size_left(item: Mapping[str, Any], kind: str) -> int:
-    """How many pods KAI shall start together from now on, 0 to leave what the Job says."""
+    """Returns how many pods KAI should start together from now on, 0 to leave the Job unchanged."""
     annotations = item["metadata"].get("annotations") or {}
     stated = str(annotations.get(BATCH_MIN_MEMBER, ""))
     written = WRITER in str(annotations.get(POLICIES, "")).partition("@")[0].split(",")

@@ -1,4 +1,4 @@
-"""Workloads and pods as they are stored: what the controller keeps of each, with their gangs. Pure."""
+"""Stored workloads and pods: what the controller keeps of each, with their gangs. Pure."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Json = Mapping[str, Any]
 
 
 DONE = ("Complete", "Completed", "Failed", "Succeeded")
-"""Conditions that say that a Job, JobSet or training job will start no more pods."""
+"""Conditions of a Job, JobSet or training job that will start no more pods."""
 
 
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
-"""Rows of the kinds that may be a gang, or stand above one, or between a gang and its pods."""
+"""Rows of the kinds that may be a gang, or be above one, or between a gang and its pods."""
 
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
-"""Rows of the kinds that may be a gang themselves, and are told where it is."""
+"""Rows of the kinds that may be a gang themselves, and get annotations about their place."""
 
 
 NO_GROUPS: PodGroups = {}
@@ -46,7 +46,7 @@ NO_GROUPS: PodGroups = {}
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An object, as an event or a patch points at it. `uid` is the object's own."""
+    """A reference to an object for events and patches. `uid` is the object's own."""
 
     api_version: str
     kind: str
@@ -62,7 +62,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class GroupSource:
-    """A stored object that names PodGroups, for it means something else when they are known."""
+    """A stored object that names PodGroups; its meaning depends on these."""
 
     document: Json
     names: frozenset[str]
@@ -70,11 +70,11 @@ class GroupSource:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workload object. `queued`: its own note says that it waits; `ids`: the reservations that it names.
+    """A workload object. `queued`: its annotation says that it waits; `ids`: the reservations that it names.
 
     `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted. `failed`: it has
-    finished, and says that it failed. `skip`: it leaves the plan, with all that it makes. `controller`:
-    NAMESPACE/KIND/NAME of what made it, "" for nothing.
+    finished with a failure. `skip`: it and everything that it creates opted out of planning. `controller`:
+    NAMESPACE/KIND/NAME of its controller, "" for none.
     """
 
     ref: Ref
@@ -90,22 +90,22 @@ class Work:
     skip: bool = False
     controller: str = ""
     kueue: bool = False
-    """Whether it is in a queue of Kueue's, which gates its pods instead of suspending it."""
+    """Whether it is in a Kueue queue, and Kueue gates its pods instead of suspending it."""
     size_left: int = 0
-    """How many pods KAI shall start together from now on, 0 to leave what it was told."""
+    """How many pods KAI should start together from now on, 0 to leave it unchanged."""
     member: GangMember | None = None
     """Its share in a gang of several objects; None for gangs of its own."""
     source: GroupSource | None = None
-    """The object, where it names a PodGroup: to be read again when that comes or changes."""
+    """The object, if it names a PodGroup: it is read again when the PodGroup changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A pod that no scheduler has bound. `gated`: it waits at our gate. `group`: the gang that it names, or
-    is by itself; None for a pod that never starts alone.
+    """An unbound pod. `gated`: it waits at our gate. `group`: the gang that it names, or the pod as a gang;
+    None for a pod that never starts alone.
 
-    `replica`: the gang of its replica where it belongs to one of an object's, "" otherwise. `verdict`: the
-    name of its scheduler and why that does not bind it, "" where it has not looked at it. `pod_group`: KAI's.
+    `replica`: the gang of its replica if it belongs to one, else "". `verdict`: the name of its scheduler and
+    why that does not bind it, "" if the scheduler has not tried. `pod_group`: KAI's.
     """
 
     ref: Ref
@@ -122,27 +122,27 @@ class Unbound:
     held_back: bool = False
     """It waits at a gate that others open."""
     member: GangMember | None = None
-    """Its share in a gang of several objects, where no other object brings it; None for a gang of its own."""
+    """Its share in a gang of several objects, if no other object brings it; None for a gang of its own."""
     source: GroupSource | None = None
-    """As of `Work`."""
+    """As in `Work`."""
     brought_by: str = ""
-    """The UID of the member of a gang of several objects that it comes from, be it itself."""
+    """The UID of the gang member that it comes from, which may be the pod itself."""
     selection: NodeSelection | None = None
-    """Which nodes it may be on, where Kueue gates it; None for all other pods."""
+    """The nodes that it may use, if Kueue gates it; None for all other pods."""
 
     @property
     def awaits_kueue(self) -> bool:
-        """Whether Kueue has not admitted it yet: until then nobody knows which nodes it may be on."""
+        """Whether Kueue has not admitted it yet: until then its nodes are unknown."""
         return self.held_back and self.selection is not None
 
 
 def work_from(
     item: Json, where: Where, api_version: str, kind: str, groups: PodGroups = NO_GROUPS
 ) -> Work | None:
-    """A stored workload. Raises `InputError`; None for one that asks for no plan, and does not refuse one.
+    """Reads a stored workload. Raises `InputError`; None for one that neither asks for a plan nor opts out.
 
-    One whose template calls its pods a gang is kept too: it may have been a gang once, and be none any more.
-    And so is one that names a PodGroup, for which its other members may ask.
+    A workload whose template marks its pods as a gang is kept too: it may have been a gang and be none any
+    more. So is one that names a PodGroup, because its other members may ask for a plan.
     """
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where, podgroups=groups)
@@ -175,7 +175,7 @@ def work_from(
 
 
 def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unbound | None:
-    """A stored pod without a node, None for one that is being deleted. Raises `InputError`."""
+    """Reads a stored unbound pod, None for one that is being deleted. Raises `InputError`."""
     if item["metadata"].get("deletionTimestamp"):
         return None
     document = {**item, "apiVersion": "v1", "kind": "Pod"}
@@ -184,8 +184,8 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
-    # Pods of a gang by its kind are never let in alone, not even when its Job is gone and they are about to
-    # go too. A set that was annotated as one may be none any more (`_gang_of`).
+    # Pods of a gang by kind are never admitted alone, not even if their Job was deleted and they will be
+    # soon. A set that was annotated as a gang may not be one any more (`_gang_of`).
     of_replica = replica not in ("", annotations.get(GANG_OF))
     alone = not of_replica and not is_of_gang(item, workload.owner)
     gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
@@ -209,7 +209,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
 
 
 def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
-    """A workload or pod whose gangs hold by default what the settings say."""
+    """Returns a workload or pod whose gangs hold by default what the settings say."""
     member = entry.member
     if member is not None:
         workload = replace(member.workload, gangs=tuple(map(choose, member.workload.gangs)))
@@ -220,7 +220,7 @@ def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
 
 
 def _source(document: Json, workload: Workload) -> GroupSource | None:
-    """The object, if it or what it makes names a PodGroup."""
+    """Returns the object, if it or its pods name a PodGroup."""
     groups = frozenset(
         name
         for template in workload.templates
@@ -236,11 +236,13 @@ def _source(document: Json, workload: Workload) -> GroupSource | None:
 
 
 _OF_ITS_GANG = ("name", "namespace", "uid", "labels", "annotations", "ownerReferences")
-"""Of an object's metadata what says of which gang it is: no part that changes with its status."""
+"""The metadata that determines an object's gang; none of it changes with the object's status."""
 
 
 def regrouped(entry: Entry, groups: PodGroups) -> Entry:
-    """A workload or pod that names PodGroups, with the gang that these make of it. Raises `InputError`."""
+    """Returns a workload or pod that names PodGroups, with the gang that these define. Raises
+    `InputError`.
+    """
     if entry.source is None:
         return entry
     document = entry.source.document
@@ -273,7 +275,7 @@ def _verdict(item: Json) -> str:
 
 
 def finished(item: Json) -> bool:
-    """Whether a workload or pod will start nothing any more."""
+    """Returns whether a workload or pod will start nothing any more."""
     status = item.get("status") or {}
     done = any(
         condition.get("type") in DONE and condition.get("status") == "True"
@@ -283,7 +285,7 @@ def finished(item: Json) -> bool:
 
 
 def failed(item: Json) -> bool:
-    """Whether a finished workload says of itself that it failed."""
+    """Returns whether a finished workload reports a failure."""
     status = item.get("status") or {}
     conditions = (
         condition.get("type")
@@ -304,7 +306,7 @@ def _calls_pods_a_gang(item: Json, workload: Workload) -> bool:
 
 
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
-    """What plans wrote onto the object and each of its templates."""
+    """Returns what plans wrote onto the object and each of its templates."""
     places = [("metadata",), *(template.metadata_path for template in workload.templates)]
     placements = (
         placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places

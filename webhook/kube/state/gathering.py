@@ -1,8 +1,8 @@
-"""Gangs put together of the workloads and pods that are stored: who waits, runs, is done. Pure.
+"""Combines stored workloads and pods into gangs: which wait, run or are done. Pure.
 
 A pod belongs to the gang of the topmost workload above it that is a gang (a JobSet's pod through its Job), or
-to one that it names itself, or is one by itself. Objects that name one PodGroup are one gang, as
-admission has it (`webhook.workloads.merge`).
+to one that it names itself, or is a gang of its own. Objects that name the same PodGroup are one gang, as in
+admission (`webhook.workloads.merge`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from webhook.placement.workload_plan import members_known
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """One gang with all that waits of it. `ref` is what events are told about."""
+    """One gang with all of its waiting parts. `ref` is the object for events."""
 
     group: PodGroup
     ref: Ref
@@ -30,34 +30,36 @@ class Gang:
     finished: bool = False
     failed: bool = False
     notes: tuple[PlacementAnnotation, ...] = ()
-    """What former plans wrote into the templates."""
+    """What earlier plans wrote into the templates."""
     ids: tuple[str, ...] = ()
     """The reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
     held_back: bool = False
-    """Whether its pods, or before there are any its templates, have gates that others open, or Kueue has
-    still to admit it."""
+    """Whether its pods, or its templates before there are pods, have gates that others open, or Kueue has not
+    admitted it yet.
+    """
     members: tuple[GangMember, ...] = ()
-    """The objects that it is made of, where it is of several; none for a gang of one object."""
+    """Its objects, for a gang of several objects; none for a gang of one object."""
     refs: tuple[Ref, ...] = ()
-    """The workloads that are told where it is: its own, or all members that are no pods; none where `ref`
-    is a pod."""
+    """The workloads that get annotations about its place: its own, or all members that are not pods; none if
+    `ref` is a pod.
+    """
     smaller: PodGroup | None = None
-    """The gang without the members that are known by number alone, where there are such."""
+    """The gang without the members that are known only by number, if there are such."""
 
     @property
     def waits(self) -> bool:
-        """Whether it is in Bayplan's queue: one that others hold back keeps nobody waiting."""
+        """Whether it is in Bayplan's queue: a gang that others hold back delays nobody."""
         return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
 
     @property
     def name(self) -> str:
-        """The gang's name, which its reservation carries."""
+        """The gang's name, which its reservation has too."""
         return self.group.name
 
 
 def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
-    """Every gang by name, with its pods that are not bound."""
+    """Returns every gang by name, with its unbound pods."""
     by_uid = {work.ref.uid: work for work in works}
     result: dict[str, Gang] = {}
     shared: dict[str, list[Work]] = {}
@@ -113,7 +115,7 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
 
 
 def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[Unbound, ...]:
-    """The pods, each told whose seats it takes."""
+    """Returns the pods, each with the PodSet whose seats it takes."""
 
     def seat(pod: Unbound) -> str:
         own = seats.get(pod.brought_by, {})
@@ -125,10 +127,10 @@ def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[U
 
 
 def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
-    """The name of a pod's gang, "" for none, and the UID of what brings it: of the nearest workload above it
-    that is a gang, or has a share in one; else its own.
+    """Returns the name of a pod's gang ("" for none), and the UID of the object that brings it.
 
-    What its template calls its gang is none where all owners are known and none of them is a gang.
+    That is the nearest workload above it that is a gang or has a share in one, else the pod itself. The gang
+    that its template names does not count if all owners are known and none of them is a gang.
     """
     owner, steps = pod.owner, 0
     while owner in works and steps < 8:
@@ -145,17 +147,18 @@ def _shared_gang(work: Work) -> str:
 
 
 def _of_pods(fellows: list[Unbound]) -> Gang | None:
-    """A gang that has no object but its pods; the oldest speaks for it."""
+    """Returns a gang that consists only of its pods; the oldest pod represents it."""
     first = min(fellows, key=lambda pod: (pod.created, pod.ref.name))
-    if first.group is None:  # of a gang that asks for nothing
+    if first.group is None:  # the pod belongs to a gang without requests
         return None
     notes = tuple(dict.fromkeys(note for pod in fellows for note in pod.notes))
     return Gang(first.group, first.ref, first.created, False, notes=notes)
 
 
 def _of_several(brought: Sequence[Work], fellows: Sequence[Unbound]) -> Gang | None:
-    """A gang of several objects; the oldest workload, or else pod, speaks for it. None where nobody asks for
-    a plan."""
+    """Returns a gang of several objects, represented by the oldest workload, or else pod. None if nobody asks
+    for a plan.
+    """
     alive = [work for work in brought if not (work.finished or work.leaving)]
     pods = [pod for pod in fellows if pod.member is not None and pod.brought_by == pod.ref.uid]
     entries: list[Work | Unbound] = [*(alive or brought), *pods]

@@ -1,4 +1,4 @@
-"""Where Kueue's Topology-Aware Scheduling has put a Workload's pods, read from its status. Pure.
+"""Reads from a Workload's status where Kueue's Topology-Aware Scheduling has put its pods. Pure.
 
 Two forms are served: a list of domains, each with its values and count (v1beta1), and slices of domains,
 whose values have common parts (v1beta2). Kueue ff69552e, apis/kueue/v1beta1 and v1beta2/workload_types.go.
@@ -20,7 +20,7 @@ from webhook.kube.state.gangs import Ref, finished
 Json = Mapping[str, Any]
 
 MOST_DOMAINS = 100_000
-"""Domains of a PodSet that are read, as many as Kueue puts into a slice: a count alone may say billions."""
+"""Maximum number of domains per PodSet, as in Kueue's slices: a count alone could claim billions."""
 
 FINISHED = "Finished"
 """Kueue's condition of a Workload that will start no more pods."""
@@ -32,7 +32,7 @@ even admit a group again that it has just preempted, and whose pods nobody makes
 
 @dataclass(frozen=True, slots=True)
 class AssignedDomain:
-    """Pods that go to the nodes with these labels, and how many."""
+    """The number of pods that go to the nodes with these labels."""
 
     labels: tuple[tuple[str, str], ...]
     count: int
@@ -40,8 +40,9 @@ class AssignedDomain:
 
 @dataclass(frozen=True, slots=True)
 class AssignedPodSet:
-    """One of Kueue's PodSets: what each pod asks for (base units), and where they go. `ended`: its pods that
-    have succeeded, whose places Kueue gives to others."""
+    """One of Kueue's PodSets: the request of each pod (base units), and where the pods go. `ended`: its
+    succeeded pods, whose places Kueue reuses.
+    """
 
     name: str
     requests: Resources
@@ -51,8 +52,9 @@ class AssignedPodSet:
 
 @dataclass(frozen=True, slots=True)
 class KueuePlace:
-    """Where a Workload's pods go. `ref` is the Workload; `owners`: the objects, or pods, that it is for.
-    `waits_for_pods`: some of its pods have failed, and Kueue waits for others in their place."""
+    """Where a Workload's pods go. `ref` is the Workload; `owners`: the objects or pods that it belongs to;
+    `waits_for_pods`: some of its pods have failed, and Kueue waits for their replacements.
+    """
 
     ref: Ref
     owners: tuple[Ref, ...]
@@ -61,24 +63,24 @@ class KueuePlace:
 
     @property
     def gang(self) -> str:
-        """The name under which its place is in the book, where no gang holds one for it."""
+        """The name of its place in the book, if no gang holds one for it."""
         return kueue_gang(self.ref.namespace, self.ref.name)
 
     @property
     def pods(self) -> int:
-        """How many it has."""
+        """The number of its pods."""
         return sum(domain.count for part in self.pod_sets for domain in part.domains)
 
     @property
     def matters(self) -> bool:
-        """Whether it is kept: a lone pod without devices takes no room that gangs are planned in."""
+        """Whether it is kept: a single pod without devices takes no capacity that gangs need."""
         return self.pods > 1 or any("/" in name for part in self.pod_sets for name in part.requests)
 
 
 def kueue_place(item: Json, where: Where) -> KueuePlace | None:
-    """The place of a stored Workload; None where Kueue has assigned none, or it has ended.
+    """Returns the place of a stored Workload; None if Kueue has assigned none, or it has ended.
 
-    Raises `InputError`, `KeyError` or `ValueError` for what cannot be read.
+    Raises `InputError`, `KeyError` or `ValueError` for a malformed status.
     """
     status = item.get("status") or {}
     assignments = (status.get("admission") or {}).get("podSetAssignments") or []
@@ -149,7 +151,7 @@ def _sliced(assignment: Json) -> Iterator[tuple[Sequence[str], int]]:
 
 
 def _values(level: Json, size: int) -> list[str]:
-    """The values of one level, one for each domain of a slice."""
+    """Returns the values of one level, one for each domain of a slice."""
     if level.get("universal") is not None:
         return [str(level["universal"])] * size
     own = level["individual"]

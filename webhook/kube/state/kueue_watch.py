@@ -1,4 +1,4 @@
-"""Kueue's Workloads that have a place, from a watch; of all others nothing is kept."""
+"""Watches Kueue's Workloads and keeps those that have a place."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from webhook.kube.api.watches import Watches
 from webhook.kube.state.kueue_places import KueuePlace, kueue_place
 
 LOOK_SECONDS = 0.02
-"""Between two looks at whether the first list has come."""
+"""Interval at which the first list is waited for."""
 
 
 class KueueWatch(Watches):
-    """`start` it, and `close` it after use: once, for what it knew is old when it is started again.
+    """`start` it, and `close` it after use. It cannot be restarted: what it knew would be old.
 
-    `stirred` is called whenever a place changed. Only who leads needs it.
+    `on_change` is called after each change of a place. Only the leader needs it.
     """
 
-    def __init__(self, api: Api, stirred: Callable[[], None]) -> None:
+    def __init__(self, api: Api, on_change: Callable[[], None]) -> None:
         self._lock = threading.Lock()
-        self._store: Store[KueuePlace] = Store(kueue_place, "Workload", lambda _: stirred(), self._lock)
+        self._store: Store[KueuePlace] = Store(kueue_place, "Workload", lambda _: on_change(), self._lock)
         find = partial(served_path, api, "kueue.x-k8s.io", "workloads")
         super().__init__([Reflector(api, "workloads.kueue.x-k8s.io", self._store, find=find)])
 
     async def looked(self) -> None:
-        """Wait until the places are known, or it is known that they may not be read."""
+        """Waits until the places are known, or it is known that they may not be read."""
         while self.waiting() and not self.problem():  # noqa: ASYNC110 - a reflector tells of no problem
             await asyncio.sleep(LOOK_SECONDS)
 
     def places(self) -> dict[str, KueuePlace] | None:
-        """By the name of their gang the places that Kueue has assigned; None while that is not known."""
+        """Returns the places that Kueue has assigned by the name of their gang; None while unknown."""
         if self.waiting() or self.problem():
             return None
         with self._lock:

@@ -1,8 +1,8 @@
-"""The snapshot of a cluster that is watched, kept up with what changed since it was last asked for.
+"""The snapshot of a watched cluster, updated with the changes since it was last asked for.
 
-A pod that came or went, and a node whose words changed, are put into the snapshot of before; so what a plan
-worked out about all other nodes still serves. Only topologies, and nodes that come or go, have the trees
-built anew. Pure: who calls holds the lock.
+A changed pod, and a node whose fields changed, are applied to the previous snapshot, so results for all other
+nodes stay valid. Only topologies, and added or removed nodes, may rebuild the trees. Pure: the caller holds
+the lock.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from planner.model.pod import BoundPod
 from planner.model.topology import Topology
 
 MANY = 4000
-"""Changed pods and nodes from which on all is built anew, which costs about as much."""
+"""Number of changed pods and nodes from which a new snapshot is built, which then costs about the same."""
 
 
 MANY_NEW = 4
-"""Nodes that came or went, likewise: each of them would have the trees built anew."""
+"""The same for added and removed nodes, each of which would rebuild the trees."""
 
 
 class LiveSnapshot:
-    """`nodes` and `pods` are what is there now, by key; `described` reads topologies, hardware and limits.
+    """`nodes` and `pods` are the current objects by key; `described` returns topologies, hardware and limits.
 
-    What changed is told by key; `snapshot` takes it in.
+    Changes are reported by key; `snapshot` applies them.
     """
 
     def __init__(
@@ -46,25 +46,25 @@ class LiveSnapshot:
         self._fabric = described()
         self._snapshot: Snapshot | None = None
         self._bound_pods: dict[str, BoundPod] = {}
-        """The pods that are in the snapshot, by key."""
+        """The pods in the snapshot, by key."""
         self._moved: dict[str, None] = {}
-        self._stirred: dict[str, None] = {}
+        self._changed_keys: dict[str, None] = {}
         self._redescribed = False
 
     def node_moved(self, key: str) -> None:
-        """A node came, went, or says something else."""
+        """Records that a node was added, removed or changed."""
         self._moved[key] = None
 
     def pod_moved(self, key: str) -> None:
-        """A bound pod came, went, or says something else."""
-        self._stirred[key] = None
+        """Records that a bound pod was added, removed or changed."""
+        self._changed_keys[key] = None
 
     def redescribe(self) -> None:
-        """A topology, or what is known of hardware and limits, changed."""
+        """Records that a topology, hardware or a limit changed."""
         self._redescribed = True
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of now, with the reservations of whatever book was last put into the former one."""
+        """Returns the current snapshot, with the reservations that were last added to the previous one."""
         if self._redescribed:
             self._redescribed, self._fabric = False, self._described()
             former = self._snapshot.latest if self._snapshot is not None else None
@@ -72,24 +72,24 @@ class LiveSnapshot:
             self._snapshot = with_hardware(former, self._fabric) if former is not None and kept else None
         if self._snapshot is None or self._is_new(self._snapshot):
             self._snapshot = self._anew()
-        elif self._moved or self._stirred:
+        elif self._moved or self._changed_keys:
             self._snapshot = self._brought_up(self._snapshot.latest)
         return self._snapshot
 
     def _is_new(self, former: Snapshot) -> bool:
-        """Whether so much changed that all is better built anew."""
-        if len(self._moved) + len(self._stirred) > MANY:
+        """Returns whether so much changed that a new snapshot is better."""
+        if len(self._moved) + len(self._changed_keys) > MANY:
             return True
         return sum((key in self._nodes) != (key in former.nodes) for key in self._moved) > MANY_NEW
 
     def _anew(self) -> Snapshot:
-        self._moved, self._stirred = {}, {}
+        self._moved, self._changed_keys = {}, {}
         nodes = list(self._nodes.values())
         base = snapshot(nodes, self._topologies()).base
         # Built here, under the caller's lock, and shared by all decisions.
         base.trees  # noqa: B018
-        # All of this lives as long as the picture: looked through by the collector of cycles, it would stop
-        # now and then a decision for a tenth of a second at 100,000 nodes.
+        # These objects live as long as the snapshot. Visited by the garbage collector, they would
+        # occasionally stop a decision for a tenth of a second at 100,000 nodes.
         gc.freeze()
         self._bound_pods = dict(self._pods)
         return with_hardware(Snapshot(base, tuple(self._bound_pods.values())), self._fabric)
@@ -102,10 +102,10 @@ class LiveSnapshot:
             relabelled |= former_node is None or node is None or former_node.labels != node.labels
             latest = latest.without_node(key) if node is None else latest.with_node(node)
         if relabelled and latest.topologies != tuple(self._topologies()):
-            return self._anew()  # no Topology is there, and the labels tell another one
+            return self._anew()  # there is no Topology object, and the labels give another topology
         latest.base.trees  # noqa: B018 - as in `_anew`
-        stirred, self._stirred = self._stirred, {}
-        for key in stirred:
+        changed_keys, self._changed_keys = self._changed_keys, {}
+        for key in changed_keys:
             former, pod = self._bound_pods.pop(key, None), self._pods.get(key)
             if former is not None and (pod is None or pod.node != former.node):
                 latest = latest.without_pod(former)
@@ -115,7 +115,7 @@ class LiveSnapshot:
         return latest
 
     def _has_places_of(self, former: Snapshot) -> bool:
-        """Whether the topologies, and how they are to be read, are still the same."""
+        """Returns whether the topologies and how they are read are still the same."""
         fabric = self._fabric
         settings = replace(fabric.settings, history=former.base.settings.history)
         facts = (tuple(self._topologies()), fabric.links, settings)

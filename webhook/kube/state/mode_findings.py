@@ -1,7 +1,7 @@
-"""Whether modes and webhooks say the same of each namespace. Pure.
+"""Whether modes and webhooks agree for each namespace. Pure.
 
-The mode of a namespace may come from the settings, of which the API server knows nothing: while no replica
-answers it goes by the selectors and failure policies of the webhooks alone.
+The mode of a namespace may come from the settings, which the API server does not know: while no replica
+answers, only the selectors and failure policies of the webhooks apply.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ Json = Mapping[str, Any]
 
 
 _MAX_NAMES = 3
-"""Namespaces that one line names; how many more there are is told."""
+"""Maximum number of namespaces in one line; the others are counted."""
 
 
 def mode_findings(
     spaces: Iterable[Json], configuration: Json, settings: Callable[[str], Settings]
 ) -> list[CheckFinding]:
-    """A line for each way in which modes and the mutating webhooks differ, one of labels that are no mode, or
-    one that all is well. `spaces`: Namespace objects; `configuration`: the mutating webhooks'."""
+    """Returns a finding for each kind of difference between modes and the mutating webhooks, and for invalid
+    labels.
+
+    If there is none, one finding says so. `spaces`: Namespace objects; `configuration`: the mutating
+    webhooks.
+    """
     webhooks = configuration.get("webhooks") or []
     every = webhooks_from(configuration, "webhooks")
     failing = [webhook for webhook in webhooks if webhook.get("failurePolicy") != "Ignore"]
@@ -56,7 +60,7 @@ def mode_findings(
 
 
 def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: PolicySet) -> str:
-    """How the webhooks differ from the mode, a key of `_WORDS`; "" where they do not."""
+    """Returns how the webhooks differ from the mode, a key of `_WORDS`; "" if they agree."""
     if mode != "enforce":
         return "closed" if asks_about(closed, request) else ""
     if not asks_about(every, request):
@@ -94,7 +98,7 @@ _WORDS = {
         "see the namespaceSelector of the webhooks, or kubectl apply -k manifests/",
     ),
 }
-"""What is told of a difference, and what to do about it."""
+"""The text for each difference, and what to do about it."""
 
 
 def _rest_words(count: int) -> str:
@@ -107,7 +111,7 @@ def _counted(modes: Counter[str]) -> str:
 
 
 def _pod_in(space: Json) -> AdmissionRequest:
-    """A new pod with a GPU in a namespace."""
+    """Returns the creation of a pod with a GPU in a namespace."""
     container = {"name": "main", "image": "none", "resources": {"limits": {GPU: "1"}}}
     metadata = {"name": "probe", "namespace": space["metadata"]["name"]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}

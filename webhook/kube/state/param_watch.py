@@ -1,4 +1,4 @@
-"""Parameter objects of policies, from watches: one for each kind that the policies name now."""
+"""Watches the parameter objects of policies, one watch for each kind that the policies name."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class _Followed:
 
 
 class ParamsWatch:
-    """`webhook.policy.engine.inputs.Params` from the API server; `follow` the policies at first and on a
-    reload."""
+    """The `webhook.policy.engine.inputs.Params` of the API server; call `follow` at the start and on each
+    reload.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -35,10 +36,10 @@ class ParamsWatch:
         self._kinds: dict[ParamKind, _Followed] = {}
 
     def follow(self, policies: PolicySet) -> None:
-        """Watch the kinds that these policies take parameters of, and no others. On the event loop.
+        """Watches exactly the kinds whose objects these policies use as parameters. Runs on the event loop.
 
-        Bayplan's own ConfigMap has a watch of its own (`ParametersWatch`): for policies that read no other
-        one, not every ConfigMap of the cluster is kept.
+        Bayplan's own ConfigMap has its own watch (`ParametersWatch`), so that policies that use only that one
+        do not cause every ConfigMap of the cluster to be kept.
         """
         wanted = {
             policy.param_kind
@@ -53,7 +54,7 @@ class ParamsWatch:
                 self._kinds[kind] = self._begin(kind)
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
-        """The objects of a kind, by namespace and name. Safe in any thread."""
+        """Returns the objects of a kind, by namespace and name. Thread-safe."""
         with self._lock:
             followed = self._kinds.get(kind)
             items = dict(followed.store.items) if followed is not None else {}
@@ -61,12 +62,12 @@ class ParamsWatch:
 
     @property
     def reflectors(self) -> list[Reflector]:
-        """The watches now."""
+        """Returns the current watches."""
         with self._lock:
             return [followed.reflector for followed in self._kinds.values()]
 
     def waiting(self) -> str:
-        """Which kind has not been read yet; "" once each has."""
+        """Returns which kind has not been read yet; "" if each has."""
         with self._lock:
             left = [f for f in self._kinds.values() if not f.reflector.synced.is_set()]
         return f"{left[0].reflector.path}: not read yet" if left else ""
@@ -94,16 +95,16 @@ def _reads_own(binding: PolicyBinding) -> bool:
 
 
 def _typed(kind: ParamKind, item: Json, _: Where) -> Json:
-    """Items of a list carry neither apiVersion nor kind."""
+    """Adds apiVersion and kind, which list items lack."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **item}
 
 
 def _nothing(_: str) -> None:
-    """A changed parameter changes no picture."""
+    """Does nothing: a changed parameter does not change the snapshot."""
 
 
 async def _path(api: Api, kind: ParamKind) -> str:
-    """Where the kind's objects are listed, over all namespaces; "" where the API server does not serve it."""
+    """Returns the path at which the kind's objects are listed in all namespaces; "" if it is not served."""
     root = "/apis" if "/" in kind.api_version else "/api"
     served = await api.get(f"{root}/{kind.api_version}")
     resource = _resource(served.get("resources") or (), kind.kind)

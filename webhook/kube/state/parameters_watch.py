@@ -1,4 +1,4 @@
-"""The ConfigMap `bayplan-parameters` of Bayplan's own namespace, from a watch of that one object."""
+"""Watches the ConfigMap `bayplan-parameters` in Bayplan's own namespace."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from webhook.policy.model.parameters import PARAMETERS
 class ParametersWatch(Watches):
     """`start` it, and `close` it after use."""
 
-    def __init__(self, api: Api, namespace: str, stirred: Callable[[], None]) -> None:
-        """`namespace`: Bayplan's own. A ConfigMap of that name in another one is a tenant's, and not seen.
-        `stirred` is called after each change."""
+    def __init__(self, api: Api, namespace: str, on_change: Callable[[], None]) -> None:
+        """`namespace`: Bayplan's own. A ConfigMap of that name elsewhere is a tenant's and is not read.
+        `on_change` is called after each change.
+        """
         self._key = f"{namespace}/{PARAMETERS}"
-        self._store: Store[Json] = Store(_config_map, "ConfigMap", lambda _: stirred(), threading.Lock())
+        self._store: Store[Json] = Store(_config_map, "ConfigMap", lambda _: on_change(), threading.Lock())
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         query = {"fieldSelector": f"metadata.name={PARAMETERS}"}
         super().__init__([Reflector(api, path, self._store, query=query)])
 
     def configured(self) -> Json | None:
-        """The object as it is now, the same one until it changes; None where there is none. In any thread."""
+        """Returns the current object, the same one until it changes; None if there is none. Thread-safe."""
         return self._store.items.get(self._key)
 
 
 def _config_map(item: Json, _: Where) -> Json:
-    """Items of a list carry neither apiVersion nor kind."""
+    """Adds apiVersion and kind, which list items lack."""
     return {"apiVersion": "v1", "kind": "ConfigMap", **item}

@@ -1,6 +1,6 @@
-"""Which scheduling systems a watched cluster shows beside their objects: kinds that are served, and pods.
+"""Which scheduling systems a watched cluster has, by served kinds and by pods.
 
-Whoever calls holds the lock of the picture.
+The caller holds the lock of the snapshot.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from webhook.kube.api.client import Json
 
 
 class SchedulerWatch:
-    """Kinds by whether the API server serves them, and the pods that show a scheduler, by its name."""
+    """Kinds with whether the API server serves them, and the pods that indicate each scheduler."""
 
     def __init__(self) -> None:
         self._served: dict[str, None] = {}
@@ -20,7 +20,7 @@ class SchedulerWatch:
         self._shows: dict[str, tuple[str, ...]] = {}
 
     def kind_found(self, group: str, kind: str, plural: str, served: bool) -> bool:
-        """A kind was looked for; whether that changes which systems are known to be there."""
+        """Records whether a kind is served; returns whether that changes which systems are known."""
         name = f"{plural}.{group}"
         if (group, kind) not in SYSTEM_OF or (name in self._served) == served:
             return False
@@ -31,7 +31,9 @@ class SchedulerWatch:
         return True
 
     def pod_moved(self, key: str, shows: tuple[str, ...]) -> bool:
-        """A pod shows these schedulers now, () for one that is gone; whether any came or went by that."""
+        """Records the schedulers that a pod indicates, () for a deleted one; returns whether that changes the
+        known schedulers.
+        """
         former = self._shows.pop(key, ())
         if shows:
             self._shows[key] = shows
@@ -47,10 +49,10 @@ class SchedulerWatch:
         return before != set(self._pods)
 
     def definitions(self) -> list[Json]:
-        """The kinds that are served, as the CustomResourceDefinitions that they come from."""
+        """Returns the served kinds as their CustomResourceDefinitions."""
         head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION}
         return [{**head, "metadata": {"name": name}} for name in self._served]
 
     def pods(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """A pod for each scheduler that any pod shows."""
+        """Yields one pod for each scheduler that any pod indicates."""
         return ((next(iter(keys)), (name,)) for name, keys in self._pods.items())

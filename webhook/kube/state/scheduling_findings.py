@@ -1,7 +1,7 @@
-"""What whoever runs a scheduler beside Bayplan has to mend. Pure.
+"""Faults in the installation of schedulers beside Bayplan. Pure.
 
-Each system runs, has what workloads name to it, is of a version that reads what is written, and no two of
-them queue the same workload.
+Checks that each system runs, that the objects which workloads name exist, that its version reads what Bayplan
+writes, and that no two systems queue the same workload.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ SUBJECT = "scheduling"
 
 
 GANGS_SINCE = (0, 13)
-"""The first KAI that reads `kai.scheduler/batch-min-member`: v0.12, which the recipe pins, has no such word,
-so that a Job is no gang there."""
+"""The first KAI version that reads `kai.scheduler/batch-min-member`. v0.12, which the recipe pins, does not,
+so a Job is no gang there.
+"""
 
 
 OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
@@ -38,8 +39,9 @@ OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
 
 @dataclass(frozen=True, slots=True)
 class SchedulingObjects:
-    """Objects as the API server lists them. `kueue_config`: the text of Kueue's configuration, "" where it is
-    not known. `queued_jobs`: Jobs with a queue of Kueue's. `nodes` and `reservations`: beside Kueue."""
+    """Objects as the API server lists them. `kueue_config`: the text of Kueue's configuration, "" if unknown.
+    `queued_jobs`: Jobs in a Kueue queue. `nodes` and `reservations`: read if Kueue is installed.
+    """
 
     pods: Sequence[Json] = ()
     kueue_topologies: Sequence[Json] = ()
@@ -54,7 +56,9 @@ class SchedulingObjects:
 
 
 def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> list[CheckFinding]:
-    """One line for each system that is there and runs, and one for all that keeps its workloads waiting."""
+    """Returns one finding for each system that is installed and runs, and one for each fault that keeps
+    workloads waiting.
+    """
     running = _running(objects.pods)
     shown = (system.name for system in SYSTEMS if system.name in seen.shown)
     findings = [_runs(name, seen.shown[name], running.get(name)) for name in shown]
@@ -68,7 +72,7 @@ def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> lis
 
 
 def pack_finding(seen: SchedulersSeen, pack: str) -> CheckFinding:
-    """Whether the policy pack that is chosen fits what the cluster shows, and which would."""
+    """Returns whether the chosen policy pack fits the cluster, and which pack would."""
     subject, fits, system = "policy pack", fitting(seen.shown), SYSTEM_OF.get(pack, "")
     systems = sorted(set(seen.shown) & set(SYSTEM_OF.values()))
     shown_words = ", ".join(systems) or "none of KAI, Kueue and Run:ai"
@@ -90,7 +94,7 @@ def _warn(message: str, mend: str) -> CheckFinding:
 
 
 def _running(pods: Iterable[Json]) -> dict[str, tuple[str, str]]:
-    """By system a pod that runs it, NAMESPACE/NAME, and the tag of its image, "" for none."""
+    """Returns by system a pod that runs it, NAMESPACE/NAME, and the tag of its image, "" for none."""
     running: dict[str, tuple[str, str]] = {}
     for pod in pods:
         metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
@@ -104,7 +108,7 @@ def _running(pods: Iterable[Json]) -> dict[str, tuple[str, str]]:
 
 
 def _tag(spec: Json) -> str:
-    """The version of the first container that has one."""
+    """Returns the version of the first container that has one."""
     images = (str(container.get("image") or "") for container in spec.get("containers") or [])
     tags = (re.search(r":(v?[0-9][^/@:]*)(@.*)?$", image) for image in images)
     return next((tag[1] for tag in tags if tag), "")
@@ -132,8 +136,9 @@ def _kai(seen: SchedulersSeen, version: str) -> Iterator[CheckFinding]:
 
 
 def _queues_of_kai(queues: Sequence[Json]) -> Iterator[tuple[str, str]]:
-    """KAI leaves out a Queue whose parent is not there, and all below it, which its log alone says
-    (KAI-Scheduler d5bc503a, pkg/scheduler/cache/cluster_info/queue.go)."""
+    """Yields KAI queues whose parent does not exist. KAI ignores such a queue and everything below it, and
+    only logs that (KAI-Scheduler d5bc503a, pkg/scheduler/cache/cluster_info/queue.go).
+    """
     if not queues:
         text = "KAI has no Queue, and starts no pod without one"
         yield text, "create a scheduling.run.ai/v2 Queue and its parent; `bayplan generate kai` prints them"
@@ -177,9 +182,10 @@ def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
 
 
 def _not_kept_out(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
-    """Of a rack that a gang holds, Kueue's Topology-Aware Scheduling sees bound pods and taints: neither
-    reservations nor what a webhook could write to the queued template, which is older than the hold
-    (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go)."""
+    """Yields racks of gangs that Kueue may use. Kueue's Topology-Aware Scheduling sees bound pods and taints,
+    but neither reservations nor what a webhook could write into the queued template, which is older than the
+    hold (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go).
+    """
     placing = [_name(flavor) for flavor in objects.flavors if _spec(flavor).get("topologyName")]
     held = [
         str(_spec(item).get("gang")) for item in objects.reservations if _spec(item).get("mode") == "domain"

@@ -1,7 +1,7 @@
-"""The workloads and unbound pods of the cluster, and the gangs among them that wait for a place.
+"""Watches the workloads and unbound pods of the cluster, and provides the gangs that wait for a place.
 
-Every replica watches them. One replica's controller acts on them; all must know who waits, so that what is
-newly applied does not take a place before them (`webhook.placement.queue`).
+Every replica watches them. Only the leader's controller acts on them, but all replicas must know who waits,
+so that a new gang does not take a place before the waiting ones (`webhook.placement.queue`).
 """
 
 from __future__ import annotations
@@ -36,29 +36,32 @@ from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.pod_groups import PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
-"""Pods that no scheduler has bound yet."""
+"""Selects unbound pods."""
 
 
 MAX_OWNERS = 8
-"""Owners above each other that are looked at; more would be a ring that somebody wrote by hand."""
+"""Maximum number of owners above each other; more would be a hand-written cycle."""
 
 
 MOST_READ = 4096
-"""Objects of PodGroups that are remembered as they were read."""
+"""Maximum number of cached objects that name PodGroups."""
 
 
 class QueueWatch(Watches):
-    """`start` it, and `close` it after use. `stirred` is called whenever something in it changed. `groups`
-    gives the PodGroups that objects may name, the same mapping until one of them changes."""
+    """`start` it, and `close` it after use. `on_change` is called after each change. `groups` returns the
+    PodGroups that objects may name, the same mapping until one changes.
+    """
 
-    def __init__(self, api: Api, stirred: Callable[[], None], groups: Callable[[], PodGroups] = dict) -> None:
+    def __init__(
+        self, api: Api, on_change: Callable[[], None], groups: Callable[[], PodGroups] = dict
+    ) -> None:
         self._api = api
         self._groups = groups
         self._grouped = _Grouped({})
-        self._stirred = stirred
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
-        """The path of each kind's objects, in the version that the server prefers; "" without CRD."""
+        """The path of each kind's objects in the server's preferred version; "" without a CRD."""
         self._works: list[Store[Work]] = [
             Store(partial(self._read, row=row), row.name, self._changed, self._lock) for row in WATCHED
         ]
@@ -67,10 +70,10 @@ class QueueWatch(Watches):
             self._by_kind.setdefault(row.name, []).append(store)
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
-        """Gives the settings now, by namespace: stored gangs are read with what they hold by default."""
+        """Returns the current settings by namespace: stored gangs are read with their defaults."""
         self._changes = 0
         self._last_queue: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
-        """The queue, and after how many changes it was worked out."""
+        """The queue, and the number of changes at which it was computed."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
             for row, store in zip(WATCHED, self._works, strict=True)
@@ -79,25 +82,27 @@ class QueueWatch(Watches):
         super().__init__([pods, *works])
 
     def works(self) -> tuple[Work, ...]:
-        """The workloads that are gangs, or stand between a gang and its pods."""
+        """Returns the workloads that are gangs, or are between a gang and its pods."""
         with self._lock:
             works = tuple(work for store in self._works for work in store.items.values())
         grouped, choose = self._in_groups(), _chosen(self.in_force())
         return tuple(as_chosen(grouped.of(work), choose) for work in works)
 
     def unbound(self) -> tuple[Unbound, ...]:
-        """The pods that no scheduler has bound."""
+        """Returns the unbound pods."""
         with self._lock:
             pods = tuple(self._pods.items.values())
         grouped, choose = self._in_groups(), _chosen(self.in_force())
         return tuple(as_chosen(grouped.of(pod), choose) for pod in pods)
 
     def rechosen(self) -> None:
-        """The settings have changed."""
+        """Records that the settings have changed."""
         self._changed("")
 
     def queue(self) -> tuple[WaitingGang, ...]:
-        """Who waits, in no order; whether one holds a place by now the book knows. Safe in any thread."""
+        """Returns the waiting gangs, unordered; the book tells whether one has a place by now.
+        Thread-safe.
+        """
         self._in_groups()
         changes, (change, queue) = self._changes, self._last_queue
         if change != changes:
@@ -110,7 +115,9 @@ class QueueWatch(Watches):
         return queue
 
     def skips(self, owner: str) -> bool:
-        """Whether the workload NAMESPACE/KIND/NAME, or one above it, leaves the plan. Safe in any thread."""
+        """Returns whether the workload NAMESPACE/KIND/NAME, or one above it, opted out of planning.
+        Thread-safe.
+        """
         with self._lock:
             for _ in range(MAX_OWNERS):
                 work = self._work(owner)
@@ -120,7 +127,7 @@ class QueueWatch(Watches):
         return False
 
     def topmost(self, owner: str) -> str:
-        """The workload above all known owners of NAMESPACE/KIND/NAME, or itself. Safe in any thread."""
+        """Returns the topmost known owner of NAMESPACE/KIND/NAME, or that workload. Thread-safe."""
         with self._lock:
             for _ in range(MAX_OWNERS):
                 work = self._work(owner)
@@ -130,21 +137,23 @@ class QueueWatch(Watches):
         return owner
 
     def has_pod(self, key: str) -> bool:
-        """Whether the pod NAMESPACE/NAME waits for a node. Safe in any thread."""
+        """Returns whether the pod NAMESPACE/NAME is unbound. Thread-safe."""
         with self._lock:
             return self._pods.knows(key)
 
     def knows(self, owner: str) -> bool:
-        """Whether the workload was seen, or is of a kind that nobody watches. Safe in any thread."""
+        """Returns whether the workload was seen, or is of a kind that is not watched. Thread-safe."""
         namespace, kind, name = owner.split("/", 2)
         stores = self._by_kind.get(kind, [])
         with self._lock:
             return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
 
     def stands(self, gang: str, uid: str) -> bool:
-        """Whether an object with this UID that may be the gang's is stored and is not being deleted: one of
-        the kind and namespace in the gang's name, for gangs that pods and other objects join any of them.
-        Safe in any thread."""
+        """Returns whether an object with this UID that may be the gang's is stored and not being deleted.
+
+        It must have the kind and namespace of the gang's name; for gangs that pods and other objects join,
+        any kind. Thread-safe.
+        """
         namespace, kind, name = gang.split("/")[:3] if gang.count("/") > 1 else (gang, "", "")
         with self._lock:
             if kind in POD_GANGS:
@@ -153,7 +162,7 @@ class QueueWatch(Watches):
                     return True
             stores = self._works if kind in POD_GANGS else self._by_kind.get(kind, [])
             by_name = (store.items.get(f"{namespace}/{name}") for store in stores)
-            # What was made by generateName was planned under another name than it is stored by.
+            # An object with generateName was planned under another name than it is stored with.
             works = chain(filter(None, by_name), (work for store in stores for work in store.items.values()))
             return any(w.ref.uid == uid and w.ref.namespace == namespace and not w.leaving for w in works)
 
@@ -172,10 +181,10 @@ class QueueWatch(Watches):
 
     def _changed(self, _: str) -> None:
         self._changes += 1
-        self._stirred()
+        self._on_change()
 
     def _in_groups(self) -> _Grouped:
-        """What is stored, read with the PodGroups as they are now."""
+        """Returns the stored objects, read with the current PodGroups."""
         groups = self._groups()
         if groups is not self._grouped.groups:
             self._grouped = _Grouped(groups)
@@ -184,7 +193,7 @@ class QueueWatch(Watches):
 
 
 class _Grouped:
-    """Stored objects that name a PodGroup, read once more with these."""
+    """Stored objects that name a PodGroup, read with these PodGroups."""
 
     def __init__(self, groups: PodGroups) -> None:
         self.groups = groups
@@ -192,7 +201,7 @@ class _Grouped:
         self._read: dict[int, tuple[Work | Unbound, Work | Unbound]] = {}
 
     def of(self, entry: Entry) -> Entry:
-        """A workload or pod, of the gang that its PodGroup makes."""
+        """Returns a workload or pod with the gang that its PodGroup defines."""
         names = entry.source.names if entry.source is not None else ()
         if not any((entry.ref.namespace, name) in self._joinable for name in names):
             return entry
@@ -207,10 +216,10 @@ class _Grouped:
     def _read_again(self, entry: Entry) -> Entry:
         try:
             return regrouped(entry, self._joinable)
-        except InputError:  # admission has told so, and left it as it is without its group
+        except InputError:  # admission has reported it, and left the object without its group
             return entry
 
 
 def _chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
-    """A gang with what it holds by the settings of its namespace, where it does not say."""
+    """Returns a gang with the defaults of its namespace for what it does not state."""
     return lambda group: settings(namespace_of(group.name)).reserve.of(group)

@@ -1,7 +1,7 @@
-"""Which gangs and pods may be moved elsewhere, and for whom they are. Pure.
+"""Which gangs and pods may be moved, and for which gang. Pure.
 
 - `movables`: what may be moved, and why not; `disruption_budgets`: what the eviction API allows
-- `queue_moves`: for which gang of the queue others move, and who
+- `queue_moves`: chooses the queued gang for which others are moved, and the moves
 
 Begin with `movables`.
 """

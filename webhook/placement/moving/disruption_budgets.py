@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: which pods the eviction API would not evict now. Pure."""
+"""PodDisruptionBudgets: which pods the eviction API would refuse to evict now. Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from planner.model.pod import BoundPod, selected
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A PodDisruptionBudget. `terms`: its selector, None where it selects nothing. `allowed`: how many of its
-    pods may be evicted now; 0 where its status does not say so yet."""
+    """A PodDisruptionBudget. `terms`: its selector, None if it selects nothing. `allowed`: how many of its
+    pods may be evicted now; 0 if its status does not say.
+    """
 
     namespace: str
     name: str
@@ -25,7 +26,7 @@ class Budget:
 
     @staticmethod
     def of(item: Mapping[str, Any]) -> Budget:
-        """Raises `InputError` for a malformed selector."""
+        """Reads a PodDisruptionBudget. Raises `InputError` for a malformed selector."""
         metadata, selector = item["metadata"], (item.get("spec") or {}).get("selector")
         namespace = str(metadata.get("namespace") or "default")
         where = Where("", f"{namespace}/PodDisruptionBudget/{metadata['name']}", "spec.selector")
@@ -34,19 +35,19 @@ class Budget:
         return Budget(namespace, str(metadata["name"]), terms, allowed)
 
     def covers(self, pod: BoundPod) -> bool:
-        """Whether the pod is one of its."""
+        """Returns whether the budget covers the pod."""
         in_space = pod.name.startswith(f"{self.namespace}/")
         return in_space and self.terms is not None and selected(self.terms, pod.labels)
 
 
 def refused(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
-    """Why the eviction API never evicts one of these pods, as the end of a sentence; "" where it does."""
+    """Returns why the eviction API never evicts one of these pods, as the end of a sentence; "" if it may."""
     covering = max((sum(budget.covers(pod) for budget in budgets) for pod in pods), default=0)
     return f"is in {covering} PodDisruptionBudgets, which the eviction API refuses" if covering > 1 else ""
 
 
 def protected(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
-    """Why budgets keep pods for now that are to be evicted together; "" where they do not."""
+    """Returns why budgets currently prevent evicting these pods together; "" if they do not."""
     covered = Counter(budget for pod in pods for budget in budgets if budget.covers(pod))
     for budget, count in covered.items():
         if count > budget.allowed:

@@ -1,9 +1,8 @@
-"""Which gangs and pods of a cluster may be moved for defragmentation, read from its objects. Pure.
+"""Reads from a cluster's objects which gangs and pods may be moved for defragmentation. Pure.
 
-Moving a pod ends it: whatever made it makes it again, elsewhere. So a pod may be moved where it has a
-controller, its PodDisruptionBudget allows it, and it has agreed: by the label
-`bayplan.dev/restartable: "true"` on it or its workload, or by being preemptible for KAI, which may end it at
-any moment anyway.
+Moving a pod ends it, and its controller creates it again elsewhere. A pod may be moved if it has a
+controller, its PodDisruptionBudget allows it, and it has opted in: by the label `bayplan.dev/restartable:
+"true"` on it or its workload, or by being preemptible for KAI, which may end it at any time anyway.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from webhook.workloads.templates import value_at
 Json = Mapping[str, Any]
 
 SYSTEM_PRIORITY = 2_000_000_000
-"""From here on priorities are the cluster's own (`system-cluster-critical`)."""
+"""Priorities from here on belong to the cluster (`system-cluster-critical`)."""
 
 MIRROR = "Node"
 """The controller of a static pod's mirror, which the kubelet runs whatever the API server says."""
 
 _MOST_OWNERS = 8
-"""Owners above a pod that are followed: more than any kind has, and a loop ends."""
+"""Maximum number of owners above a pod that are followed: more than any kind has, so a loop ends."""
 
 
 def movables(
@@ -55,11 +54,11 @@ def movables(
     all_restartable: bool = False,
     left_alone: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Movable, ...]:
-    """Every gang and every other pod on a node, DaemonSets' aside, by name.
+    """Returns every gang and every other pod on a node, by name, except DaemonSet pods.
 
-    `objects`: pods, what made them, PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
-    `all_restartable`: pods count as having agreed unless they say no. `left_alone`: why others stay, by the
-    name of a gang, the UID of what makes a pod, or a namespace, as the end of a sentence.
+    `objects`: pods, their owners, PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
+    `all_restartable`: pods count as opted in unless they opt out. `left_alone`: why others stay, by the name
+    of a gang, the UID of a pod's controller, or a namespace, as the end of a sentence.
     """
     scene = _Scene.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
@@ -71,7 +70,7 @@ def movables(
 
 @dataclass(frozen=True, slots=True)
 class _PodOfGang:
-    """A pod with the name of its gang, or its own where it has none; `keeps` and `maker` as in `Movable`."""
+    """A pod with the name of its gang (its own name if it has none); `keeps` and `maker` as in `Movable`."""
 
     gang: str
     group: PodGroup | None
@@ -85,7 +84,7 @@ class _PodOfGang:
 
 @dataclass
 class _Scene:
-    """The objects of a cluster by what is looked up of them."""
+    """The objects of a cluster, indexed for lookups."""
 
     snapshot: Snapshot
     bound: Mapping[str, BoundPod]
@@ -96,7 +95,7 @@ class _Scene:
 
     @staticmethod
     def of(objects: Iterable[Json], snapshot: Snapshot) -> _Scene:
-        """Read once."""
+        """Builds the index."""
         scene = _Scene(snapshot, {pod.name: pod for pod in snapshot.pods if not pod.daemon})
         for obj in objects:
             if obj.get("kind") == "Pod":
@@ -115,7 +114,7 @@ class _Scene:
         try:
             parsed = read(workload)
         except InputError:
-            return  # its pods are there all the same; they are moved one by one or kept
+            return  # its pods are bound all the same; they are moved one by one or kept
         places = [("metadata",), *(template.metadata_path for template in parsed.templates)]
         notes = [(value_at(workload, place) or {}).get("annotations") or {} for place in places]
         written = (terms_of_annotation(self.snapshot, placement_annotation(note)) for note in notes)
@@ -125,7 +124,7 @@ class _Scene:
                 self.groups[group.name] = without_placement_affinity(group, pins)
 
     def pod_of_gang(self, pod: Json, *, all_restartable: bool) -> _PodOfGang:
-        """A pod with its gang and what keeps it."""
+        """Returns a pod with its gang and what prevents moving it."""
         namespace, bound = _namespace(pod), self.bound[_name(pod)]
         above = list(self._above(pod))
         gang, group = self._gang(pod, above)
@@ -147,7 +146,9 @@ class _Scene:
         return _PodOfGang(gang, group, bound, seconds(str(started)), priority, keeps, label == "true", maker)
 
     def _gang(self, pod: Json, above: list[Json]) -> tuple[str, PodGroup | None]:
-        """The gang's name and request; of a pod in no gang its own. None where the request is not known."""
+        """Returns the gang's name and request; for a pod without a gang its own. The request is None if it is
+        unknown.
+        """
         namespace = _namespace(pod)
         held, _ = held_for(self.snapshot, pod, namespace)
         if held:
@@ -159,7 +160,7 @@ class _Scene:
         return self._own(pod, namespace)
 
     def _own(self, pod: Json, namespace: str) -> tuple[str, PodGroup | None]:
-        """The gang that a pod names, or is by itself."""
+        """Returns the gang that a pod names, or the pod as its own gang."""
         own = f"{namespace}/Pod/{pod['metadata']['name']}"
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         try:
@@ -173,7 +174,7 @@ class _Scene:
         return (group.name, group) if group.size > 1 else (own, replace(group, name=own))
 
     def _above(self, pod: Json) -> Iterator[Json]:
-        """The controllers above a pod that were read, the nearest first."""
+        """Yields the known controllers above a pod, the nearest first."""
         obj: Json | None = pod
         for _ in range(_MOST_OWNERS):
             reference = controller_of(obj) if obj is not None else {}
@@ -184,7 +185,7 @@ class _Scene:
 
 
 def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapping[str, str]) -> Movable:
-    """All pods of a gang as what moves together: who of them must not keeps all."""
+    """Returns all pods of a gang as one movable. A pod that must not move keeps the whole gang."""
     first = pods[0]
     group = first.group or PodGroup(first.gang, ())
     bound = tuple(sorted((pod.pod for pod in pods), key=lambda pod: pod.name))
@@ -220,7 +221,7 @@ def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
 
 
 def _preemptible(pod: Json, labels: list[Mapping[str, str]], snapshot: Snapshot) -> bool:
-    """Whether KAI is known to preempt the pod."""
+    """Returns whether KAI is known to preempt the pod."""
     if pod["spec"].get("schedulerName") not in (KAI, RUNAI):
         return False
     stated = next((own[PREEMPTIBILITY] for own in labels if PREEMPTIBILITY in own), "")

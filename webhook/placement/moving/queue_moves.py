@@ -1,7 +1,7 @@
-"""Which gang of the queue others move for, and who moves: the leader's choice, under limits. Pure.
+"""Chooses the queued gang for which others are moved, and the moves: the leader's choice, under limits. Pure.
 
-The queue keeps its order: moves are made for a gang only where, once they are done, it would be let in at its
-turn, and not whoever stands before it.
+The queue keeps its order: moves are made for a gang only if it would then be admitted at its turn, instead of
+a gang before it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.queue import plan_queue
 
 ATTEMPTS = 60
-"""Sets of movables that are planned for one gang: the leader has a queue to keep meanwhile."""
+"""Maximum number of sets of movables that are planned for one gang: the leader also has to keep the queue."""
 
 MOST_TRIED = 4
-"""Gangs that one look is for."""
+"""Maximum number of gangs that are tried in one search."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueMoves:
-    """The moves for a gang, None where no gang has any; and why not for those that were looked at before."""
+    """The moves for a gang, None if no gang has any; and why not for the gangs that were tried before."""
 
     group: PodGroup | None
     moves: Defragmentation | None
@@ -40,8 +40,11 @@ def queue_moves(
     movables: Iterable[Movable],
     limits: Limits = no_limits,
 ) -> QueueMoves:
-    """`order`: the queue. `max_lost`: the gangs that have waited for long enough, each with the GPU seconds
-    of work that may be lost for it. `limits`: what the gangs of a namespace may hold."""
+    """Returns the moves.
+
+    `order`: the queue. `max_lost`: the gangs that have waited long enough, each with the maximum GPU seconds
+    of work that may be lost for it. `limits`: what the gangs of a namespace may hold.
+    """
     may_move = tuple(movables)
     without: dict[str, str] = {}
     overdue = [place for place, group in enumerate(order) if group.name in max_lost]
@@ -60,7 +63,9 @@ def queue_moves(
 
 
 def _is_let_in(moves: Defragmentation, order: Sequence[PodGroup], limits: Limits) -> bool:
-    """Whether the last of the queue has its place, once the moves are done and all before had their turn."""
+    """Returns whether the last gang of the queue has its place, after the moves and the turns of all gangs
+    before it.
+    """
     if order[-1].joint:
         return False  # it starts together with others, which wait for places of their own
     turns, _ = plan_queue(moves.after.without(order[-1].name), order, limits)

@@ -1,17 +1,16 @@
-"""Processes that decide beside the one that serves, so that decisions scale with cores.
+"""Worker processes that decide beside the serving process, so that decisions scale with cores.
 
 The serving process keeps HTTP, TLS, the watches, the ledger and the controller. A worker is a fork of it that
-does one thing: `decide`, which is pure. It shares the picture of the cluster as it was at the fork, and
-follows it from one call to the next by what has changed. What a decision asks of its environment meanwhile is
-answered by the thread that waits for it.
+only runs `decide`, which is pure. It shares the snapshot of the cluster as of the fork, and receives the
+changes with each call. What a decision asks of its environment is answered by the thread that waits for it.
 
-- `pool`: `Pool.decide` has the arguments of `decide`; which process decides, and what becomes of lost ones
+- `pool`: `Pool.decide` has the arguments of `decide`; chooses the worker, and replaces lost ones
 - `process`: one worker as the serving process sees it: forked, asked, killed
-- `conversation`: the thread's side of one decision: what is sent, and answers to what is asked meanwhile
-- `child`: what a worker runs
+- `conversation`: the thread's side of one decision: what is sent, and answers to questions meanwhile
+- `child`: the code that a worker runs
 - `worker_environment`: the environment of a decision in a worker
-- `messages`: what travels; `link`: how; `sequences`: long lists that change little
-- `cores`: how many cores this process is given
+- `messages`: the messages; `link`: how they are sent; `sequences`: differences of long lists
+- `cores`: how many cores this process may use
 
 Begin with `pool`.
 """

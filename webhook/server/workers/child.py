@@ -1,4 +1,4 @@
-"""What a worker runs: one decision after the other, until the serving process has gone."""
+"""The code that a worker runs: one decision after the other, until the serving process has gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webhook.server.workers.worker_environment import Memory, worker_environment
 
 @dataclass(slots=True)
 class Child:
-    """`late`: whether the serving process wants the decision ended."""
+    """Makes decisions. `late`: returns whether the serving process wants the current decision ended."""
 
     link: WorkerLink
     policies: PolicySet
@@ -32,7 +32,7 @@ class Child:
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> None:
-        """Until the end of the link."""
+        """Runs until the end of the link."""
         with plan_cache.in_own_lane(), suppress(LinkLost):
             while True:
                 self._answer(self.link.receive())
@@ -44,7 +44,7 @@ class Child:
             self.link.send(Done(decision, time.thread_time() - began))
         except LinkLost:
             raise
-        except Exception:  # a fault of ours, or an object that is nested too deeply to be sent
+        except Exception:  # an internal error, or an object that is nested too deeply to be sent
             self.link.send(Failed(traceback.format_exc()))
 
     def _decided(self, job: DecisionJob) -> Decision:
@@ -63,7 +63,8 @@ class Child:
 
 
 def _bare(plan: WorkloadPlan) -> WorkloadPlan:
-    """The plan without its snapshot, which the serving process has, and without resolved requests, of which
-    the reservations are made already."""
+    """Returns the plan without its snapshot, which the serving process has, and without resolved requests,
+    whose reservations are already made.
+    """
     placed = tuple(replace(gang, answer=replace(gang.answer, request=None)) for gang in plan.placed)
     return replace(plan, placed=placed, snapshot=None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The serving process's side of one decision: what is sent, and the answers to what is asked meanwhile."""
+"""The serving process's side of one decision: what is sent, and the answers to questions meanwhile."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from webhook.wire.request import AdmissionRequest
 
 @dataclass(slots=True)
 class Knowledge:
-    """What a worker has been told so far, beside the cluster."""
+    """What a worker was told so far, apart from the cluster."""
 
     parameters: Parameters = NO_PARAMETERS
     sequences: dict[Any, Sequence[Any]] = field(default_factory=dict)
 
 
 def surroundings(request: AdmissionRequest, environment: Environment, knowledge: Knowledge) -> Surroundings:
-    """What is sent of an environment with a job. Those of the server have their parameters."""
+    """Returns the part of an environment that is sent with a job. The server's environments have their
+    parameters.
+    """
     parameters = environment.parameters or NO_PARAMETERS
     namespace = environment.namespaces.get(request.namespace)
     news = None if parameters is knowledge.parameters else _without_memory(parameters)
@@ -43,20 +45,20 @@ def surroundings(request: AdmissionRequest, environment: Environment, knowledge:
 
 
 def _without_memory(parameters: Parameters) -> Parameters:
-    """What other threads add to while it is sent is left out."""
+    """Leaves out a cache that other threads modify while it is sent."""
     return replace(parameters, _objects={}, _settings={})
 
 
 def reply_to(question: Question, environment: Environment, knowledge: Knowledge) -> EnvironmentReply:
-    """The answer to a question, or what the environment raises."""
+    """Returns the answer to a question, or the error that the environment raises."""
     try:
         return EnvironmentReply(_ANSWERS[question.topic](environment, knowledge, question))
-    except Exception as error:  # it is the decision's to handle, as if it had been raised there
+    except Exception as error:  # the decision handles it, as if it had been raised there
         return EnvironmentReply(error=error)
 
 
 def _listed(now: Callable[[Environment, Question], Sequence[Any]]) -> Callable[..., Any]:
-    """The answer of a list: what differs from what was told of it before."""
+    """Returns a function that answers with a list: as the difference from the previous answer."""
 
     def answer(environment: Environment, knowledge: Knowledge, question: Question) -> Any:
         key, latest = (question.topic, *question.words), now(environment, question)
@@ -81,7 +83,7 @@ _ANSWERS: Mapping[Topic, Callable[[Environment, Knowledge, Question], Any]] = {
 def with_snapshot(
     decision: Decision, request: AdmissionRequest, snapshot: Snapshot | None, environment: Environment
 ) -> Decision:
-    """The decision of a worker with its plan's snapshot: the cluster with what the plan holds."""
+    """Returns the decision of a worker with its plan's snapshot: the cluster with what the plan holds."""
     plan = decision.plan
     if plan is None or snapshot is None:
         return decision

@@ -1,4 +1,4 @@
-"""How many cores this process is given: by its affinity, and by the limit of its control group."""
+"""How many cores this process may use, by its affinity and the limit of its control group."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 
 GROUPS = Path("/sys/fs/cgroup")
-"""Where a container sees its own control group (version 2), and with `cpu` below it version 1."""
+"""The path of a container's own control group (version 2); below it, in `cpu`, that of version 1."""
 
 
 def given_cores(groups: Path = GROUPS) -> int:
-    """Whole cores, at least one; a limit of 2500m is two."""
+    """Returns whole cores, at least one; a limit of 2500m gives two."""
     return max(1, min(len(os.sched_getaffinity(0)), int(_limit(groups))))
 
 
 def _limit(groups: Path) -> float:
-    """Cores by the limit, more than any machine has where there is none."""
+    """Returns the limit in cores; without a limit, more than any machine has."""
     unlimited = float(2**16)
     try:
         quota, period = (groups / "cpu.max").read_text().split()

@@ -11,7 +11,7 @@ from typing import Any
 _SIZE = struct.Struct("<Q")
 
 STALLED_SECONDS = 5.0
-"""How long a message that has begun may make no progress: whoever is at the other end has stopped."""
+"""How long a message that has begun may make no progress; after that the other process counts as stopped."""
 
 
 class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
@@ -19,7 +19,9 @@ class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
 
 
 class WorkerLink:
-    """One end. Who writes to it is this program itself, forked: what is read may be unpickled."""
+    """One end of the connection. The writer is this program itself, forked, so what is read may be
+    unpickled.
+    """
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -31,8 +33,9 @@ class WorkerLink:
         return self._end.fileno()
 
     def send(self, message: Any) -> None:
-        """Raises `LinkLost`, and what `pickle` raises for what has no form that can be sent: nothing of it
-        has been sent then."""
+        """Sends a message. Raises `LinkLost`, and the error of `pickle` for a value that cannot be sent;
+        nothing is sent then.
+        """
         payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         self._end.settimeout(STALLED_SECONDS)
         try:
@@ -41,11 +44,11 @@ class WorkerLink:
             raise LinkLost(str(error)) from None
 
     def has_message(self, seconds: float) -> bool:
-        """Whether a message, or the end of the other process, is there within so many seconds."""
+        """Returns whether a message, or the end of the other process, arrives within this many seconds."""
         return bool(self._poll.poll(1000 * seconds))
 
     def receive(self) -> Any:
-        """The next message, waited for without end. Raises `LinkLost`."""
+        """Returns the next message; waits without limit. Raises `LinkLost`."""
         self._end.settimeout(None)
         first = self._read(1)
         self._end.settimeout(STALLED_SECONDS)
@@ -53,7 +56,7 @@ class WorkerLink:
         return pickle.loads(self._read(size))
 
     def close(self) -> None:
-        """The other process sees the end."""
+        """Closes this end; the other process sees the end."""
         self._end.close()
 
     def _read(self, size: int) -> bytes:

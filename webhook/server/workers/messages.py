@@ -1,4 +1,4 @@
-"""What travels between the serving process and a worker."""
+"""The messages between the serving process and a worker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Topic = Literal["settings", "waiting", "params", "skips", "access", "pod group",
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The environment of one decision, as far as it is sent beforehand; the rest is asked for.
+    """The part of the environment of one decision that is sent with it; the worker asks for the rest.
 
-    `settings`: by namespace, those that nearly every decision asks for. `parameters`: None where they are
-    those of the last job. `pod_groups`: how many there are.
+    `settings`: by namespace, those that nearly every decision needs. `parameters`: None if they are those of
+    the last job. `pod_groups`: their number.
     """
 
     namespaces: Mapping[str, Any]
@@ -37,7 +37,9 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class DecisionJob:
-    """One decision. `difference`: what has changed in the cluster since the last job, None without one."""
+    """One decision. `difference`: what has changed in the cluster since the last job, None without a
+    cluster.
+    """
 
     request: AdmissionRequest
     phase: Phase
@@ -47,7 +49,7 @@ class DecisionJob:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a decision asks its environment for."""
+    """A question of a decision to its environment."""
 
     topic: Topic
     words: tuple[Any, ...] = ()
@@ -55,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReply:
-    """The answer; `error` is raised where the decision asked."""
+    """The answer; `error` is raised in the decision."""
 
     value: Any = None
     error: Exception | None = None
@@ -63,7 +65,7 @@ class EnvironmentReply:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The decision, without its plan's snapshot, and the seconds of a core that it took."""
+    """The decision without its plan's snapshot, and the core seconds that it took."""
 
     decision: Decision
     worked: float
@@ -71,6 +73,6 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The decision raised what nobody expects of it, or has no form that can be sent; a traceback."""
+    """The decision raised an unexpected error, or cannot be sent; contains a traceback."""
 
     traceback: str

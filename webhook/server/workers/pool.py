@@ -1,12 +1,11 @@
 """The workers of a server, and which of them decides.
 
-`Pool.decide` takes the place of `decide`: a thread that has a decision to make gives it to an idle worker and
-waits. Where there is none that fits (the first of all, other policies, a cluster of other places) the serving
-process decides itself, and forks a worker after it, which shares what was worked out; so a server that is
-seldom asked twice at once has one worker.
+`Pool.decide` replaces `decide`: a thread gives its decision to an idle worker and waits. If none fits (it is
+the first decision, or policies or topologies changed), the serving process decides itself and then forks a
+worker, which shares the computed results. A server that rarely has concurrent calls therefore has one worker.
 
-A worker that is lost, killed from outside or ended, is replaced: its decision is made again by a new one, and
-a second time lost it is answered in words, never made in the serving process.
+A worker that was killed or has ended is replaced, and its decision is made again by a new one. If that one is
+lost too, the call is answered with a message, and the decision is never made in the serving process.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from webhook.wire.review import Response
 log = logging.getLogger("bayplan")
 
 ATTEMPTS = 2
-"""How many workers a decision may cost."""
+"""Maximum number of workers that one decision may cost."""
 
 
 def started_workers() -> Metric:
-    """The counter, on no registry so far."""
+    """Returns the counter, without a registry."""
     meaning = (
         "Processes that decide, started, by why: asked, policies (changed), cluster (other places), changes "
         "(too many to share the picture still), lost (killed, or ended)"
@@ -50,23 +49,25 @@ def started_workers() -> Metric:
 
 
 def living_workers() -> Gauge:
-    """The gauge, on no registry so far."""
+    """Returns the gauge, without a registry."""
     return Gauge("bayplan_workers", "Processes that decide (`serve --workers`)", registry=None)
 
 
 class Pool:
-    """At most `count` workers. Safe in any thread; `close` it after use, when nobody decides any more."""
+    """At most `count` workers. Thread-safe; `close` it after the last decision."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.problem = ""
-        """Why there are fewer workers than asked for, "" where nothing is wrong."""
+        """Why there are fewer workers than requested, "" if there are enough."""
         self.idle: queue.Queue[WorkerProcess | None] = queue.LifoQueue()
-        """Places, empty ones among them. Who was used last is taken first: it has least to follow."""
+        """All slots, including empty ones. The last used one is taken first, because it has least to catch
+        up.
+        """
         for _ in range(count):
             self.idle.put(None)
         self.pids: set[int] = set()
-        """The processes that there are now."""
+        """The current processes."""
         self._lock = threading.Lock()
         self.starts = started_workers()
         self.workers = living_workers()
@@ -80,10 +81,10 @@ class Pool:
         phase: Phase,
         environment: Environment,
     ) -> tuple[Decision, float]:
-        """What `decide` answers, and the seconds of a core that a worker took for it."""
+        """Returns the answer of `decide`, and the core seconds that a worker took for it."""
         for attempt in range(ATTEMPTS):
             with self._slot(environment) as slot:
-                if slot is None:  # the time is over before one was idle
+                if slot is None:  # the time was over before a worker was idle
                     break
                 unfit = slot.unfit(policies, snapshot)
                 if unfit and not attempt:
@@ -118,7 +119,7 @@ class Pool:
         return decide(request, policies, snapshot, phase, environment), 0.0
 
     def close(self) -> None:
-        """End all of them."""
+        """Ends all workers."""
         for _ in range(self.count):
             worker = self.idle.get()
             if worker is not None:
@@ -126,7 +127,7 @@ class Pool:
 
     @contextmanager
     def _slot(self, environment: Environment) -> Iterator[_Slot | None]:
-        """A place among the workers for the length of a decision; None where its time ends before."""
+        """Reserves a slot for the length of a decision; None if the time of the call ends before."""
         while True:
             try:
                 worker = self.idle.get(timeout=LOOK_SECONDS)
@@ -142,7 +143,7 @@ class Pool:
             self.idle.put(slot.worker)
 
     def start(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> WorkerProcess | None:
-        """A new worker, None where there is none to be had."""
+        """Starts a new worker; None if that fails."""
         try:
             worker = WorkerProcess.forked(policies, snapshot)
         except OSError as error:
@@ -157,29 +158,29 @@ class Pool:
         return worker
 
     def end(self, worker: WorkerProcess) -> None:
-        """At once."""
+        """Kills a worker."""
         with self._lock:
             self.pids.discard(worker.pid)
         worker.kill()
 
 
 class WorkerFault(Exception):  # noqa: N818 - the server's log has it whole
-    """A decision raised in a worker what nobody expects of it; its traceback there."""
+    """An unexpected error in a worker, with its traceback."""
 
 
 class _Slot:
-    """A worker's place; `worker` None where none is in it."""
+    """The slot of a worker; `worker` is None if it is empty."""
 
     def __init__(self, pool: Pool, worker: WorkerProcess | None) -> None:
         self._pool = pool
         self.worker = worker
 
     def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
-        """Why what is in this place cannot decide by these policies on this cluster, "" where it can."""
+        """Returns why this slot cannot decide with these policies on this cluster, "" if it can."""
         return "asked" if self.worker is None else self.worker.unfit(policies, snapshot)
 
     def fork(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> bool:
-        """Put a new worker in this place; whether there is one to be had."""
+        """Puts a new worker into this slot; returns whether that succeeded."""
         self._emptied()
         self.worker = self._pool.start(policies, snapshot, reason)
         return self.worker is not None
@@ -187,7 +188,7 @@ class _Slot:
     def decided(
         self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
     ) -> Done | Failed:
-        """The answer of the worker in this place. Raises what `WorkerProcess.decide` does."""
+        """Returns the answer of the worker in this slot. Raises the errors of `WorkerProcess.decide`."""
         assert self.worker is not None, "whoever asks has made sure that it fits"
         try:
             return self.worker.decide(request, snapshot, phase, environment)
@@ -202,7 +203,7 @@ class _Slot:
 
 
 def _lost(request: AdmissionRequest, policies: PolicySet, environment: Environment) -> Decision:
-    """The answer where each worker was lost over the request."""
+    """Returns the answer for a request over which each worker was lost."""
     message = (
         f"{ATTEMPTS} processes in turn were killed or ended while they decided on it; apply again, and if it "
         "happens again look for their end in the node's log (memory?)"

@@ -1,11 +1,10 @@
 """One worker as the serving process sees it: a fork of it.
 
-It is forked from a thread of a process that has others, and that is sound for what it runs: `decide` takes no
-lock but those of the plan cache and of the pool of capacities, which are held here during the fork, so that
-none is left held by a thread that the worker does not have. In lanes of the cache that other threads had at
-that moment it never looks. What it does not run (the event loop, TLS, the watches, logging) it never touches,
-and it closes all their files. A worker that is stuck all the same is killed as any other that does not
-answer.
+The fork happens in a thread of a process with other threads. That is safe for what the worker runs: `decide`
+takes only the locks of the plan cache and of the capacity pool, which are held during the fork, so none is
+left locked by a thread that the worker does not have. The worker never uses the cache lanes that other
+threads had at that moment, nor the event loop, TLS, the watches and logging, and it closes their files. A
+worker that still gets stuck is killed like any other that does not answer.
 """
 
 from __future__ import annotations
@@ -34,15 +33,17 @@ from webhook.server.workers.messages import DecisionJob, Done, Failed, Question
 from webhook.wire.request import AdmissionRequest
 
 LOOK_SECONDS = 0.02
-"""Between two looks of the thread that waits whether its call is over."""
+"""Interval at which the waiting thread checks whether its call is over."""
 
 GRACE_SECONDS = 0.4
-"""How long a worker may take to end a decision that is over: it asks every few milliseconds, and the answer
-has an eighth of the call's time, half a second of four."""
+"""How long a worker may take to end a decision that is over: it checks every few milliseconds, and the answer
+has an eighth of the call's time, half a second of four.
+"""
 
 MOST_CHANGES = 2000
-"""Changed records after which a worker is forked anew: it shares less of the picture with each. At 5,000
-nodes with 50,000 pods a new one has 16 MB of its own, after 3,000 changes it has 58; a fork takes 30 ms."""
+"""Changed records after which a worker is forked again, because it shares less memory with each. At 5,000
+nodes with 50,000 pods a new worker has 16 MB of its own, after 3,000 changes 58 MB; a fork takes 30 ms.
+"""
 
 
 class Overdue(Exception):  # noqa: N818 - an outcome, not a fault
@@ -51,22 +52,22 @@ class Overdue(Exception):  # noqa: N818 - an outcome, not a fault
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """A worker, and what it knows. One thread at a time uses it."""
+    """A worker, and what it knows. Used by one thread at a time."""
 
     pid: int
     link: WorkerLink
     over: mmap.mmap
-    """A byte that both see: 1 where the decision is to end."""
+    """A byte that both processes see: 1 if the decision should end."""
     policies: PolicySet
     snapshot: Snapshot | None
     knowledge: Knowledge = field(default_factory=Knowledge)
     changes: int = 0
     difference: SnapshotDelta | None = None
-    """What it is to be sent with the next decision."""
+    """The change of the cluster that is sent with the next decision."""
 
     @classmethod
     def forked(cls, policies: PolicySet, snapshot: Snapshot | None) -> WorkerProcess:
-        """A new one, which decides by these policies. Raises `OSError` where there is none to be had."""
+        """Forks a new worker that decides with these policies. Raises `OSError` if that fails."""
         parent_end, child_end = socket.socketpair()
         try:
             over = mmap.mmap(-1, 1)
@@ -81,8 +82,11 @@ class WorkerProcess:
         return cls(pid, WorkerLink(parent_end), over, policies, snapshot)
 
     def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
-        """Why it cannot decide by these policies, or follow to this cluster: a reason of
-        `bayplan_worker_starts_total`. "" where it can; the next decision is on that cluster."""
+        """Returns why it cannot decide with these policies, or cannot follow to this cluster.
+
+        The result is a reason of `bayplan_worker_starts_total`; "" if it can, and the next decision is then
+        on that cluster.
+        """
         if self.policies is not policies:
             return "policies"
         if self.changes > MOST_CHANGES:
@@ -95,10 +99,10 @@ class WorkerProcess:
     def decide(
         self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
     ) -> Done | Failed:
-        """Have one request decided on a cluster that it fits.
+        """Decides one request on a cluster that the worker fits.
 
-        Raises `LinkLost` where it has ended, `Overdue` where it does not end in time, and what `pickle`
-        raises for a request that cannot be sent. After each of them it is to be killed.
+        Raises `LinkLost` if the worker has ended, `Overdue` if it does not end in time, and the error of
+        `pickle` for a request that cannot be sent. After each of these the worker must be killed.
         """
         difference, self.difference = self.difference, None
         if difference is not None:
@@ -123,7 +127,7 @@ class WorkerProcess:
         return self.link.receive()
 
     def kill(self) -> None:
-        """At once; nothing is left of it."""
+        """Kills the process and releases everything."""
         self.link.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -133,7 +137,9 @@ class WorkerProcess:
 
 def _fork(snapshot: Snapshot | None) -> int:
     with ExitStack() as held, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, from Python 3.12 on
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # for forks of multi-threaded processes, from Python 3.12 on
         held.enter_context(plan_cache.still())
         if snapshot is not None:
             held.enter_context(snapshot.base.capacities.lock)
@@ -141,11 +147,11 @@ def _fork(snapshot: Snapshot | None) -> int:
 
 
 def _live(child: Child) -> NoReturn:
-    """The worker's life. It never returns into what the serving process was doing."""
+    """Runs the worker. It never returns to the code of the serving process."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
-        # The serving process stops it, when its calls have ended, by closing the link.
+        # The serving process stops it by closing the link, after its calls have ended.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         gc.freeze()
@@ -159,7 +165,7 @@ def _live(child: Child) -> NoReturn:
 
 
 def _close_all_but(kept: int) -> None:
-    """Ports and connections of the serving process: they are to end with it."""
+    """Closes the ports and connections of the serving process, which must end with that process."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != kept:
             with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What makes of one sequence a later one: for long lists of which little changes between two calls. Pure."""
+"""The difference between two long lists of which little changes. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SequenceDelta:
-    """The first `prefix` items stay, the last `suffix` items too; `middle` stands between them now."""
+    """The first `prefix` and the last `suffix` items stay; `middle` replaces those between them."""
 
     prefix: int
     middle: tuple[Any, ...]
@@ -17,7 +17,7 @@ class SequenceDelta:
 
 
 def sequence_delta(former: Sequence[Any], latest: Sequence[Any]) -> SequenceDelta:
-    """What differs by identity: a record that did not change is the same object."""
+    """Compares by identity: an unchanged record is the same object."""
     common = min(len(former), len(latest))
     prefix = next((n for n in range(common) if former[n] is not latest[n]), common)
     common -= prefix
@@ -26,5 +26,5 @@ def sequence_delta(former: Sequence[Any], latest: Sequence[Any]) -> SequenceDelt
 
 
 def sequence_after(former: Sequence[Any], delta: SequenceDelta) -> tuple[Any, ...]:
-    """The later sequence."""
+    """Returns the later sequence."""
     return (*former[: delta.prefix], *delta.middle, *former[len(former) - delta.suffix :])

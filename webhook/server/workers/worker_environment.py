@@ -1,5 +1,6 @@
-"""The environment of a decision in a worker: what was sent with it, and for the rest questions. No I/O but
-`ask`, which is handed in."""
+"""The environment of a decision in a worker: what was sent with it, and questions for the rest. The only I/O
+is `ask`, which is passed in.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ Ask = Callable[[Question], Any]
 
 @dataclass(slots=True)
 class Memory:
-    """What a worker keeps from one job to the next, as the serving process knows: it sends what differs."""
+    """What a worker keeps from one job to the next. The serving process knows it and sends differences."""
 
     parameters: Parameters = NO_PARAMETERS
     sequences: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
 
 
 def worker_environment(sent: Surroundings, memory: Memory, ask: Ask, late: Callable[[], bool]) -> Environment:
-    """The environment. What it asks for once it does not ask for again in the same decision."""
+    """Returns the environment. Each answer is kept for the rest of the decision."""
     if sent.parameters is not None:
         memory.parameters = sent.parameters
     sequence = partial(_sequence, memory, ask, {})
@@ -91,7 +92,7 @@ class _Settings:
 
 
 class _PodGroups(Mapping[tuple[str, str], Mapping[str, Any]]):
-    """The PodGroups of the cluster, of which a decision looks at those that its pods name."""
+    """The PodGroups of the cluster, of which a decision reads only those that its pods name."""
 
     def __init__(self, count: int, ask: Ask) -> None:
         self._count = count

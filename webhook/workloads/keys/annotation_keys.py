@@ -1,4 +1,4 @@
-"""The names that Bayplan itself writes into objects; what policies write is theirs."""
+"""The keys that Bayplan itself writes onto objects; policies define the keys that they write."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from planner.manifests.nccl_job import SKIP_KEY
 from planner.manifests.pods.bound_pod import RESERVATION_KEY
 
 RESERVATION = RESERVATION_KEY
-"""Annotation: the gang's reservation id (comma-separated, in replica order, where there are several)."""
+"""Annotation: the gang's reservation id (comma-separated, in replica order, if there are several)."""
 
 
 PLACEMENT = "bayplan.dev/placement"
-"""Annotation: the plan in short, as JSON: decision, topology, level, domain, reserves, nodes."""
+"""Annotation: a summary of the plan as JSON: decision, topology, level, domain, reserves, nodes."""
 
 
 POLICIES = "bayplan.dev/policies"
@@ -18,24 +18,25 @@ POLICIES = "bayplan.dev/policies"
 
 
 APPLIED = "bayplan.dev/applied"
-"""Annotation of an object whose templates were mended: digests of them as they came and as they are."""
+"""Annotation of an object whose templates were changed: digests of them as received and as changed."""
 
 
 POD_SET = "bayplan.dev/pod-set"
-"""Annotation on a pod template: which PodSet of the plan its pods are."""
+"""Annotation on a pod template: the PodSet of the plan to which its pods belong."""
 
 
 GANG_OF = "bayplan.dev/gang-of"
-"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name. On that of a
-LeaderWorkerSet it says that it had no replica when it was made, and that those that come are gangs."""
+"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name. On a
+LeaderWorkerSet's template: it had no replica at creation, and those that come are gangs.
+"""
 
 
 QUEUED_GATE = "bayplan.dev/queued"
-"""Scheduling gate: the gang waits for a place; its pods are not scheduled one by one meanwhile."""
+"""Scheduling gate: the gang waits for a place, and its pods are not scheduled one by one meanwhile."""
 
 
 SKIP = SKIP_KEY
-"""Annotation, "true": no plan and no mutation; validating policies still speak."""
+"""Annotation, "true": no plan and no mutation; validating policies still apply."""
 
 
 RESTARTABLE = "bayplan.dev/restartable"
@@ -43,8 +44,8 @@ RESTARTABLE = "bayplan.dev/restartable"
 
 
 DEFRAGMENTATION = "bayplan.dev/defragmentation"
-"""Annotation of a node that `bayplan defrag --apply` has cordoned, as JSON: for which aim, and since when."""
+"""Annotation of a node that `bayplan defrag --apply` has cordoned, as JSON: the goal, and the time."""
 
 
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
-"""Kinds in gangs' names whose gangs live as long as their pods."""
+"""Kinds in gang names whose gangs live as long as their pods."""

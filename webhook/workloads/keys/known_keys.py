@@ -1,8 +1,8 @@
-"""Every annotation, label, taint and gate that Bayplan or its policies read or write: one table.
+"""The table of every annotation, label, taint and gate that Bayplan or its policies read or write.
 
-The reference (docs/reference/keys.md) is made from it (`python -m tests.docs.generate_keys`), and a key that
-is nearly one of these is told with the right one (`misspelt_keys`). What a key of topology means is
-said once, by its meaning in `topology_keys`.
+docs/reference/keys.md is generated from it (`python -m tests.docs.generate_keys`), and a similar key in an
+object gets a warning with the right one (`misspelt_keys`). The meanings of topology keys are defined in
+`topology_keys`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _LABEL_OR_ANNOTATION: tuple[Form, ...] = ("label", "annotation")
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key: what it is, on which objects, whether it is read or written, what it says, its valid values."""
+    """A key: its type, on which objects, whether it is read or written, its meaning, and its valid values."""
 
     name: str
     form: Form
@@ -139,7 +139,7 @@ _WRITTEN_BY_POLICIES = frozenset(
         "kueue.x-k8s.io/podset-group-name",
     )
 )
-"""Keys of topology that `kai-topology`, `kueue-topology`, `runai-defaults` or `native-gang` write too."""
+"""Topology keys that `kai-topology`, `kueue-topology`, `runai-defaults` or `native-gang` also write."""
 
 
 def _topology(key: Key) -> KnownKey:
@@ -313,4 +313,4 @@ _OTHERS = (
 
 
 KNOWN_KEYS: tuple[KnownKey, ...] = (*_OWN, *map(_topology, KEYS), *_OTHERS)
-"""All of them; a key that stands as a label or an annotation alike has a row for each."""
+"""All keys; a key that may be a label or an annotation has a row for each."""

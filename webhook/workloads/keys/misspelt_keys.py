@@ -1,9 +1,10 @@
-"""Keys that are nearly one of Bayplan's, KAI's, Kueue's or nod-ai's: `topology-required-placment`.
+"""Finds keys that are similar to one of Bayplan's, KAI's, Kueue's or nod-ai's, such as
+`topology-required-placment`.
 
-Schedulers ignore what they do not know, so that such a key costs a slow job rather than an error. Near means
-that the domain and the name each differ by a letter or two; other people's keys are left alone. Devices are
-told by a list of what people write (`nvidia.com/shared-gpu`), and where a name is a slip away from one or
-from what some node offers; other resources may have any name.
+Schedulers ignore unknown keys, so such a key causes a slow job rather than an error. Similar means that the
+domain and the name each differ by a letter or two; keys of other systems are ignored. Device resources are
+recognised from a list of common mistakes (`nvidia.com/shared-gpu`), and if a name is a slip away from one of
+them or from what some node offers; other resources may have any name.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVI
 from webhook.workloads.keys.known_keys import KNOWN_KEYS
 
 DOMAINS = ("bayplan.dev", "kai.scheduler", "kueue.x-k8s.io", "topology.scheduler")
-"""Whose keys are looked at."""
+"""The domains whose keys are checked."""
 
 
 _NEAR = 0.85
-"""How alike two names must be: one wrong letter in seven. Kueue's own further keys stay below it."""
+"""Minimum similarity of two names: one wrong letter in seven. Kueue's other keys stay below it."""
 
 
 _NEAR_OWN = 0.7
-"""The same for a name under our own domain, where nobody else has keys."""
+"""The same for a name under our own domain, which nobody else uses."""
 
 
 _NEAR_DOMAIN = 0.8
-"""`kai.schedular`, `kueue.x-k8s.oi`, `kueue.k8s.io`."""
+"""The same for domains: `kai.schedular`, `kueue.x-k8s.oi`, `kueue.k8s.io`."""
 
 
 _TELLING = 12
-"""Letters of a name from which on it tells whose key it is, whatever stands before it: `queue` does not."""
+"""Minimum length of a name that identifies a key without its domain: `queue` does not."""
 
 
 _REAL = frozenset(
@@ -50,7 +51,7 @@ _REAL = frozenset(
         "kueue.x-k8s.io/workload",
     )
 )
-"""Keys that are near ours, which their systems have and Bayplan has no use for."""
+"""Existing keys of these systems that are similar to ours and that Bayplan does not use."""
 
 
 _FORMS: Mapping[str, frozenset[str]] = {
@@ -65,7 +66,9 @@ _BY_DOMAIN: Mapping[str, tuple[str, ...]] = {
 
 
 def misspelt(metadata: Any) -> list[str]:
-    """`keys.misspelt(metadata)`: a sentence for each annotation or label that is nearly one that is read."""
+    """`keys.misspelt(metadata)`: a sentence for each annotation or label that is similar to a known
+    key.
+    """
     return [
         sentence
         for form, part in (("annotation", "annotations"), ("label", "labels"))

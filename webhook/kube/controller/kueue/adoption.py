@@ -1,8 +1,8 @@
-"""What a gang holds whose pods Kueue places: the nodes that Kueue has assigned, before pods are bound. Pure.
+"""What a gang holds whose pods Kueue places: the assigned nodes, before pods are bound. Pure.
 
-Kueue's assignment is taken as it is: whether pods tolerate those nodes was its question. What another gang
-holds is not taken from it: such seats are left out, and told. A domain of several nodes (a Topology that ends
-at racks) is filled where pods stand already, and then where there is room.
+Kueue's assignment is taken as it is, including whether the pods tolerate those nodes. What another gang holds
+is not taken from it: such seats are left out and reported. In a domain of several nodes (a Topology that ends
+at racks) seats go where pods are already, then where there is room.
 """
 
 from __future__ import annotations
@@ -31,32 +31,35 @@ Seats = Counter[tuple[str, str]]
 """Pods by PodSet and node."""
 
 MOST_NAMED = 4
-"""Seats that are named which could not be had."""
+"""Maximum number of unavailable seats that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """What comes of an assignment. `reservation`: what the gang shall hold, None for nothing; `lacking`: the
-    seats that it cannot have, each with the reason."""
+    """The result of an assignment. `reservation`: what the gang should hold, None for nothing; `lacking`: the
+    seats that it cannot have, each with the reason.
+    """
 
     reservation: Reservation | None
     lacking: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
-        """Why not all of it is held; "" where it is."""
+        """Why not all of it is held; "" if all is."""
         return listed(list(self.lacking), MOST_NAMED)
 
 
 @dataclass(slots=True)
 class NodesByLabels:
-    """The nodes of a snapshot by the values of the labels that assignments name, each list made once."""
+    """The nodes of a snapshot by the values of the labels in assignments; each list is computed once."""
 
     snapshot: Snapshot
     _by_keys: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = field(default_factory=dict)
 
     def having(self, labels: tuple[tuple[str, str], ...]) -> list[str]:
-        """Names of the nodes with all of these labels; a node without a hostname label has its name."""
+        """Returns the names of the nodes with all of these labels; a node without a hostname label has its
+        name as such.
+        """
         keys = tuple(key for key, _ in labels)
         if keys not in self._by_keys:
             nodes = self._by_keys[keys] = {}
@@ -68,13 +71,13 @@ class NodesByLabels:
 
 
 def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabels) -> Adopted:
-    """What the gang of this name shall hold of a place that Kueue has assigned."""
+    """Returns what the gang of this name should hold of a place that Kueue has assigned."""
     held = snapshot.holding(name)
     former = held if held is not None and held.gang != place.gang else None
     scene = _Scene.of(snapshot, place, name)
     wanted, lacking = scene.seats(nodes)
     if held is not None and held.mode == "nodes" and _of(held) == _by_pod_set(wanted, place, former)[0]:
-        return Adopted(held, lacking)  # what is held and assigned stays, whatever became of its nodes
+        return Adopted(held, lacking)  # what is held and assigned stays, whatever happened to its nodes
     fitting, crowded = scene.fitting(wanted)
     lacking += crowded
     while fitting:
@@ -94,7 +97,9 @@ def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabe
 
 
 def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[BoundPod]:
-    """The bound pods of a Workload: those that name it, or carry the id of what the gang `name` holds."""
+    """Returns the bound pods of a Workload: those that name it, or have the id of what the gang `name`
+    holds.
+    """
     ids = {reservation_id(gang) for gang in (place.gang, name) if gang}
     nodes = {node for own in ids for node in snapshot.bound.carriers.get(own) or ()}
     return [
@@ -107,8 +112,9 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
 
 @dataclass(frozen=True)
 class _Scene:
-    """A Workload's assignment, and the cluster that it is in. `stands`: its pods that are bound; `kept`: by
-    node the seats that its gang holds."""
+    """A Workload's assignment and its cluster. `stands`: its bound pods; `kept`: by node, the seats that its
+    gang holds.
+    """
 
     place: KueuePlace
     snapshot: Snapshot
@@ -133,14 +139,14 @@ class _Scene:
 
     @cached_property
     def around(self) -> Snapshot:
-        """The cluster without its pods, and without what its gang holds; only made where something moves."""
+        """The cluster without its pods and without what its gang holds; computed only if something moves."""
         around = self.snapshot.without(self.name)
         for pod in self.own:
             around = around.without_pod(pod)
         return around
 
     def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
-        """The assigned seats, and in words those whose node is not there."""
+        """Returns the assigned seats, and as text those whose node does not exist."""
         seats, lacking = Seats(), []
         for part in self.place.pod_sets:
             ended = part.ended
@@ -164,8 +170,9 @@ class _Scene:
     def _filled(
         self, part: AssignedPodSet, standing: Mapping[str, int], count: int, seats: Seats
     ) -> Iterator[tuple[str, int]]:
-        """Seats on the nodes of one domain: first where its pods stand, then those that are held, then where
-        there is most room."""
+        """Adds seats on the nodes of one domain: first where its pods are, then those that are held, then
+        where there is most room.
+        """
         room = {node: self._room(part.requests, node, seats) for node in standing}
         for node in sorted(
             standing, key=lambda node: (-standing[node], -self.kept[node], -room[node], natural(node))
@@ -176,7 +183,7 @@ class _Scene:
                 yield node, seated
 
     def fitting(self, wanted: Seats) -> tuple[Seats, tuple[str, ...]]:
-        """Those of the wanted seats for which there is room beside others, and the others in words."""
+        """Returns the wanted seats for which there is room, and the others as text."""
         requests = {part.name: part.requests for part in self.place.pod_sets}
         result, lacking = Seats(), []
         for (part, node), count in wanted.items():
@@ -188,7 +195,9 @@ class _Scene:
         return result, tuple(lacking)
 
     def _room(self, requests: Resources, node: str, seats: Seats) -> int:
-        """How many pods more fit onto a node beside the seats taken by now; none where it is held whole."""
+        """Returns how many more pods fit on a node beside the seats taken so far; none if another gang holds
+        it whole.
+        """
         if self._holder(node):
             return 0
         free = dict(self.around.usage.free_on(self.around.nodes[node])[0])
@@ -198,7 +207,7 @@ class _Scene:
         return max(min((free.get(name, 0) // amount for name, amount in requests.items()), default=0), 0)
 
     def _holder(self, node: str) -> str:
-        """The gang that holds it whole, "" for none."""
+        """Returns the gang that holds the node whole, "" for none."""
         return next((r.gang for r, _ in self.around.holds.on(node) if r.mode == "domain"), "")
 
     def _taken_by(self, node: str) -> str:
@@ -240,7 +249,8 @@ def _reservation(
 def _by_pod_set(
     seats: Seats, place: KueuePlace, former: Reservation | None
 ) -> tuple[Seats, tuple[tuple[str, Resources], ...]]:
-    """The seats by the PodSets' names of what the gang holds already, else by Kueue's, and what they ask for.
+    """Returns the seats by the PodSet names of what the gang holds already, else by Kueue's, and their
+    requests.
 
     Kueue counts leader and workers of one template as one PodSet; the planner counts two.
     """
@@ -273,14 +283,14 @@ def _of(held: Reservation) -> Seats:
 
 
 def _topology(snapshot: Snapshot, nodes: Collection[str]) -> Topology:
-    """The first that has all of these nodes."""
+    """Returns the first topology that has all of these nodes."""
     trees = snapshot.base.trees
     fitting = (t for t in snapshot.topologies if all(name in trees[t.name].index for name in nodes))
     return next(fitting, snapshot.topologies[0])
 
 
 def _in_the_way(snapshot: Snapshot, wanted: Reservation) -> str | None:
-    """Who would be told to have the place already when this is written."""
+    """Returns the holder that would conflict with this reservation."""
     kept = [RecordedReservation(r, 0) for r in snapshot.reservations if r.id != wanted.id]
     room = headroom(snapshot.with_reservation(wanted), wanted)
     return in_the_way(wanted, snapshot.revision, kept, room)

@@ -1,8 +1,7 @@
-"""The places that Kueue has assigned, in a round of the controller: whose they are, and what to do. Pure.
+"""Handles the places that Kueue has assigned in a round of the controller: their gangs, and what to do. Pure.
 
-A gang that holds a place, or waits for one, is the Workload's where it is of an object that the Workload is
-for, or the Workload's pods carry its reservation: its hold moves to where Kueue puts it. All others are held
-under the Workload's own name.
+A gang belongs to the Workload if its object is the Workload's owner, or the Workload's pods have its
+reservation: its hold moves to where Kueue puts it. All other places are held under the Workload's own name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
 
 KueuePlaces = Mapping[str, KueuePlace]
-"""What Kueue has assigned, by the name of the Workload's gang."""
+"""The places that Kueue has assigned, by the name of the Workload's gang."""
 
 ENDED = "Kueue has ended it, or taken its nodes back"
 ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for"
@@ -30,8 +29,9 @@ ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for
 
 @dataclass(frozen=True, slots=True)
 class KueueRound:
-    """What comes of Kueue's assignments. `snapshot`: with what is to be held; `gangs`: the names of those
-    that Kueue places, which nothing else moves, plans or lets in."""
+    """The result of Kueue's assignments. `snapshot`: with what is to be held; `gangs`: the names of the gangs
+    that Kueue places, which nothing else moves, plans or admits.
+    """
 
     snapshot: Snapshot
     actions: tuple[Action, ...] = ()
@@ -41,8 +41,9 @@ class KueueRound:
 def no_longer_assigned(
     reservation: Reservation, places: KueuePlaces | None, pods: Iterable[Unbound], snapshot: Snapshot
 ) -> str:
-    """Why the place of one of Kueue's Workloads is held no longer; "" while it is, or nobody knows. `pods`:
-    those that are bound nowhere."""
+    """Returns why the place of a Kueue Workload is no longer held; "" while it is, or if unknown. `pods` are
+    the unbound pods.
+    """
     if kind_of(reservation.gang) != KUEUE_KIND or places is None:
         return ""
     place = places.get(reservation.gang)
@@ -52,8 +53,11 @@ def no_longer_assigned(
 
 
 def is_abandoned(snapshot: Snapshot, place: KueuePlace, pods: Iterable[Unbound]) -> bool:
-    """Whether a group of pods has none any more, on a node or off it, and Kueue waits for others: it keeps
-    the quota, but who made the pods may never make those. The nodes are held again when they come."""
+    """Returns whether a pod group has no pods left, bound or unbound, while Kueue waits for replacements.
+
+    Kueue keeps the quota, but the creator of the pods may never create the replacements. The nodes are held
+    again when they are created.
+    """
     if not place.waits_for_pods or pods_of(snapshot, place):
         return False
     alive = {pod.ref.uid for pod in pods}
@@ -67,8 +71,9 @@ def kueue_round(
     observed: frozenset[str],
     pods: Collection[Unbound] = (),
 ) -> KueueRound:
-    """What Kueue has assigned becomes what is held; nothing is done in namespaces that are `observed`.
-    `pods`: those that are bound nowhere."""
+    """Returns what is to be held for Kueue's assignments; namespaces in `observed` are ignored. `pods` are
+    the unbound pods.
+    """
     if not places:
         return KueueRound(snapshot)
     of_owner, nodes = _by_owner(gangs), NodesByLabels(snapshot)
@@ -80,7 +85,7 @@ def kueue_round(
         own = [gangs[name] for name in _gangs_of(place, of_owner)]
         placed.update(gang.name for gang in own)
         holding = _holding(snapshot, place, own)
-        if len(holding) > 1:  # one Workload, and several gangs of ours: which pods go where is not told
+        if len(holding) > 1:  # one Workload with several of our gangs: which pods go where is unknown
             for unclear in holding:
                 if not snapshot.bound.carriers.get(unclear.id):
                     actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
@@ -107,7 +112,9 @@ def kueue_round(
 
 
 def _let_in(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[Action]:
-    """Pods of gangs that Kueue places pass our gate, and name what is held for them; Kueue says where."""
+    """Yields the pods of gangs that Kueue places: they pass our gate and name what is held for them; Kueue
+    writes the node.
+    """
     for gang in gangs:
         held, name = snapshot.holding(gang.name), reservation_id(gang.name)
         pods = tuple(pod for pod in gang.pods if pod.gated or (held is not None and name not in pod.ids))
@@ -116,7 +123,7 @@ def _let_in(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[Action]:
 
 
 def _by_owner(gangs: Mapping[str, Gang]) -> dict[str, dict[str, None]]:
-    """Names of gangs by the UID of each object or pod that they are of."""
+    """Returns gang names by the UID of each of their objects or pods."""
     result: dict[str, dict[str, None]] = {}
     for gang in gangs.values():
         for uid in {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.ref.uid for pod in gang.pods)}:
@@ -130,7 +137,7 @@ def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> 
 
 
 def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:
-    """What gangs hold for the Workload's pods under other names than its own."""
+    """Returns what gangs hold for the Workload's pods under other names than its own."""
     ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
     by_pods = [gang for name in sorted(ids) if (gang := snapshot.holds.gangs.get(name))]
     names = dict.fromkeys((*(gang.name for gang in own), *by_pods))
@@ -139,5 +146,5 @@ def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list
 
 
 def _recipient(place: KueuePlace) -> Ref:
-    """Who is told what comes of it: the object that it is for, or the Workload itself."""
+    """Returns the object for events: the Workload's owner, or the Workload itself."""
     return place.owners[0] if place.owners and place.owners[0].uid else place.ref

@@ -1,6 +1,6 @@
-"""What Kueue says of an object: its Workloads, found by whose they are, and why one does not run.
+"""What Kueue says of an object: its Workloads, found by owner, and why one does not run.
 
-Kueue says it in the conditions of its Workload (Kueue ff69552e, apis/kueue/v1beta2/workload_types.go).
+Kueue writes it into the conditions of its Workload (Kueue ff69552e, apis/kueue/v1beta2/workload_types.go).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from webhook.kube.api.reflector import served_path
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 KUEUE_SAYS = (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"), ("PodsReady", "False"))
-"""Kueue's conditions that say why a workload does not run, the one that explains most first."""
+"""Kueue's conditions that explain why a workload does not run, the most specific first."""
 
 
 @dataclass(frozen=True, slots=True)
 class KueueSays:
-    """One Workload: its name, that of the gang as which its place is held, and why it does not run ("" where
-    Kueue gives no reason)."""
+    """One Workload: its name, that of the gang under which its place is held, and why it does not run ("" if
+    Kueue gives no reason).
+    """
 
     name: str
     gang: str
@@ -28,7 +29,7 @@ class KueueSays:
 
 
 async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[str]:
-    """What keeps Kueue from admitting these objects, or what it has evicted them for, each sentence once."""
+    """Returns why Kueue does not admit these objects, or evicted them, each sentence once."""
     workloads = await _workloads(
         api, namespace, lambda item: any(owner.get("uid") in uids for owner in _owners(item))
     )
@@ -36,13 +37,13 @@ async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[st
 
 
 async def said_of(api: Api, name: str) -> list[KueueSays]:
-    """What Kueue says of the workload NAMESPACE/KIND/NAME."""
+    """Returns what Kueue says of the workload NAMESPACE/KIND/NAME."""
     namespace, kind, own = name.split("/", 2)
 
     def is_its(item: Json) -> bool:
         if (
             kind in POD_GANGS and item["metadata"]["name"] == own
-        ):  # of a group of pods it has the group's name
+        ):  # for a group of pods it has the group's name
             return True
         return any((owner.get("kind"), owner.get("name")) == (kind, own) for owner in _owners(item))
 
@@ -50,7 +51,7 @@ async def said_of(api: Api, name: str) -> list[KueueSays]:
 
 
 async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -> list[KueueSays]:
-    """None where Kueue is not there, or its Workloads are not to be read."""
+    """Returns none if Kueue is not installed, or its Workloads may not be read."""
     try:
         path = await served_path(api, "kueue.x-k8s.io", "workloads")
         if not path:
@@ -73,7 +74,7 @@ def _owners(item: Json) -> list[Json]:
 
 
 def _why(status: Json) -> str:
-    """The message of the first of these conditions that holds."""
+    """Returns the message of the first of these conditions that holds."""
     conditions = {
         (str(condition.get("type")), str(condition.get("status"))): str(condition.get("message") or "")
         for condition in status.get("conditions") or []
