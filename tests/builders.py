@@ -1,14 +1,16 @@
-"""Clusters and gangs drawn in a few words, shared by all tests.
+"""Builders of clusters and gangs from short text drawings, shared by all tests.
 
-A cluster is drawn line by line, coarse to fine, slash-separated, hosts after the colon:
+Each line of a drawing is one domain: the label values from coarse to fine, separated by slashes, then a
+colon and the names of the nodes:
 
     cluster('''
         z1/r1: a b c
         z1/r2: d e   gpu=4 cpu=32
     ''', levels=("zone", "rack"))
 
-Amounts after the hosts (`gpu`, `cpu` in cores, `memory` in Gi, `pods`, or any full resource name) hold for
-that line; `used=N` binds a pod with N GPUs to each host; `cordoned`, `notready` and `taint=KEY` say the rest.
+Amounts after the nodes (`gpu`, `cpu` in cores, `memory` in Gi, `pods`, or any full resource name) hold for
+every node of the line. `used=N` binds a pod with N GPUs to each node. `cordoned`, `notready` and `taint=KEY`
+make the nodes unschedulable, not ready, or tainted.
 """
 
 from __future__ import annotations
@@ -30,18 +32,18 @@ _UNITS = {"gpu": (GPU, 1), "cpu": ("cpu", 1000), "memory": ("memory", 2**30), "p
 
 
 def amounts(**words: int) -> dict[str, int]:
-    """Amounts in base units from short words: `gpu`, `cpu` (cores), `memory` (Gi), `pods`."""
+    """Amounts in base units from short keywords: `gpu`, `cpu` (cores), `memory` (Gi), `pods`."""
     return {_UNITS[word][0]: count * _UNITS[word][1] for word, count in words.items()}
 
 
 def node(name: str, *, labels: Mapping[str, str] | None = None, **words: int) -> Node:
-    """A host with its hostname label: 8 GPUs, 64 cores, 512Gi and 110 pods unless told otherwise."""
+    """A node with its hostname label. Defaults: 8 GPUs, 64 cores, 512Gi and 110 pods."""
     offers = amounts(**({"gpu": 8, "cpu": 64, "memory": 512, "pods": 110} | words))
     return Node(name, {HOSTNAME: name, **(labels or {})}, {k: v for k, v in offers.items() if v})
 
 
 def topology(*levels: str, name: str = "topo", reservable: str = "") -> Topology:
-    """A topology of these levels and the host."""
+    """A topology of these levels and, as the lowest one, the hostname."""
     return Topology(name, (*levels, HOSTNAME), reservable=reservable)
 
 
@@ -54,7 +56,7 @@ def cluster(
     reservable: str = "",
     topologies: Iterable[Topology] = (),
 ) -> Snapshot:
-    """The snapshot that a drawing shows; see the module's words."""
+    """The snapshot for a drawing; the module's docstring describes the format."""
     nodes: list[Node] = []
     bound = list(pods)
     for line in filter(None, map(str.strip, drawing.splitlines())):
@@ -88,7 +90,7 @@ def cluster(
 
 
 def racks(count: int, hosts: int, *, gpu: int = 8, block: int = 0) -> Snapshot:
-    """`count` equal racks r1, r2 … of `hosts` hosts r1-n1 …; `block` racks make a block where it is given."""
+    """`count` equal racks r1, r2, … with nodes r1-n1, r1-n2, …; with `block`, the racks are in that block."""
     lines = []
     for rack in range(1, count + 1):
         names = " ".join(f"r{rack}-n{host}" for host in range(1, hosts + 1))
@@ -106,7 +108,7 @@ def shape(
     preferences: tuple[tuple[int, Term], ...] = (),
     **words: int,
 ) -> PodShape:
-    """A pod: `gpu`, `cpu` (cores), `memory` (Gi); one GPU and nothing else unless told otherwise."""
+    """A pod shape: `gpu`, `cpu` (cores), `memory` (Gi). The default is one GPU and nothing else."""
     requests = amounts(**(words or {"gpu": 1})) | {"pods": 1}
     return PodShape(
         {name: amount for name, amount in requests.items() if amount},
@@ -121,7 +123,7 @@ def shape(
 def pod_set(
     count: int, pod: PodShape | None = None, *, name: str = "worker", constraint: Constraint | None = None
 ) -> PodSet:
-    """`count` pods of one shape."""
+    """A PodSet of `count` pods of one shape."""
     return PodSet(name, count, pod or shape(), Constraint() if constraint is None else constraint)
 
 
@@ -134,7 +136,7 @@ def gang(
     preferred: str = "",
     **constraint: str,
 ) -> PodGroup:
-    """A gang; a number stands for so many workers of `gpu` GPUs each."""
+    """A gang of these PodSets. A number stands for a PodSet of that many workers with `gpu` GPUs each."""
     sets = tuple(
         pod_set(count_or_set, shape(gpu=gpu), name="worker" if not place else f"worker-{place}")
         if isinstance(count_or_set, int)
@@ -152,7 +154,9 @@ def with_classes(snapshot: Snapshot, **values: int) -> Snapshot:
 
 
 def of_class(group: PodGroup, name: str, *, stating: int | None = None) -> PodGroup:
-    """The gang whose pods name this PriorityClass, "" for none, and may state a number of their own."""
+    """The gang with pods of this PriorityClass ("" for none), optionally with a numeric priority in the
+    pods.
+    """
     sets = tuple(
         replace(part, shape=replace(part.shape, priority_class=name, stated_priority=stating))
         for part in group.pod_sets

@@ -1,4 +1,6 @@
-"""What holds for every test: its verdict is the code's, not the machine's nor the day's."""
+"""Fixtures for all tests. They make results independent of the machine and the date, and cache slow
+parsing.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ SHORT = 2_000
 
 @pytest.fixture(scope="session", autouse=True)
 def each_text_is_parsed_once() -> Iterator[None]:
-    """The same expressions stand in many sets of policies, and parsing them is most of loading a set."""
+    """Caches parsed CEL expressions: many policy sets contain the same ones, and parsing is most of the time
+    that loading a set takes.
+    """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(program, "parse", cache(program.parse))
         yield
@@ -44,8 +48,9 @@ def each_text_is_parsed_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def each_long_yaml_is_parsed_once() -> Iterator[None]:
-    """The files of the example clusters are read by several hundred tests: each gets values of its own, which
-    are copied ten times as fast as they are parsed."""
+    """Caches parsed YAML: several hundred tests read the files of the example clusters. Each test gets its
+    own copy, because copying is ten times as fast as parsing.
+    """
     copies: dict[bytes, bytes] = {}
     load_all = yaml_documents.load_all
 
@@ -63,8 +68,9 @@ def each_long_yaml_is_parsed_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def each_set_of_policies_is_loaded_once() -> Iterator[None]:
-    """Several hundred tests load the shipped policies. Files are read each time; where all their texts are
-    the same as before, so is the set, which nothing changes."""
+    """Caches loaded policy sets: several hundred tests load the shipped policies. The files are read each
+    time; a set is reused if all their texts are unchanged. Nothing modifies a loaded set.
+    """
     loaded: dict[tuple[object, ...], PolicySet] = {}
     load = files.load
 

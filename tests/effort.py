@@ -1,4 +1,4 @@
-"""What work costs this process, whatever else the machine does meanwhile."""
+"""Measures the cost of code in ways that do not depend on the load of the machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from cProfile import Profile
 
 
 def cpu_seconds(work: Callable[[], object], tries: int = 1) -> float:
-    """CPU seconds of one run, the least of so many tries.
-
-    Not the time on the wall: on a busy machine that is other programs' time, and a bound on it would fail for
-    what is not ours.
+    """CPU seconds of one run: the minimum over this many tries. Wall-clock time also counts other programs on
+    a busy machine, so a bound on it would fail for reasons outside the code.
     """
 
     def once() -> float:
@@ -23,10 +21,9 @@ def cpu_seconds(work: Callable[[], object], tries: int = 1) -> float:
 
 
 def calls(work: Callable[[], object], *, builtins: bool = False) -> int:
-    """Functions of Python's own that one run calls: the same number in each run, whatever else goes on.
-    `builtins`: those that are written in C, too.
-
-    What C code costs it does not see: it tells how often our code looks at things, not how long that takes.
+    """Number of Python function calls in one run. It is the same in each run, whatever the load. `builtins`
+    also counts functions that are written in C. The time inside C code is not seen: the number shows how
+    often code does something, not how long that takes.
     """
     profile = Profile(builtins=builtins)
     profile.runcall(work)

@@ -1,4 +1,4 @@
-"""Wheels of Bayplan, built from a folder of sources and installed where nothing else is."""
+"""Builds wheels of Bayplan from a source folder and installs them in an isolated environment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 def install_wheel(source: Path, folder: Path) -> Path:
-    """An environment in the folder with the wheel of these sources; `program` starts it.
-
-    The libraries are those of the tests. Their folder is on the path for modules alone: as no site folder, it
-    does not bring in the checkout that is installed in it as editable.
+    """Creates an environment in the folder with the wheel of these sources; `program` starts it. The
+    libraries are those of the tests. Their folder is on the path for modules only: as a site folder it would
+    also bring in the checkout, which is installed there as editable.
     """
     build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     subprocess.run([*PIP, *build], check=True, capture_output=True)
@@ -30,7 +29,9 @@ def install_wheel(source: Path, folder: Path) -> Path:
 
 
 def program(home: Path) -> Path:
-    """What starts Bayplan of an environment and no other, whatever PYTHONPATH and working directory are."""
+    """The command line that starts Bayplan of an environment and no other, whatever PYTHONPATH and the
+    working directory are.
+    """
     script = home / "bayplan"
     script.write_text(f'#!/bin/sh\nexec "{home}/bin/python" -E -P -m webhook.cli.main "$@"\n')
     script.chmod(0o755)

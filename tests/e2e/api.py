@@ -1,4 +1,6 @@
-"""A small client of the API server: JSON over a kept connection, with a kubeconfig's credentials."""
+"""A small client of the API server: JSON over a persistent connection, with the credentials of a
+kubeconfig.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,19 @@ MERGE = "application/merge-patch+json"
 
 
 class ApiError(Exception):
-    """The API server said no: `status` is the HTTP status, the message its own."""
+    """The API server answered with an error: `status` is the HTTP status, the message is the server's."""
 
     def __init__(self, status: int, message: str) -> None:
-        """As the API server gave them."""
+        """Keeps status and message as the API server returned them."""
         super().__init__(f"{status}: {message}")
         self.status = status
 
 
 class Api:
-    """Calls with one user's credentials; safe to share among threads, each has its connection."""
+    """Calls with the credentials of one user. Thread-safe: each thread has its own connection."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        """Reads the current context. Raises `KeyError` for one that is not whole."""
+        """Reads the current context. Raises `KeyError` if it is incomplete."""
         config = yaml.safe_load(kubeconfig.read_text())
         context = _entry(config["contexts"], config["current-context"])["context"]
         cluster = _entry(config["clusters"], context["cluster"])["cluster"]
@@ -49,7 +51,7 @@ class Api:
         return self.call("GET", path, None, **query)
 
     def items(self, path: str, **query: str) -> list[Json]:
-        """The items of a list, all of them."""
+        """All items of a list."""
         return list(self.get(path, **query)["items"])
 
     def create(self, path: str, body: Json, **query: str) -> Json:
@@ -61,7 +63,7 @@ class Api:
         return self.call("PATCH", path, body, MERGE, **query)
 
     def delete(self, path: str, *, grace: int | None = None, propagation: str = "Background") -> None:
-        """DELETE; what is not there is as good as deleted."""
+        """DELETE. An object that does not exist counts as deleted."""
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         if grace is not None:
             body["gracePeriodSeconds"] = grace
@@ -79,7 +81,7 @@ class Api:
         content_type: str = "application/json",
         **query: str,
     ) -> Json:
-        """One call. Raises `ApiError` from status 400 on, `OSError` where there is no answer."""
+        """One call. Raises `ApiError` for status 400 and above, `OSError` if there is no response."""
         target = f"{path}?{urlencode(query)}" if query else path
         headers = {**self._headers, "Content-Type": content_type, "Accept": "application/json"}
         data = None if body is None else json.dumps(body).encode()
@@ -137,7 +139,7 @@ def _tls(cluster: Json, user: Json) -> ssl.SSLContext:
 
 
 def _file(entry: Json, key: str, folder: Path) -> str | None:
-    """A kubeconfig names a file, or holds its content in base64."""
+    """The path of a file that a kubeconfig names, or a file with the base64 content that it holds."""
     inline = entry.get(f"{key}-data")
     if not inline:
         return entry.get(key)

@@ -1,4 +1,4 @@
-"""Where the control plane's programs are: where envtest has them, or `.ci/build-controlplane`."""
+"""Finds the programs of the control plane: envtest's, or those built by `.ci/build-controlplane`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler
 
 
 class Missing(Exception):
-    """The programs are not there and could not be built; the message says what to do."""
+    """The programs are missing and could not be built; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The folder that holds etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl."""
+    """The folder with etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl."""
 
     home: Path
 
@@ -27,7 +27,7 @@ class Programs:
 
     @property
     def minor(self) -> str:
-        """The version of Kubernetes, as 1.36."""
+        """The version of Kubernetes, for example 1.36."""
         done = subprocess.run(
             [self["kube-apiserver"], "--version"], capture_output=True, text=True, check=True
         )
@@ -35,7 +35,9 @@ class Programs:
 
 
 def find() -> Programs:
-    """`$KUBEBUILDER_ASSETS`, or what was built; it is built now where it was not. Raises `Missing`."""
+    """Returns `$KUBEBUILDER_ASSETS` or the folder of the built programs, and builds them if they are missing.
+    Raises `Missing`.
+    """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     home = Path(assets) if assets else _built()
     absent = [name for name in PROGRAMS if not os.access(home / name, os.X_OK)]

@@ -1,4 +1,4 @@
-"""What of two objects must be the same, and what an API server adds to every one of them."""
+"""Compares objects without the fields that an API server adds to each of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "m
 
 
 def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
-    """Where what is wanted is not in what is stored; the API server may add fields, never list items."""
+    """Paths at which the stored object differs from the wanted one. The API server may add fields, but no
+    list items.
+    """
     if isinstance(wanted, Mapping) and isinstance(stored, Mapping):
         missing = [
             f"{path}.{key} is missing" for key in wanted if key not in stored and wanted[key] is not None
@@ -42,9 +44,8 @@ def differences(wanted: Any, stored: Any, path: str = "") -> list[str]:
 
 
 def content(obj: Json) -> Json:
-    """An object without what others say of it: identity, times, status, the node that a pod is bound to.
-
-    A Job's selector is its UID, so the UID is replaced wherever it stands.
+    """An object without the fields that the cluster sets: identity, times, status, and the node of a bound
+    pod. A Job's selector contains its UID, so the UID is replaced everywhere.
     """
     uid = obj["metadata"].get("uid", "")
     kept = {key: value for key, value in obj.items() if key != "status"}

@@ -1,6 +1,6 @@
-"""The configurations of 70-webhooks.yaml in an API server, for a port on loopback in place of a Service.
+"""Installs the webhook configurations of 70-webhooks.yaml with a loopback URL in place of the Service.
 
-As overlays/enforce has them: namespaces without the label bayplan.dev/mode are enforced, unless `observed`.
+They match overlays/enforce: namespaces without the label bayplan.dev/mode are enforced, unless `observed`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ Logged = Callable[[], list[dict[str, Any]]]
 def configure(
     api: Api, paths: list[str], port: int, certs: Path | None = None, *, observed: bool = False
 ) -> None:
-    """The API server is told to call that port, with the CA in the folder or without any.
-
-    What was made is added to `paths`.
+    """Makes the API server call that port, with the CA in the folder or without a CA. Adds the created
+    objects to `paths`.
     """
     patches = {} if observed else {patch["kind"]: patch["webhooks"] for patch in _documents(ENFORCED)}
     trust = {"caBundle": base64.b64encode((certs / "ca-bundle.crt").read_bytes()).decode()} if certs else {}
@@ -55,19 +54,19 @@ def _documents(path: Path) -> list[Json]:
 
 
 def wait_for_calls(api: Api, logged: Logged) -> None:
-    """Until the API server calls in both phases."""
+    """Waits until the API server calls the webhook in both phases."""
     wait_until(lambda: _phases(api, logged) == {"mutate", "validate"}, "the API server to call the webhook")
 
 
 def unconfigure(api: Api, paths: list[str], logged: Logged) -> None:
-    """The API server calls nobody any more."""
+    """Deletes the configurations; the API server calls no webhook afterwards."""
     while paths:
         api.delete(paths.pop())
     wait_until(lambda: not _phases(api, logged), "the API server to leave the webhook alone")
 
 
 def _phases(api: Api, logged: Logged) -> set[str]:
-    """The phases for which a dry run of a pod was decided."""
+    """The phases in which a dry run of a pod was decided, or the error of that dry run."""
     before = len(logged())
     try:
         api.create("/api/v1/namespaces/default/pods", PROBE, dryRun="All")

@@ -1,6 +1,6 @@
-"""One control plane for the whole run, one cluster of nodes and one webhook for each set of example clusters.
+"""Fixtures: one control plane per run, and one set of nodes and one webhook per set of example clusters.
 
-Collected only where BAYPLAN_E2E is set: `make e2e` sets it.
+The tests are collected only if BAYPLAN_E2E is set, as `make e2e` does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUPERPOD = ("superpod-32.yaml",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on the same site stand together in their module, so that each site is set up once."""
+    """Sorts the tests of a module by site, so that each site is set up once."""
     modules = {item.path: place for place, item in reversed(list(enumerate(items)))}
     items.sort(key=lambda item: (modules[item.path], _site(item)))
 
@@ -42,7 +42,7 @@ def _site(item: pytest.Item) -> str:
 
 
 def or_exit(get: Callable[[], Needed]) -> Needed:
-    """What all tests need; where it cannot be had, none is run."""
+    """Returns what all tests need, or ends the run if it is not available."""
     try:
         return get()
     except Missing as error:
@@ -51,7 +51,7 @@ def or_exit(get: Callable[[], Needed]) -> Needed:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane that is up, with the examples' kinds and namespaces."""
+    """A running control plane with the kinds and namespaces of the examples."""
     kubeconfig = named_cluster()
     or_exit(fetched)
     folder = tmp_path_factory.mktemp("controlplane")
@@ -78,7 +78,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def site(
     request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    """The example clusters that the parameter names, as nodes and pods, and a webhook that sees them."""
+    """The example clusters of the parameter as nodes and pods, and a webhook that sees them."""
     with_policies = getattr(request, "param", (SUPERPOD, "default"))
     yield from make_site(cluster, tmp_path_factory, *with_policies)
 
@@ -86,7 +86,9 @@ def site(
 def make_site(
     cluster: Cluster, folders: pytest.TempPathFactory, clusters: tuple[str, ...], policies: str
 ) -> Iterator[Site]:
-    """Set up and taken down: nodes, pods, `kubectl get` into a file, the webhook, its configurations."""
+    """Sets up and tears down nodes, pods, a file with the output of `kubectl get`, the webhook, and its
+    configurations.
+    """
     folder = folders.mktemp("site")
     fleet = Fleet(cluster.api)
     try:
@@ -106,7 +108,9 @@ def make_site(
 
 
 def policy_set(name: str, folder: Path, source: Path = ROOT) -> tuple[str, ...]:
-    """The shipped policies ("default"), or those of a tree with another scheduler as their parameter."""
+    """The shipped policies ("default"), or those of a tree for another scheduler, as the test's parameter
+    says.
+    """
     if name == "default":
         return ()
     copy = folder / "policies"
@@ -120,7 +124,7 @@ def policy_set(name: str, folder: Path, source: Path = ROOT) -> tuple[str, ...]:
 
 @pytest.fixture
 def clean(site: Site, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Before and after the test nothing is applied but its example's PodGroups, and nothing is reserved."""
+    """Before and after the test, only the PodGroups of its example are applied and nothing is reserved."""
     site.clear()
     example = request.node.callspec.params.get("example") if hasattr(request.node, "callspec") else None
     if example is not None:

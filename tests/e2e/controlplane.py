@@ -1,7 +1,7 @@
 """A real control plane on loopback: etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 
-What is missing of a cluster is only its nodes' kubelets; `tests.e2e.kubelet` plays them. Certificates, RBAC,
-admission, garbage collection, the Job controller and the scheduler are the real ones, with their defaults.
+Only the nodes' kubelets are missing; `tests.e2e.kubelet` simulates them. Certificates, RBAC, admission,
+garbage collection, the Job controller and the scheduler are real and have their default settings.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ NODE_GRACE = "24h"
 
 
 class ControlPlane:
-    """The four programs, started in order and stopped in the other; `kubeconfig` is an administrator's."""
+    """The four programs, stopped in reverse order of their start. `kubeconfig` belongs to an
+    administrator.
+    """
 
     def __init__(
         self, programs: Programs, folder: Path, node_grace: str = NODE_GRACE, audited: str = ""
     ) -> None:
-        """Nothing runs yet. `folder` takes data, certificates and logs; what the user `audited` does is
-        written to `audit.log` there."""
+        """Starts nothing. `folder` holds data, certificates and logs; the requests of the user `audited` are
+        written to `audit.log` there.
+        """
         self.programs = programs
         self.folder = folder
         self.node_grace = node_grace
@@ -52,7 +55,9 @@ class ControlPlane:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Until pods can be made and are scheduled. Raises `RuntimeError` with a log where a program ends."""
+        """Starts the programs and waits until pods can be created and are scheduled. Raises `RuntimeError`
+        with a log if a program ends.
+        """
         try:
             self.start_etcd()
             self.start_apiserver()
@@ -64,7 +69,7 @@ class ControlPlane:
             raise
 
     def revive(self) -> None:
-        """Those of the four that have ended run again."""
+        """Restarts those of the four programs that have ended."""
         programs = {
             "etcd": self.start_etcd,
             "kube-apiserver": self.start_apiserver,
@@ -77,16 +82,16 @@ class ControlPlane:
                 begin()
 
     def stop(self) -> None:
-        """End what was started, the last first."""
+        """Stops the started programs, the last one first."""
         while self._running:
             self._running.pop().stop()
 
     def running(self, name: str) -> Process:
-        """One of the four programs."""
+        """One of the four programs, running."""
         return next(process for process in self._running if process.name == name)
 
     def start_etcd(self) -> Process:
-        """The store; on a restart it has what it had."""
+        """Starts etcd. After a restart it has its former data."""
         client, peer = f"http://127.0.0.1:{self.etcd_port}", f"http://127.0.0.1:{free_port()}"
         process = self._start(
             "etcd",
@@ -103,7 +108,7 @@ class ControlPlane:
         return process
 
     def start_apiserver(self) -> Process:
-        """The API server, at the same address after a restart."""
+        """Starts the API server. After a restart it has its former address."""
         process = self._start(
             "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{self.etcd_port}",
@@ -127,7 +132,7 @@ class ControlPlane:
         return process
 
     def _pod_groups(self) -> list[str]:
-        """PodGroups of Kubernetes' own, where this version of it has them."""
+        """The flags that enable the PodGroups of Kubernetes itself, if this version has them."""
         version = NATIVE_GANGS.get(self.programs.minor)
         if version is None:
             return []
@@ -137,7 +142,9 @@ class ControlPlane:
         ]
 
     def _admission(self) -> Path:
-        """The API server shows a client certificate to webhooks, as docs/callers.md has it."""
+        """Writes the admission configuration: the API server shows a client certificate to webhooks, as
+        docs/callers.md describes.
+        """
         pair = self.authority.issue(WEBHOOK_CALLER)
         user = {"client-certificate": str(pair.cert), "client-key": str(pair.key)}
         kubeconfig = self.folder / "webhooks.kubeconfig"
@@ -210,7 +217,9 @@ class ControlPlane:
         process.wait_until(lambda: _healthy(f"https://127.0.0.1:{port}/healthz"), START_SECONDS)
 
     def _account(self) -> None:
-        """The controller manager makes it; before that no pod can be."""
+        """Waits for the default service account, which the controller manager creates. No pod can be created
+        before.
+        """
         path = "/api/v1/namespaces/default/serviceaccounts/default"
         wait_until(lambda: exists(self.api, path), "the default service account", START_SECONDS)
 
@@ -228,29 +237,31 @@ class ControlPlane:
 
 
 class ExistingCluster:
-    """A cluster that `BAYPLAN_E2E_KUBECONFIG` names; its API server must reach this machine's webhook."""
+    """The cluster that `BAYPLAN_E2E_KUBECONFIG` names. Its API server must reach the webhook on this
+    machine.
+    """
 
     def __init__(self, kubeconfig: Path) -> None:
-        """Its kubeconfig."""
+        """Keeps the path of the kubeconfig."""
         self.kubeconfig = kubeconfig
         self.api = Api(kubeconfig)
 
     def start(self) -> None:
-        """It runs already. Raises `ApiError` or `OSError` where it does not."""
+        """Checks that the cluster responds. Raises `ApiError` or `OSError` otherwise."""
         self.api.get("/readyz")
 
     def stop(self) -> None:
-        """It is not ours to stop."""
+        """Does nothing: the cluster is not ours to stop."""
 
 
 def named_cluster() -> Path | None:
-    """The kubeconfig of an existing cluster to test on, if one is given."""
+    """The kubeconfig of an existing cluster to test on, or None."""
     path = os.environ.get("BAYPLAN_E2E_KUBECONFIG")
     return Path(path) if path else None
 
 
 def exists(api: Api, path: str) -> bool:
-    """Whether something is there. Raises `ApiError` for any other no than "not found"."""
+    """Returns whether an object exists. Raises `ApiError` for any error except "not found"."""
     try:
         api.get(path)
     except ApiError as error:
@@ -261,7 +272,9 @@ def exists(api: Api, path: str) -> bool:
 
 
 def _healthy(url: str) -> bool:
-    """Health endpoints, whose certificates the programs make themselves."""
+    """Returns whether a health endpoint responds. Its certificate, which the program makes itself, is not
+    verified.
+    """
     unverified = ssl.create_default_context()
     unverified.check_hostname = False
     unverified.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Nodes, topologies and running pods in the API server, made from the example clusters' files."""
+"""Creates nodes, topologies and running pods in the API server from the files of the example clusters."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 def objects_of(clusters: Sequence[str]) -> list[Json]:
-    """What stands in the files of these clusters."""
+    """The objects in the files of these clusters."""
     texts = [(CLUSTERS / name).read_text() for name in clusters]
     return [item for text in texts for item in yaml.load(text, Loader=yaml.CSafeLoader)["items"]]
 
 
 @dataclass(slots=True)
 class Fleet:
-    """What was made, so that it can be taken away again; `pods` are those that ran before any test."""
+    """The created objects, so that they can be deleted again. `pods` are those that ran before any test."""
 
     api: Api
     nodes: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Fleet:
     pods: list[tuple[str, str]] = field(default_factory=list)
 
     def make(self, objects: Iterable[Json]) -> None:
-        """Nodes that are ready, topologies, and pods that run on the nodes."""
+        """Creates ready nodes, topologies, and pods that run on the nodes."""
         manifests = list(objects)
         for item in manifests:
             if item["kind"] == "Node":
@@ -51,7 +51,7 @@ class Fleet:
         wait_until(lambda: set(self.pods) <= self._phase("Running"), "the fleet's own pods to run")
 
     def remove(self) -> None:
-        """All of it, and what is held of it."""
+        """Deletes all created objects and all reservations."""
         for place, name in self.pods:
             self.api.delete(f"/api/v1/namespaces/{place}/pods/{name}", grace=0)
         for name in self.topologies:
@@ -68,7 +68,9 @@ class Fleet:
         self.nodes.append(item["metadata"]["name"])
 
     def _ready(self) -> bool:
-        """The node controller takes the taint away that every new node is born with."""
+        """Returns whether all nodes are ready: the node controller has removed the taint that every new node
+        has.
+        """
         nodes = self.api.items("/api/v1/nodes")
         return not any(t["key"] == NOT_READY for node in nodes for t in node["spec"].get("taints", ()))
 
@@ -78,7 +80,9 @@ class Fleet:
 
 
 def namespace(api: Api, name: str) -> None:
-    """Make it where it is not there, and wait for its service account, without which no pod can be made."""
+    """Creates the namespace if it does not exist and waits for its service account: without it no pod can be
+    created.
+    """
     try:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         api.create("/api/v1/namespaces", body)

@@ -1,4 +1,4 @@
-"""Helm as a person runs it, on this checkout's chart."""
+"""Runs Helm with the chart of this checkout, as a user does."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RELEASE = "bayplan"
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """A Helm with a home of its own, and the kubeconfig that it uses, if any."""
+    """A Helm with its own home folder and, optionally, a kubeconfig."""
 
     program: str
     home: Path
     kubeconfig: Path | None = None
 
     def __call__(self, *arguments: str) -> Output:
-        """Run it."""
+        """Runs Helm with these arguments."""
         target = [f"--kubeconfig={self.kubeconfig}"] if self.kubeconfig else []
         done = subprocess.run(
             [self.program, *arguments, *target],
@@ -41,13 +41,13 @@ class Helm:
         return Output(done.returncode, done.stdout, done.stderr)
 
     def must(self, *arguments: str) -> str:
-        """What it printed. Raises `AssertionError` where it failed or warned."""
+        """Runs Helm and returns its output. Raises `AssertionError` if it fails or prints a warning."""
         output = self(*arguments)
         assert (output.status, output.err) == (0, ""), output.err
         return output.out
 
     def template(self, settings: Sequence[str] = (), *options: str) -> list[Json]:
-        """The objects that the chart makes with these values, without a cluster."""
+        """The objects that the chart renders with these values, without a cluster."""
         sets = [word for setting in settings for word in ("--set-json", setting)]
         text = self.must("template", RELEASE, str(CHART), *sets, *options)
         return [body for body in yaml.safe_load_all(text) if body]
@@ -55,7 +55,7 @@ class Helm:
 
 @cache
 def helm_program() -> str:
-    """Where Helm is; it is built now where it was not. Raises `Missing`."""
+    """The path of Helm, which is built if it is missing. Raises `Missing`."""
     done = subprocess.run([ROOT / ".ci" / "build-helm"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Missing(f"Helm could not be built: {done.stderr.strip()[-2000:]}")

@@ -1,6 +1,6 @@
 """The webhook as it is deployed: `bayplan serve` over TLS, called by the API server as 70-webhooks.yaml says.
 
-Only where it is called differs from the manifest: a URL on loopback in place of a Service, and the real CA.
+Only the address differs from the manifest: a loopback URL in place of the Service, and the real CA.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ BAYPLAN = str(ROOT / ".venv" / "bin" / "bayplan")
 
 @dataclass(slots=True)
 class Hook:
-    """One `bayplan serve`. `ledger` is its book, `picture` what it is told of the cluster."""
+    """One `bayplan serve`. `ledger` is the file of its reservations, `picture` the file with the state of the
+    cluster.
+    """
 
     api: Api
     folder: Path
@@ -49,11 +51,11 @@ class Hook:
 
     @property
     def certs(self) -> Path:
-        """The folder of its certificates."""
+        """The folder of the server's certificates."""
         return self.folder / "certs"
 
     def start(self) -> None:
-        """Certificates where there are none, the server, and wait until it is ready."""
+        """Creates certificates if there are none, starts the server, and waits until it is ready."""
         make_certificates(self.certs)
         command = [BAYPLAN, "serve", "--port", str(self.port), "-c", str(self.picture)]
         command += ["--tls-cert", str(self.certs / "tls.crt"), "--tls-key", str(self.certs / "tls.key")]
@@ -63,33 +65,33 @@ class Hook:
         self.process.wait_until(self._ready)
 
     def stop(self) -> None:
-        """The server ends, its book stays."""
+        """Stops the server. The file of reservations stays."""
         if self.process is not None:
             assert self.process.stop() == 0, self.process.tail()
             self.process = None
 
     def configure(self) -> None:
-        """The API server calls this server from now on, in both phases."""
+        """Makes the API server call this server in both phases."""
         configure(self.api, self.configured, self.port, self.certs)
         wait_for_calls(self.api, self.decisions)
 
     def unconfigure(self) -> None:
-        """The API server calls nobody any more."""
+        """Deletes the configurations; the API server calls no webhook afterwards."""
         unconfigure(self.api, self.configured, self.decisions)
 
     def reservations(self) -> list[Reservation]:
-        """What is held now, by gang."""
+        """The current reservations by gang."""
         book = asyncio.run(_book(self.ledger))
         return sorted(book, key=lambda reservation: reservation.gang)
 
     def decisions(self) -> list[dict[str, Any]]:
-        """The server's own log of what it decided."""
+        """The decisions in the server's log."""
         lines = self.process.log.read_text().splitlines() if self.process else []
         lines_read = [json.loads(line) for line in lines if line.startswith("{")]
         return [line for line in lines_read if line.get("event") == "decision"]
 
     def clear(self) -> None:
-        """Give back every place."""
+        """Releases every reservation."""
         asyncio.run(_clear(self.ledger))
 
     def _ready(self) -> bool:
@@ -103,13 +105,13 @@ class Hook:
 
 
 def make_certificates(folder: Path) -> None:
-    """A CA and a certificate for Bayplan's Service and for loopback, where the folder has none."""
+    """Creates a CA and a certificate for Bayplan's Service and for loopback, if the folder has none."""
     names = ["--service", "bayplan", "--namespace", "bayplan-system", "--loopback"]
     bayplan("certs", "init", "--dir", str(folder), *names)
 
 
 def bayplan(*arguments: str, statuses: Sequence[int] = (0,)) -> str:
-    """Run bayplan; what it printed. Fails on any status but those."""
+    """Runs bayplan and returns its output. Fails on any exit status except those given."""
     done = subprocess.run([BAYPLAN, *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode in statuses, f"bayplan {' '.join(arguments)}: {done.returncode} {done.stderr}"
     return done.stdout

@@ -1,4 +1,4 @@
-"""Reservations and ledgers for the tests of the book in the API server."""
+"""Reservations and ledgers for the tests of the ledger in the API server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ CRDS = Path(__file__).parents[2] / "manifests" / "20-crds.yaml"
 
 
 def install(kubectl: Kubectl) -> None:
-    """Our kinds, served."""
+    """Installs Bayplan's kinds and waits until they are served."""
     output = kubectl("apply", "-f", str(CRDS))
     assert output.status == 0, output.err
     kubectl.wait_for_kinds()
 
 
 def rack(name: str, gang: str, *, hosts: int = 2, fingerprint: str = "f", lives: float = 1e12) -> Reservation:
-    """A gang that holds a rack of `hosts` hosts whole and uses the first."""
+    """A gang that holds a whole rack of `hosts` nodes and uses the first of them."""
     nodes = [f"{name}-n{place}" for place in range(1, hosts + 1)]
     return Reservation(
         id=reservation_id(gang),
@@ -46,7 +46,7 @@ def rack(name: str, gang: str, *, hosts: int = 2, fingerprint: str = "f", lives:
 
 
 def part(node: str, gang: str) -> Reservation:
-    """A gang that uses a part of a node."""
+    """A gang that uses part of a node."""
     return replace(
         rack(node.partition("-")[0], gang), mode="nodes", domains=(), nodes=frozenset({node}),
         domain=("z", node.partition("-")[0], node), assignments=(Assignment("worker", node, 1),),
@@ -55,7 +55,7 @@ def part(node: str, gang: str) -> Reservation:
 
 @asynccontextmanager
 async def ledgers(kubeconfig: Path, count: int = 1) -> AsyncIterator[list[KubeLedger]]:
-    """So many replicas' ledgers on an empty book, each with a client of its own."""
+    """The ledgers of this many replicas, without reservations, each with its own client."""
     apis = [await connect(str(kubeconfig)) for _ in range(count)]
     replicas = [KubeLedger(api) for api in apis]
     try:
@@ -72,18 +72,18 @@ async def ledgers(kubeconfig: Path, count: int = 1) -> AsyncIterator[list[KubeLe
 
 
 async def clear(api: Api) -> None:
-    """No reservation."""
+    """Deletes all reservations."""
     for item in (await api.list(documents.RESERVATIONS))[0]:
         await api.delete(f"{documents.RESERVATIONS}/{item['metadata']['name']}")
 
 
 async def ready(ledger: KubeLedger) -> None:
-    """Wait until it knows the book."""
+    """Waits until the ledger has read the reservations."""
     await until(lambda: not ledger.waiting())
 
 
 async def books(*ledgers: KubeLedger, now: float, count: int) -> list[tuple[Reservation, ...]]:
-    """What each holds, once its watch has told of so many reservations."""
+    """The reservations in each ledger, once its watch has delivered this many."""
     result = []
     for ledger in ledgers:
         await until(lambda ledger=ledger: len(ledger.watched(now).reservations) == count)  # type: ignore[misc]
@@ -92,7 +92,7 @@ async def books(*ledgers: KubeLedger, now: float, count: int) -> list[tuple[Rese
 
 
 async def until(done: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until it is so; fails after `seconds`."""
+    """Waits until the condition holds; fails after `seconds`."""
     async with asyncio.timeout(seconds):
         while not done():  # noqa: ASYNC110 - what is waited for happens in an API server
             await asyncio.sleep(0.02)

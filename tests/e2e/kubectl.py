@@ -1,4 +1,4 @@
-"""kubectl as a person runs it: what it printed on which stream, and its exit status."""
+"""Runs kubectl as a user does: output on each stream, and the exit status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.e2e.processes import wait_until
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one call of kubectl printed, and its exit status."""
+    """The output of one call of kubectl, and its exit status."""
 
     status: int
     out: str
@@ -23,20 +23,20 @@ class Output:
 
     @property
     def object(self) -> dict[str, Any]:
-        """The one object that it printed as YAML."""
+        """The one object that kubectl printed as YAML."""
         body = yaml.safe_load(self.out)
         assert isinstance(body, dict), self
         return body
 
     @property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects that it printed as YAML: one, a List, or several documents."""
+        """The objects that kubectl printed as YAML: one object, a List, or several documents."""
         bodies = [body for body in yaml.safe_load_all(self.out) if body]
         return [item for body in bodies for item in (body["items"] if body["kind"] == "List" else [body])]
 
     @property
     def warnings(self) -> list[str]:
-        """What it printed after `Warning: `."""
+        """The texts that kubectl printed after `Warning: `."""
         return [
             line.removeprefix("Warning: ") for line in self.err.splitlines() if line.startswith("Warning: ")
         ]
@@ -50,7 +50,7 @@ class Kubectl:
     kubeconfig: Path
 
     def __call__(self, *arguments: str, text: str | None = None) -> Output:
-        """Run it; `text` is its standard input."""
+        """Runs kubectl; `text` is its standard input."""
         done = subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
             input=text,
@@ -63,9 +63,8 @@ class Kubectl:
         return Output(done.returncode, done.stdout, done.stderr)
 
     def wait_for_kinds(self) -> None:
-        """Until every kind that was defined is served. Raises `TimeoutError`.
-
-        They are listed at once: `kubectl wait` would watch one after the other, and fails without a status.
+        """Waits until every defined kind is served. Raises `TimeoutError`. It lists the definitions itself:
+        `kubectl wait` would watch them one after the other, and it fails for a definition without a status.
         """
         wait_until(self._established, "the custom kinds to be served", 120)
 

@@ -1,4 +1,6 @@
-"""Plays the kubelets of all nodes: a bound pod runs, a deleted one goes. Nothing else of a node is played."""
+"""Simulates the kubelets of all nodes: a bound pod runs, and a deleted pod goes away. Nothing else is
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ log = logging.getLogger(__name__)
 
 
 class Kubelet:
-    """Looks at the pods a few times a second, from `with` to its end, in a thread of its own."""
+    """Looks at the pods several times a second in its own thread while the `with` block runs."""
 
     def __init__(self, api: Api, pause: float = 0.2) -> None:
-        """`pause` is in seconds, between two looks."""
+        """`pause` is the time between two looks, in seconds."""
         self._api = api
         self._pause = pause
         self._stop = threading.Event()
@@ -38,7 +40,7 @@ class Kubelet:
         self._thread.join()
 
     def finish(self, pod: Json, outcome: Outcome = "Succeeded") -> None:
-        """A pod's containers end."""
+        """Ends the containers of a pod."""
         self._status(pod, {"phase": outcome, "conditions": [{"type": "Ready", "status": "False"}]})
 
     def _run(self) -> None:

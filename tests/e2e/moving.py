@@ -1,4 +1,6 @@
-"""Two racks, half of each used by Jobs that may be restarted, and a gang that waits for a whole one."""
+"""A set-up for moves: two racks half used by Jobs that may be restarted, and a gang that waits for a whole
+rack.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ ON = {"defrag.after-seconds": "3", "defrag.every-seconds": "5"}
 
 @contextmanager
 def moving(cluster: Cluster, folder: Path, *, hosts: int) -> Iterator[Rollout]:
-    """An installation over two racks of so many nodes, which may cordon and evict; without a replica yet."""
+    """An installation on two racks of this many nodes, with the permission to cordon and evict; no replica
+    runs yet.
+    """
     fleet = Fleet(cluster.api)
     installed = Rollout(cluster, folder, policy_set("default-scheduler", folder))
     rights = str(COMPONENT / "rbac.yaml")
@@ -46,9 +50,8 @@ def moving(cluster: Cluster, folder: Path, *, hosts: int) -> Iterator[Rollout]:
 
 @contextmanager
 def a_gang_that_waits_for_moves(rollout: Rollout, *, hosts: int) -> Iterator[None]:
-    """Half of one rack is used by x1, x2 …, half of the other by y1, y2 …, and Job big of a whole rack waits.
-
-    All is gone afterwards, and no node cordoned.
+    """Jobs x1, x2, … use half of one rack and y1, y2, … half of the other; Job big waits for a whole rack.
+    Afterwards all Jobs are deleted and no node is cordoned.
     """
     api = rollout.api
     chosen(rollout, {})
@@ -73,19 +76,19 @@ def a_gang_that_waits_for_moves(rollout: Rollout, *, hosts: int) -> Iterator[Non
 
 
 def chosen(rollout: Rollout, parameters: dict[str, str]) -> None:
-    """These parameters for moves, and no other."""
+    """Sets these parameters for moves, and no others."""
     data: Json = {key: parameters.get(key) for key in ("defrag.after-seconds", "defrag.every-seconds")}
     rollout.api.merge(PARAMETERS, {"data": data})
 
 
 def pods_of(rollout: Rollout, name: str) -> list[Json]:
-    """A Job's pods that are not being deleted."""
+    """The pods of a Job that are not being deleted."""
     listed = rollout.api.items(PODS, labelSelector=f"job-name={name}")
     return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
 
 def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods are on nodes."""
+    """Waits until this many pods of a Job are bound."""
     wait_until(
         lambda: sum("nodeName" in pod["spec"] for pod in pods_of(rollout, name)) == count,
         f"{name} to run",
@@ -95,7 +98,7 @@ def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
 
 
 def event_messages(rollout: Rollout, name: str) -> dict[str, str]:
-    """What the events on a Job say, by reason."""
+    """The messages of the events on a Job, by reason."""
     selector = f"involvedObject.kind=Job,involvedObject.name={name}"
     uids = {item["metadata"]["uid"] for item in rollout.api.items(JOBS)}
     events = rollout.api.items(EVENTS, fieldSelector=selector)
@@ -105,7 +108,7 @@ def event_messages(rollout: Rollout, name: str) -> dict[str, str]:
 
 
 def cordoned(rollout: Rollout) -> set[str]:
-    """The nodes that no pod may come to."""
+    """The unschedulable nodes."""
     return {
         node["metadata"]["name"]
         for node in rollout.api.items(NODES)

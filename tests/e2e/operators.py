@@ -1,8 +1,7 @@
-"""Plays the operators whose programs do not run here: from a stored workload to what they make of it, once.
+"""Simulates operators whose programs do not run here: creates once what they create for a stored workload.
 
-They make Jobs, StatefulSets and pods with the owners, names and labels that the real ones give
-(JobSet, LeaderWorkerSet, Kubeflow's trainer, the MPI operator, KubeRay). What they make of those in turn is
-the work of the real controllers.
+The Jobs, StatefulSets and pods have the owners, names and labels that the real operators give them (JobSet,
+LeaderWorkerSet, Kubeflow's trainer, the MPI operator, KubeRay). Real controllers then act on these objects.
 """
 
 from __future__ import annotations
@@ -25,7 +24,9 @@ RAY_CLUSTERS = "/apis/ray.io/v1/namespaces/{}/rayclusters"
 
 
 def operate(api: Api, stored: Json) -> None:
-    """What the object's operator makes when it first sees it. Raises `KeyError` for a kind without one."""
+    """Creates what the object's operator creates at first sight. Raises `KeyError` for a kind without an
+    operator here.
+    """
     OPERATORS[stored["kind"]](api, stored)
 
 
@@ -86,9 +87,9 @@ def _ray_cluster(api: Api, stored: Json) -> None:
 
 
 def _leader_worker_set(api: Api, stored: Json) -> None:
-    """A StatefulSet of leaders; for each leader that is there, one of its workers, which it owns.
-
-    LeaderWorkerSet's own webhook labels the leaders after ours; here that is done when they are there.
+    """Creates a StatefulSet of leaders and, for each existing leader, a StatefulSet of its workers, owned by
+    the leader. LeaderWorkerSet's own webhook labels the leaders after ours; here they are labelled once they
+    exist.
     """
     metadata, spec = stored["metadata"], stored["spec"]
     group, count = spec["leaderWorkerTemplate"], spec.get("replicas", 1)
@@ -140,7 +141,7 @@ def _labelled(template: Json, labels: dict[str, str]) -> Json:
 
 
 def _make(api: Api, folder: str, body: Json, name: str, owner: Json) -> Json:
-    """Create it for its owner; a name that ends in "-" is completed by the API server."""
+    """Creates the object with its owner. The API server completes a name that ends in "-"."""
     owner_metadata = owner["metadata"]
     reference = {
         "apiVersion": owner["apiVersion"],

@@ -1,7 +1,7 @@
 """Certificates and kubeconfigs of the control plane under test: one CA that signs servers and clients.
 
-Apart from `certs.authority`, which makes serving certificates only: a test's control plane should not
-stand on the code that it tests.
+It does not use `certs.authority`, which makes serving certificates only: the control plane of a test should
+not depend on the code under test.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its key, as files."""
+    """The files of a certificate and its key."""
 
     cert: Path
     key: Path
 
 
 class Authority:
-    """A CA for the length of a test run, with what it signed in one folder."""
+    """A CA for one test run, with all that it signed in one folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Makes the CA's own key and certificate, `ca.crt`, in the folder."""
+        """Creates the CA's key and certificate (`ca.crt`) in the folder."""
         self.folder = folder
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -46,7 +46,7 @@ class Authority:
         self.ca.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, user: str, *groups: str) -> Pair:
-        """A certificate for clients and for servers on loopback; `user` and `groups` are what RBAC sees."""
+        """A certificate for clients and for servers on loopback; RBAC sees `user` and `groups`."""
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.DNSName("localhost"), x509.DNSName("kubernetes.default.svc")]
         names += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ("127.0.0.1", "10.0.0.1")]
@@ -103,7 +103,9 @@ def write_kubeconfig(path: Path, server: str, ca: Path, credentials: dict[str, s
 
 
 def _subject(user: str, groups: tuple[str, ...]) -> x509.Name:
-    """The API server reads the user from the common name and the groups from the organisations."""
+    """The subject of a certificate. The API server reads the user from the common name and the groups from
+    the organisations.
+    """
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, user)])
 

@@ -19,18 +19,18 @@ PORTS = (12_000, 32_000)
 
 @dataclass(slots=True)
 class Process:
-    """A running program and the file that holds what it prints."""
+    """A running program and the file with its output."""
 
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
 
     def tail(self, size: int = 3000) -> str:
-        """The end of what it printed."""
+        """The end of the program's output."""
         return self.log.read_text(errors="replace")[-size:]
 
     def stop(self, sign: signal.Signals = signal.SIGTERM) -> int:
-        """Ask it to end, and make it end where it does not; its exit status."""
+        """Terminates the program, kills it if it does not end, and returns its exit status."""
         if self.popen.poll() is None:
             self.popen.send_signal(sign)
             try:
@@ -40,7 +40,9 @@ class Process:
         return self.popen.wait()
 
     def wait_until(self, ready: Callable[[], bool], seconds: float = 60.0) -> None:
-        """Until it is ready. Raises `RuntimeError` with its log where it ends or takes too long."""
+        """Waits until the program is ready. Raises `RuntimeError` with its log if it ends or takes too
+        long.
+        """
         try:
             wait_until(lambda: self.popen.poll() is not None or ready(), f"{self.name} to be ready", seconds)
         except TimeoutError:
@@ -52,7 +54,7 @@ class Process:
 def start(
     name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> Process:
-    """Start a program; what it prints goes to NAME.log in the folder."""
+    """Starts a program; its output goes to NAME.log in the folder."""
     log = folder / f"{name}.log"
     with log.open("ab") as output:
         popen = subprocess.Popen(
@@ -67,8 +69,9 @@ def start(
 
 
 def free_port() -> int:
-    """A TCP port on loopback that is free now, below those that the kernel gives to outgoing connections:
-    none of them can take it before the program that it is for."""
+    """A TCP port on loopback that is free now. It is below the range that the kernel uses for outgoing
+    connections, so no such connection takes it before the program listens.
+    """
     while True:
         with socket.socket() as listener, suppress(OSError):
             listener.bind(("127.0.0.1", random.randrange(*PORTS)))
@@ -76,7 +79,7 @@ def free_port() -> int:
 
 
 def wait_until(true: Callable[[], bool], awaited: str, seconds: float = 30.0, pause: float = 0.1) -> None:
-    """Look again and again. Raises `TimeoutError` that says what was waited for."""
+    """Calls the condition until it holds. Raises `TimeoutError` with the text of what was waited for."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:

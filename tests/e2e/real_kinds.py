@@ -1,11 +1,12 @@
-"""The kinds of other systems as those ship them: the definitions in their Go modules, by a checksum each.
+"""The CRDs of other systems as they ship them, from their Go modules, each verified by a checksum.
 
-What their schemas refuse, fill in and drop, the tests' API server does too. Go fetches a module once; the
-definitions lie outside the checkout, in ${XDG_CACHE_HOME:-~/.cache}/bayplan/kinds-HASH, without the
-descriptions, which are most of their size and decide nothing. Of each kind the stored version alone is
-served: what converts the others is their operators' webhooks. KAI's module is not to be had by Go: its kinds
-are written in `tests/e2e/crds`, with its fields and validation. Nor are the modules of Volcano, Grove,
-NVIDIA's DRA driver (ComputeDomain) and NodeResourceTopology: of those no test makes an object here.
+So the API server of the tests rejects, defaults and drops the same fields as in a real cluster. Go fetches a
+module once; the definitions are stored outside the checkout, in
+${XDG_CACHE_HOME:-~/.cache}/bayplan/kinds-HASH, without the descriptions, which are most of their size and
+have no effect. Only the stored version of each kind is served: conversion to the others needs the operators'
+webhooks. KAI's module is not available through Go: `tests/e2e/crds` contains its kinds, with their fields and
+validation. The modules of Volcano, Grove, NVIDIA's DRA driver (ComputeDomain) and NodeResourceTopology are
+not available either; no test creates an object of those here.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ WRITTEN = ROOT / "tests" / "e2e" / "crds"
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A Go module, its checksum as go.sum has it, and the files of the definitions by RESOURCE.GROUP."""
+    """A Go module, its checksum as in go.sum, and the files of the definitions by RESOURCE.GROUP."""
 
     path: str
     version: str
@@ -128,7 +129,9 @@ SHARED = (
 
 
 def define(kubectl: Kubectl, *names: str) -> None:
-    """Define these kinds and wait until they are served. Raises `Missing` or `AssertionError`."""
+    """Creates these definitions and waits until the kinds are served. Raises `Missing` or
+    `AssertionError`.
+    """
     home = fetched()
     written = {path.stem: path for path in WRITTEN.glob("*.yaml")}
     for name in names:
@@ -140,7 +143,7 @@ def define(kubectl: Kubectl, *names: str) -> None:
 
 
 def fetched() -> Path:
-    """The folder of the fetched definitions; fetched now where it is not there. Raises `Missing`."""
+    """The folder of the fetched definitions, which are fetched if it does not exist. Raises `Missing`."""
     text = Path(__file__).read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bayplan"
     home = cache / f"kinds-{hashlib.sha256(text).hexdigest()[:12]}"
@@ -181,7 +184,7 @@ def _module(module: Module) -> Path:
 
 
 def definition(text: bytes) -> Any:
-    """A definition with its stored version alone, without the descriptions."""
+    """A definition with its stored version only, without the descriptions."""
     body = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     spec = body["spec"]
     spec.pop("conversion", None)
@@ -192,7 +195,7 @@ def definition(text: bytes) -> Any:
 
 
 def _undescribed(schema: Any) -> None:
-    """Take the descriptions out of a schema; a property of that name stays."""
+    """Removes the descriptions from a schema; a property that is named `description` stays."""
     if not isinstance(schema, dict):
         return
     if isinstance(schema.get("description"), str):

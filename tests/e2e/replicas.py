@@ -1,4 +1,4 @@
-"""Several `bayplan serve --kubeconfig` behind one address, as a Service has them, and nodes for them."""
+"""Several `bayplan serve --kubeconfig` behind one address, as behind a Service, and nodes for them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
 class Balancer:
-    """Gives each connection to the next port; `ports` may change while it runs, and `cut` loses connections.
-
-    A port that refuses is passed over, unless `strict`: then the connection is lost, as behind a Service.
+    """Sends each connection to the next port. `ports` may change while it runs, and `cut` closes connections.
+    A port that refuses is skipped; with `strict` the connection is lost instead, as behind a Service.
     """
 
     def __init__(self, ports: Sequence[int], *, strict: bool = False) -> None:
-        """Listens from now on; `close` it after use."""
+        """Starts to listen; call `close` after use."""
         self.ports = list(ports)
         self._strict = strict
         self._turn = 0
@@ -44,11 +43,11 @@ class Balancer:
         threading.Thread(target=self._accept, name="balancer", daemon=True).start()
 
     def close(self) -> None:
-        """No more connections."""
+        """Stops listening and closes every connection."""
         self._listener.close()
 
     def cut(self) -> int:
-        """All connections are lost, watches among them; how many there were."""
+        """Closes all connections, watches included, and returns their number."""
         cut = list(self._open)
         for end in cut:
             with suppress(OSError):
@@ -94,7 +93,7 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What an image of Bayplan holds: the program, and the policies that it serves."""
+    """The content of an image of Bayplan: the program, and the policies that it serves."""
 
     program: str = BAYPLAN
     policies: Sequence[str] = ()
@@ -102,7 +101,7 @@ class Release:
 
 @dataclass(slots=True)
 class Replicas:
-    """So many replicas that watch one cluster. `options` are added to each one's command line."""
+    """Several replicas that watch one cluster. `options` are added to each command line."""
 
     api: Api
     kubeconfig: Path
@@ -120,11 +119,11 @@ class Replicas:
 
     @property
     def certs(self) -> Path:
-        """The folder of their certificates."""
+        """The folder of the replicas' certificates."""
         return self.folder / "certs"
 
     def start(self) -> None:
-        """All of them, until all are ready."""
+        """Starts all replicas and waits until they are ready."""
         make_certificates(self.certs)
         self.ports = [free_port() for _ in range(self.count)]
         self.processes = [self._start(number) for number in range(self.count)]
@@ -133,16 +132,16 @@ class Replicas:
         self.balancer = Balancer(self.ports)
 
     def restart(self, number: int) -> None:
-        """One that was killed, again at its port."""
+        """Restarts a killed replica at its former port."""
         self.processes[number] = self._start(number)
 
     def kill(self, number: int) -> None:
-        """SIGKILL: nothing is finished, nothing is said."""
+        """Sends SIGKILL: the replica finishes nothing."""
         self.processes[number].popen.send_signal(signal.SIGKILL)
         self.processes[number].popen.wait()
 
     def stop(self) -> None:
-        """All of them."""
+        """Stops all replicas."""
         for process in self.processes:
             process.popen.send_signal(signal.SIGTERM)
         for process in self.processes:
@@ -151,34 +150,34 @@ class Replicas:
             self.balancer.close()
 
     def configure(self) -> None:
-        """The API server calls them from now on."""
+        """Makes the API server call the replicas."""
         assert self.balancer is not None, "they run"
         configure(self.api, self.configured, self.balancer.port, self.certs)
         wait_for_calls(self.api, self.lines)
 
     def unconfigure(self) -> None:
-        """The API server calls nobody any more."""
+        """Deletes the configurations; the API server calls no webhook afterwards."""
         unconfigure(self.api, self.configured, self.lines)
 
     def lines(self) -> list[dict[str, Any]]:
-        """What all of them logged as JSON."""
+        """The JSON log lines of all replicas."""
         return [line for lines in self.lines_by_replica() for line in lines]
 
     def lines_by_replica(self) -> list[list[dict[str, Any]]]:
-        """The same, of each by itself."""
+        """The JSON log lines of each replica."""
         texts = [process.log.read_text().splitlines() for process in self.processes]
         return [[json.loads(line) for line in text if line.startswith("{")] for text in texts]
 
     def output(self) -> str:
-        """All that they printed."""
+        """The output of all replicas."""
         return "\n".join(process.log.read_text() for process in self.processes)
 
     def is_ready(self, port: int) -> bool:
-        """What its /readyz says."""
+        """Returns whether /readyz of the replica reports ready."""
         return self.readiness(port)[0] == 200
 
     def readiness(self, port: int) -> tuple[int, str]:
-        """Status and text of /readyz; 0 where nobody answers."""
+        """Status and text of /readyz; status 0 if nothing responds."""
         return self._asked(port, "readyz")
 
     def metrics(self, port: int) -> str:
@@ -198,7 +197,7 @@ class Replicas:
             return 0, ""
 
     def command(self, number: int) -> list[str]:
-        """What the replica of this number runs."""
+        """The command line of the replica with this number."""
         release = self.former if self.former and number == 0 else Release(policies=self.policies)
         command = [
             release.program,
@@ -217,7 +216,7 @@ class Replicas:
 
 
 def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
-    """Racks r1 … of hosts r1-n1 …, with the topology that names their level."""
+    """Creates racks r1, r2, … of nodes r1-n1, r1-n2, …, and the topology with their level."""
     manifests: list[Json] = [
         {
             "apiVersion": "kai.scheduler/v1alpha1",
@@ -250,7 +249,7 @@ def nodes(racks: int, hosts: int, gpus: int = 8) -> list[Json]:
 
 
 def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: Any) -> Json:
-    """A Job of so many pods of whole nodes, that must stay in one rack."""
+    """A Job of this many pods of whole nodes that must stay in one rack."""
     annotations = {"kai.scheduler/topology": "racks"}
     if required:
         annotations["kai.scheduler/topology-required-placement"] = required
@@ -272,7 +271,7 @@ def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: An
 
 
 def small_pod(name: str) -> Json:
-    """A pod of one GPU by itself, that holds what it uses."""
+    """A single pod of one GPU that reserves what it uses."""
     limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
     container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
     annotations = {"bayplan.dev/reserve": "nodes"}
@@ -283,13 +282,13 @@ def small_pod(name: str) -> Json:
 
 
 def reservations(api: Api) -> dict[str, Json]:
-    """The places of gangs, by gang: those that are held or claimed."""
+    """The reservations by gang, both held and claimed ones."""
     items = api.items(RESERVATIONS)
     return {item["spec"]["gang"]: item for item in items if (item.get("status") or {}).get("state")}
 
 
 def events(api: Api, kind: str, name: str) -> list[tuple[str, str]]:
-    """Reason and message of what was told on a workload, oldest first."""
+    """Reason and message of the events on a workload, oldest first."""
     uid = api.get(f"/apis/batch/v1/namespaces/research/{kind.lower()}s/{name}")["metadata"]["uid"]
     query = f"involvedObject.uid={uid}"
     entries = api.items("/api/v1/namespaces/research/events", fieldSelector=query)
@@ -299,5 +298,5 @@ def events(api: Api, kind: str, name: str) -> list[tuple[str, str]]:
 
 
 def racks_of(pods: Iterable[Json]) -> set[str]:
-    """The racks of the nodes that pods are bound to."""
+    """The racks of the nodes that the pods are bound to."""
     return {pod["spec"]["nodeName"].partition("-")[0] for pod in pods if pod["spec"].get("nodeName")}

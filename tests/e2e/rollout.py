@@ -1,6 +1,6 @@
 """Replicas as the manifests install them: the pod's service account, the Secret's certificates, one address.
 
-Of 70-webhooks.yaml only the place to call is changed, to a URL on loopback; the CA comes from the replicas.
+In 70-webhooks.yaml only the address is replaced, by a loopback URL; the replicas write the CA.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Replica:
     port: int
 
     def readiness(self) -> tuple[int, Json]:
-        """Status and detail of /readyz; 0 where nobody answers. Whose certificate it is does not matter."""
+        """Status and detail of /readyz; status 0 if nothing responds. The certificate is not verified."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         connection = HTTPSConnection("127.0.0.1", self.port, timeout=2, context=context)
@@ -69,13 +69,13 @@ class Replica:
             connection.close()
 
     def certificate(self) -> str:
-        """What it serves, as PEM."""
+        """The served certificate as PEM."""
         return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=5)
 
 
 @dataclass(slots=True)
 class Rollout:
-    """Any number of replicas, which come and go, behind one address that the API server calls."""
+    """Any number of replicas, which start and stop, behind one address that the API server calls."""
 
     cluster: Cluster
     folder: Path
@@ -90,27 +90,31 @@ class Rollout:
 
     @property
     def api(self) -> Api:
-        """The API server, as its administrator."""
+        """A client of the API server with an administrator's rights."""
         return self.cluster.api
 
     def install(self) -> None:
-        """Namespace, kinds, rights, the empty Secret, and the webhook configurations without any CA."""
+        """Creates the namespace, kinds, RBAC rules, the empty Secret, and the webhook configurations without
+        a CA.
+        """
         for name in INSTALLED:
             self.apply(name)
         self.cluster.kubectl.wait_for_kinds()
         self.configure()
 
     def apply(self, name: str) -> None:
-        """One of the manifests."""
+        """Applies one of the manifests."""
         output = self.cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name))
         assert output.status == 0, output.err
 
     def configure(self) -> None:
-        """The webhook configurations, without any CA."""
+        """Creates the webhook configurations without a CA."""
         configure(self.api, self.configured, self.balancer.port, observed=self.observed)
 
     def uninstall(self) -> None:
-        """Everything, replicas first; the webhooks before what they would refuse."""
+        """Removes everything, the replicas first. The webhooks go before objects whose deletion they would
+        refuse.
+        """
         for replica in self.replicas:
             replica.process.stop()
         for path in self.configured:
@@ -121,14 +125,14 @@ class Rollout:
             self.cluster.kubectl("delete", "-f", file, "--ignore-not-found", "--timeout=60s")
 
     def add(self) -> Replica:
-        """A new replica, called from when it is ready."""
+        """Adds a replica; it is called as soon as it is ready."""
         replica = self.start()
         replica.process.wait_until(lambda: replica.readiness()[0] == 200, 90)
         self.balancer.ports.append(replica.port)
         return replica
 
     def start(self) -> Replica:
-        """A new replica, which may still have something to wait for."""
+        """Starts a replica, which may not be ready yet."""
         port = free_port()
         names = ["--certificate-secret", "bayplan-tls", "--certificate-names", "127.0.0.1", "localhost"]
         command = [BAYPLAN, "serve", "--port", str(port), "--in-cluster", "--account", str(self._account())]
@@ -138,7 +142,7 @@ class Rollout:
         return replica
 
     def retire(self, replica: Replica) -> None:
-        """SIGTERM as the kubelet sends it, while callers learn a little later to leave it alone."""
+        """Sends SIGTERM as the kubelet does; clients stop using the replica a little later."""
         replica.process.popen.terminate()
         time.sleep(LAG)
         self.balancer.ports.remove(replica.port)
@@ -146,25 +150,25 @@ class Rollout:
         self.replicas.remove(replica)
 
     def output(self) -> str:
-        """All that the replicas printed."""
+        """The output of all replicas."""
         return "\n".join(path.read_text() for path in sorted(self.folder.glob("replica-*.log")))
 
     def bundle(self) -> bytes:
-        """The CA certificates that the API server trusts now, which are the same everywhere."""
+        """The CA bundle that the API server trusts; fails if the configurations differ."""
         (bundle,) = self.bundles()
         return bundle
 
     def bundles(self) -> set[bytes]:
-        """The same by webhook: they differ while one configuration is written after the other."""
+        """The CA bundle of each webhook: they differ while one configuration is written after the other."""
         webhooks = [webhook for path in self.configured for webhook in self.api.get(path)["webhooks"]]
         return {base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks}
 
     def stored(self, key: str) -> bytes:
-        """A value of the Secret."""
+        """A value in the Secret."""
         return base64.b64decode(self.api.get(SECRET).get("data", {}).get(key, ""))
 
     def _account(self) -> Path:
-        """A pod's mounted service account: its token, and the API server's CA."""
+        """Writes the mounted service account of a pod: its token, and the CA of the API server."""
         token = self.cluster.kubectl("create", "token", "bayplan", "-n", SYSTEM, "--duration=2h")
         assert token.status == 0, token.err
         folder = self.folder / "serviceaccount"
@@ -174,7 +178,7 @@ class Rollout:
         return folder
 
     def _environment(self) -> dict[str, str]:
-        """What a pod is told of the API server's Service."""
+        """The environment variables of a pod for the API server's Service."""
         address = urlsplit(self._target()["server"])
         return {
             "KUBERNETES_SERVICE_HOST": str(address.hostname),
@@ -187,10 +191,12 @@ class Rollout:
 
 
 class Load:
-    """Calls one after the other, so many a second at most, from `with` to its end, each noted if it fails."""
+    """Sends calls one after the other, at most this many a second, while the `with` block runs, and records
+    each failure.
+    """
 
     def __init__(self, call: Callable[[], object], rate: float = 8.0) -> None:
-        """Nothing is called yet."""
+        """Starts no call yet."""
         self._call = call
         self._pause = 1 / rate
         self._stop = threading.Event()
@@ -199,17 +205,17 @@ class Load:
         self.failures: list[str] = []
 
     def __enter__(self) -> Load:
-        """Begins."""
+        """Starts the calls."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
-        """Ends with the call that is under way."""
+        """Stops after the current call."""
         self._stop.set()
         self._thread.join()
 
     def wait_for_calls(self, count: int) -> None:
-        """Wait for so many further calls, however long each takes on a busy machine."""
+        """Waits for this many further calls, however long each takes on a busy machine."""
         enough = self.calls + count
         wait_until(lambda: self.calls >= enough, f"{count} more calls", 120)
 
@@ -223,7 +229,7 @@ class Load:
 
 
 def trusted_call(rollout: Rollout) -> None:
-    """New connections by callers that trust what one of the configurations said just before."""
+    """Opens new connections that trust only the CA in one of the configurations a moment ago."""
     for bundle in sorted(rollout.bundles()):
         _trusting(rollout, bundle)
 
@@ -240,7 +246,7 @@ def _trusting(rollout: Rollout, bundle: bytes) -> None:
 
 
 def wait_for_certificate(rollout: Rollout, former: bytes, seconds: float = 90.0) -> None:
-    """Until the Secret holds another serving certificate than that, and every replica serves it."""
+    """Waits until the Secret holds another serving certificate than this one and every replica serves it."""
     wait_until(lambda: rollout.stored("tls.crt") != former, "a new certificate", seconds)
     new = rollout.stored("tls.crt").decode().strip()
     for replica in rollout.replicas:
@@ -249,7 +255,7 @@ def wait_for_certificate(rollout: Rollout, former: bytes, seconds: float = 90.0)
 
 @contextmanager
 def rollout_of(cluster: Cluster, folder: Path, racks: int, hosts: int) -> Iterator[Rollout]:
-    """An installation over racks of so many hosts, without a replica yet. Gone afterwards."""
+    """An installation on racks of this many nodes; no replica runs yet. It is removed afterwards."""
     fleet = Fleet(cluster.api)
     rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder))
     try:

@@ -1,4 +1,4 @@
-"""Nodes in racks, replicas that watch the cluster and are called by its API server, and the pods of Jobs."""
+"""Nodes in racks, replicas that the API server of the cluster calls, and the pods of Jobs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def replicas_of(
     former: Release | None = None,
     options: Sequence[str] = (),
 ) -> Iterator[Replicas]:
-    """So many replicas over racks of so many hosts; pods are the default scheduler's. Gone afterwards.
-    `options`: further ones of `bayplan serve`."""
+    """Several replicas on racks of this many nodes, removed afterwards. Pods use the default scheduler.
+    `options` are further options of `bayplan serve`.
+    """
     install(cluster.kubectl)
     fleet = Fleet(cluster.api)
     policies = policy_set("default-scheduler", folder)
@@ -51,7 +52,7 @@ def replicas_of(
 
 @contextmanager
 def holding_and_waiting(cluster: Cluster, folder: Path) -> Iterator[Replicas]:
-    """A replica over one rack of two nodes: one Job (`HELD`) holds it, another (`WAITS`) waits for it."""
+    """A replica on one rack of two nodes: one Job (`HELD`) holds the rack, another (`WAITS`) waits for it."""
     with replicas_of(cluster, folder, 1, 2, count=1) as replicas:
         cluster.api.create(JOBS, job("holds", 2))
         running(replicas, "holds", 2)
@@ -64,7 +65,7 @@ def holding_and_waiting(cluster: Cluster, folder: Path) -> Iterator[Replicas]:
 
 
 def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
-    """Exit status and output of a command on the cluster."""
+    """Runs a command on the cluster and returns exit status and output."""
     command = [BAYPLAN, *words, "--kubeconfig", str(cluster.kubectl.kubeconfig)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in done.stderr, done.stderr
@@ -72,7 +73,7 @@ def bayplan(cluster: Cluster, *words: str) -> tuple[int, str]:
 
 
 def empty(api: Api, *folders: str) -> None:
-    """Delete all that is in these folders; then no pod of the tests is left, and no place is held."""
+    """Deletes all objects at these paths and waits until no pod of the tests and no reservation is left."""
     for folder in folders:
         for item in api.items(folder):
             api.delete(f"{folder}/{item['metadata']['name']}")
@@ -81,13 +82,13 @@ def empty(api: Api, *folders: str) -> None:
 
 
 def pods(serving: Replicas, name: str) -> list[Json]:
-    """A Job's pods that are not being deleted."""
+    """The pods of a Job that are not being deleted."""
     listed = serving.api.items(PODS, labelSelector=f"job-name={name}")
     return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
 
 def running(serving: Replicas, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods are bound."""
+    """Waits until this many pods of a Job are bound."""
     wait_until(
         lambda: sum("nodeName" in p["spec"] for p in pods(serving, name)) == count, f"{name} to run", 60
     )

@@ -1,4 +1,4 @@
-"""What a test stands on: an API server with nodes and pods, and a webhook that the API server calls."""
+"""The set-up of a test: an API server with nodes and pods, and a webhook that the API server calls."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ WORKLOADS = (
 
 @cache
 def parameter(clusters: tuple[str, ...], policies: str) -> tuple[tuple[str, ...], str]:
-    """What the fixture `site` takes, always the same object: pytest keeps a site for what is identical."""
+    """The parameter of the fixture `site`. It is always the same object, because pytest keeps a fixture for
+    identical parameters.
+    """
     return clusters, policies
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An API server with its kubectl, and the player of its kubelets."""
+    """An API server with its kubectl and the simulated kubelets."""
 
     api: Api
     kubectl: Kubectl
@@ -61,7 +63,7 @@ class Site:
         return self.cluster.kubectl("apply", "-f", str(path), *arguments)
 
     def look(self) -> None:
-        """The webhook's picture of the cluster is what `kubectl get -o yaml` prints now."""
+        """Writes the output of `kubectl get -o yaml` to the file that the webhook reads the cluster from."""
         output = self.cluster.kubectl("get", PICTURE, "--all-namespaces", "-o", "yaml")
         assert output.status == 0, output.err
         part = self.hook.picture.with_suffix(".part")
@@ -69,7 +71,7 @@ class Site:
         part.replace(self.hook.picture)
 
     def apply_groups(self, manifest: Path) -> None:
-        """The PodGroups of a manifest are there, and in the picture, before its pods come."""
+        """Applies the PodGroups of a manifest and updates the webhook's file before the pods are created."""
         groups = [
             body for body in yaml.safe_load_all(manifest.read_text()) if body and body["kind"] == "PodGroup"
         ]
@@ -79,7 +81,7 @@ class Site:
             self.look()
 
     def clear(self) -> None:
-        """Nothing is left of what a test applied, in the API server and in the book."""
+        """Deletes all objects that a test applied, and all reservations."""
         for place in NAMESPACES:
             for path in WORKLOADS:
                 for item in self.cluster.api.items(path.format(place)):
@@ -90,7 +92,7 @@ class Site:
         self.hook.clear()
 
     def pods(self, **query: str) -> list[Json]:
-        """The pods of the namespaces, those that ran before any test left out."""
+        """The pods of the namespaces, without those that ran before any test."""
         listed = [
             pod
             for place in NAMESPACES

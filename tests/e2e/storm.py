@@ -1,4 +1,4 @@
-"""Many gangs at once, as impatient users apply them, and what must be true whatever happened meanwhile."""
+"""Many gangs at once, as impatient users apply them, and the conditions that must hold in any case."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ again."""
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What became of the gangs ("admitted", "queued", "unplanned" or a status), and the calls made again."""
+    """The results of the gangs ("admitted", "queued", "unplanned" or a status) and the number of repeated
+    calls.
+    """
 
     outcomes: Counter[str]
     retries: int
@@ -39,13 +41,14 @@ class Tally:
 
 
 def pods_of(number: int) -> int:
-    """The pods of a gang, each of which takes a node: one or two."""
+    """The number of pods of a gang, one or two. Each takes a whole node."""
     return 1 + number % 2
 
 
 def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int] = PASSING) -> Tally:
-    """Every gang, `AT_ONCE` in flight; a call that fails for a passing reason is made again, as kubectl's
-    user would."""
+    """Creates every gang, `AT_ONCE` at a time. A call that fails for a temporary reason is repeated, as a
+    user of kubectl would.
+    """
     started = time.monotonic()
     retries = 0
 
@@ -70,8 +73,9 @@ def apply_all(api: Api, prefix: str, gangs: int = GANGS, passing: Container[int]
 
 
 def create_again(api: Api, path: str, body: Json) -> int:
-    """Create an object as `kubectl` users and controllers do: a machine that is busy answers late, and a call
-    that fails for a passing reason is made again. Returns how many calls were."""
+    """Creates an object and repeats the call after a temporary failure, as users and controllers do: a busy
+    machine responds late. Returns the number of repeated calls.
+    """
     end, again = time.monotonic() + PATIENCE, 0
     while True:
         try:
@@ -96,13 +100,13 @@ def _created(api: Api, name: str, pods: int) -> Json:
 
 
 def _noted(stored: Json) -> str:
-    """What its own note says of it; a Job without one came in unplanned."""
+    """The result according to the gang's own annotation; a Job without one was admitted unplanned."""
     note = stored["metadata"]["annotations"].get(PLACEMENT, "")
     return next((word for word in ("admitted", "queued") if f'"{word}"' in note), "unplanned")
 
 
 def is_sound(api: Api) -> None:
-    """No rack has two holders, no node is over its capacity, and no gang is there in part."""
+    """Checks that no rack has two holders, no node is over its capacity, and no gang is there in part."""
     held = reservations(api)
     for reservation, other in combinations(held.values(), 2):
         assert not touched(reservation) & touched(other), (
@@ -120,7 +124,7 @@ def is_sound(api: Api) -> None:
 
 
 def every_admitted_gang_has_its_place(api: Api) -> bool:
-    """Whether each Job whose note says so holds a reservation."""
+    """Returns whether each Job that is admitted according to its annotation holds a reservation."""
     held = reservations(api)
     jobs = api.items(JOBS)
     admitted = {f"research/Job/{job['metadata']['name']}" for job in jobs if _noted(job) == "admitted"}
@@ -128,13 +132,13 @@ def every_admitted_gang_has_its_place(api: Api) -> bool:
 
 
 def touched(reservation: Json) -> set[str]:
-    """Every node that it holds or uses."""
+    """Every node that the reservation holds or uses."""
     spec = reservation["spec"]
     return set(spec["nodes"]) | {assignment["node"] for assignment in spec["assignments"]}
 
 
 def end_all(api: Api, patience: float = 180) -> float:
-    """Delete every Job; the seconds until no pod, no reservation and no beginning of one is left."""
+    """Deletes every Job and returns the seconds until no pod and no reservation is left."""
     started = time.monotonic()
     for item in api.items(JOBS):
         api.delete(f"{JOBS}/{item['metadata']['name']}")

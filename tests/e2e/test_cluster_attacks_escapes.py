@@ -1,6 +1,6 @@
-"""Ways past the plan are a permission: an editor of a namespace has none of them, its administrator has.
+"""Bypassing the plan needs a permission: an editor of a namespace does not have it, an administrator does.
 
-Decided by the API server alone (manifests/32-escapes.yaml), with no webhook there.
+The API server alone decides (manifests/32-escapes.yaml); no webhook runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ FILES = ("20-crds.yaml", "32-escapes.yaml")
 
 @pytest.fixture(scope="module", autouse=True)
 def installed(cluster: Cluster) -> Iterator[None]:
-    """The policy; an enforced namespace and one without the label; ann who edits and bob who administers."""
+    """The admission policy; an enforced namespace and one without the label; ann, an editor, and bob, an
+    administrator.
+    """
     for name in FILES:
         assert cluster.kubectl("apply", "-f", str(ROOT / "manifests" / name)).status == 0
     for space in (SPACE, FREE):
@@ -42,7 +44,7 @@ def installed(cluster: Cluster) -> Iterator[None]:
 
 
 def pod(**spec: Any) -> Json:
-    """A pod for a GPU."""
+    """A pod with a GPU."""
     container = {"name": "main", "image": "busybox:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "escapes"}}
     return {**body, "spec": {"containers": [container], **spec}}
@@ -56,7 +58,7 @@ def job(**annotations: str) -> Json:
 
 
 def owned() -> Json:
-    """A pod that says that a Job of its author's made it."""
+    """A pod whose owner reference names a Job of its author's."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "mine", "uid": "u", "controller": True}
     return {**pod(), "metadata": {"name": "escapes", "ownerReferences": [owner]}}
 

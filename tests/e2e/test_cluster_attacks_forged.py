@@ -1,7 +1,7 @@
-"""A forged review moves nothing: not even where the webhook asks its callers for no certificate.
+"""A forged admission review has no effect, even if the webhook asks callers for no certificate.
 
-The attacks of issue 14: whoever reaches the Service posts a deletion of another tenant's gang, creations for
-every rack, and a creation under another gang's name.
+These are the attacks of issue 14: anyone who reaches the Service posts a deletion of another tenant's gang,
+creations for every rack, and a creation under another gang's name.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
-    """After each test nothing is applied, and what was reserved goes by itself."""
+    """After each test, deletes all applied objects and waits until the reservations are gone."""
     yield
     empty(serving.api, JOBS)
 
 
 def forge(serving: Replicas, path: str, obj: Json, **words: str) -> Json:
-    """POST a review that no API server sent, to one of the replicas; its answer."""
+    """Posts a review that no API server sent to one of the replicas, and returns the response."""
     context = ssl.create_default_context(cafile=str(serving.certs / "ca-bundle.crt"))
     body = orjson.dumps(review(obj, **words))
     url = f"https://127.0.0.1:{serving.ports[0]}{path}"
@@ -54,7 +54,7 @@ def forge(serving: Replicas, path: str, obj: Json, **words: str) -> Json:
 
 
 def claimed(serving: Replicas, gang: str) -> Json:
-    """A gang's reservation, once it is claimed."""
+    """The reservation of a gang, once it is claimed."""
     wait_until(
         lambda: reservations(serving.api).get(gang, {}).get("status", {}).get("state") == "claimed", gang
     )

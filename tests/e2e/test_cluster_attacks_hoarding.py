@@ -1,4 +1,6 @@
-"""One namespace cannot hold the cluster: its quota bounds it, and nothing is held for what cannot run."""
+"""One namespace cannot reserve the whole cluster: its quota limits it, and a gang that cannot run reserves
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ PATIENCE = 10
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """Six racks of two nodes, watched by two replicas; a gang without a pod loses its place in seconds."""
+    """Six racks of two nodes and two replicas. A gang without pods loses its reservation within seconds."""
     chosen = {"metadata": {"name": "bayplan-parameters"}, "data": {"reserve.unbound-seconds": str(PATIENCE)}}
     cluster.api.create(PARAMETERS, chosen)
     try:
@@ -35,18 +37,18 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
-    """After each test nothing is applied, and what was reserved goes by itself."""
+    """After each test, deletes all applied objects and waits until the reservations are gone."""
     yield
     empty(serving.api, JOBS, QUOTAS)
 
 
 def decided(stored: Json) -> str:
-    """What the Job's note says."""
+    """The decision in the Job's annotation."""
     return str(stored["metadata"]["annotations"]["bayplan.dev/placement"])
 
 
 def held_gpus(serving: Replicas) -> int:
-    """GPUs of all nodes that gangs of the namespace hold or use."""
+    """The GPUs of all nodes that gangs of the namespace hold or use."""
     nodes = {
         node
         for held in reservations(serving.api).values()

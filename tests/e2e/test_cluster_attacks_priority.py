@@ -1,4 +1,6 @@
-"""Nobody jumps the queue by a number: only a PriorityClass tells a gang's priority."""
+"""A number in the pod template does not move a gang forward in the queue: only a PriorityClass sets its
+priority.
+"""
 
 from __future__ import annotations
 

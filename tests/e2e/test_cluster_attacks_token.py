@@ -1,7 +1,8 @@
-"""Whoever steals the token of our service account can open our gate, and hardly anything else.
+"""A stolen token of Bayplan's service account can remove Bayplan's scheduling gate and do hardly anything
+else.
 
-The rights are those of manifests/30-rbac.yaml, and what they leave too wide manifests/31-least-power.yaml
-bounds, on the real API server and without a webhook: as if Bayplan were down.
+The rights are those of manifests/30-rbac.yaml, limited further by manifests/31-least-power.yaml, on a real
+API server and without a webhook, as if Bayplan were down.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def thief(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def template(**spec: Any) -> Json:
-    """A pod of one container, behind our gate and another's."""
+    """A pod of one container with Bayplan's scheduling gate and another one."""
     container = {"name": "main", "image": "busybox:1", "resources": {"limits": {"cpu": "1"}}}
     gates = [{"name": OURS}, {"name": FOREIGN}]
     return {"restartPolicy": "Never", "containers": [container], "schedulingGates": gates, **spec}
@@ -64,7 +65,7 @@ def template(**spec: Any) -> Json:
 
 @pytest.fixture
 def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
-    """A gated pod in a tenant's namespace and one in kube-system, by namespace their paths."""
+    """The paths of a gated pod in a tenant's namespace and of one in kube-system, by namespace."""
     paths = {}
     for space in ("research", "kube-system"):
         namespace(cluster.api, space)
@@ -86,7 +87,7 @@ def _exists(api: Api, path: str) -> bool:
 
 
 def refused(thief: Api, path: str, patch: Json) -> str:
-    """What the API server says to a patch that it must refuse."""
+    """The API server's error for a patch that it must refuse."""
     with pytest.raises(ApiError) as caught:
         thief.merge(path, patch)
     assert caught.value.status in (403, 422)
@@ -95,7 +96,7 @@ def refused(thief: Api, path: str, patch: Json) -> str:
 
 @pytest.fixture(autouse=True)
 def in_force(thief: Api, pods: dict[str, str]) -> None:
-    """A policy counts a moment after it was applied."""
+    """Waits until the policy is in force, a moment after it was applied."""
 
     def denied() -> bool:
         try:

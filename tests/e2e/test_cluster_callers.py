@@ -1,4 +1,4 @@
-"""Only the API server is obeyed: it shows a client certificate; who shows none or another is turned away."""
+"""The webhook serves only the API server, which shows a client certificate; all other callers are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JOB = "job-two-nodes-one-rack"
 
 @pytest.fixture(scope="module")
 def hook(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hook]:
-    """A webhook that demands the API server's certificate, with probes at a port of their own."""
+    """A webhook that requires the API server's certificate, with the health probes on a separate port."""
     probes = free_port()
     hook = Hook(
         cluster.api,
@@ -79,12 +79,12 @@ def test_another_certificate_of_the_same_authority_may_not_call(cluster: Cluster
 
 
 def _pki(cluster: Cluster) -> Path:
-    """The folder of what the CA of the control plane signed."""
+    """The folder of the certificates that the control plane's CA signed."""
     return Path(cluster.kubectl.kubeconfig).parent
 
 
 def _forge(hook: Hook, pair: Pair | None) -> None:
-    """POST a review that no API server sent. Raises what comes of it."""
+    """Posts a review that no API server sent. Raises the resulting error."""
     context = ssl.create_default_context(cafile=str(hook.certs / "ca-bundle.crt"))
     if pair is not None:
         context.load_cert_chain(pair.cert, pair.key)

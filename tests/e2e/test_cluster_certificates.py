@@ -1,4 +1,4 @@
-"""Certificates in a Secret of a real API server: replicas that race, years that pass, faults."""
+"""Certificates in a Secret of a real API server: replicas that race, rotation over years, and faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True)
 class Shared:
-    """Replicas' certificates on one Secret, and the time that all of them see."""
+    """The certificate managers of several replicas on one Secret, with a common clock."""
 
     api: Api
     now: datetime = BEGIN
@@ -39,7 +39,7 @@ class Shared:
     replicas: list[SecretCertificates] = field(default_factory=list)
 
     def add(self, count: int = 1) -> list[SecretCertificates]:
-        """So many more replicas."""
+        """Adds this many replicas."""
         new = [
             SecretCertificates(self.api, "default", NAME, NAMES, [NAME], lambda: self.now, self.rest)
             for _ in range(count)
@@ -48,23 +48,23 @@ class Shared:
         return new
 
     async def look(self) -> bool:
-        """All replicas at once; True where one of them did something."""
+        """Runs all replicas once, concurrently; returns whether one of them changed something."""
         return any(await asyncio.gather(*(replica.look() for replica in self.replicas)))
 
     async def settle(self) -> None:
-        """Until nobody has anything to do."""
+        """Runs the replicas until none changes anything."""
         async with asyncio.timeout(20):
             while await self.look():
                 pass
 
     async def bundles(self) -> list[bytes]:
-        """What each entry of each configuration trusts."""
+        """The CA bundle of each webhook in each configuration."""
         stored = [await self.api.get(f"{CONFIGURATIONS}/{kind}/{NAME}") for kind in KINDS]
         webhooks = [webhook for configuration in stored for webhook in configuration["webhooks"]]
         return [base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks]
 
     async def all_trusted(self) -> bool:
-        """Whether every entry trusts what every replica serves."""
+        """Returns whether every CA bundle trusts the certificate of every replica."""
         trusted = [read_bundle(bundle) for bundle in await self.bundles()]
         return all(
             any(_issued(replica.serving, ca) for ca in bundle)
@@ -87,7 +87,7 @@ def _issued(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
 
 @asynccontextmanager
 async def shared(cluster: Cluster, *, configured: bool = True, rest: float = 0.0) -> AsyncIterator[Shared]:
-    """No Secret, and two configurations without a CA that match nothing."""
+    """No Secret, and two webhook configurations without a CA that match nothing."""
     api = await connect(str(cluster.kubectl.kubeconfig))
     try:
         if configured:
@@ -101,7 +101,7 @@ async def shared(cluster: Cluster, *, configured: bool = True, rest: float = 0.0
 
 
 async def configure(api: Api) -> None:
-    """Both configurations, two webhooks in each, for a kind that nobody has."""
+    """Creates both configurations, each with two webhooks, for a kind that does not exist."""
     rule = {"apiGroups": ["none.example.com"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     webhooks = [
         {

@@ -1,4 +1,6 @@
-"""The storm again while replicas are killed, watches are cut, and the API server is away for 20 seconds."""
+"""The storm of gangs again, while replicas are killed, watches are cut, and the API server is down for 20
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ AWAY_SECONDS = 20.0
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    """A control plane of this test's own, whose API server may be killed."""
+    """A separate control plane, whose API server the test may kill."""
     programs = find()
     plane = ControlPlane(programs, tmp_path)
     plane.start()
@@ -47,7 +49,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def wire(plane: ControlPlane) -> Iterator[Balancer]:
-    """What lies between the replicas and the API server, and can be cut."""
+    """A proxy between the replicas and the API server whose connections can be cut."""
     balancer = Balancer([plane.port])
     yield balancer
     balancer.close()
@@ -55,7 +57,7 @@ def wire(plane: ControlPlane) -> Iterator[Balancer]:
 
 @pytest.fixture
 def serving(plane: ControlPlane, wire: Balancer, tmp_path: Path) -> Iterator[Replicas]:
-    """Three replicas that reach the API server through the wire."""
+    """Three replicas that reach the API server through the proxy."""
     kubeconfig = tmp_path / "wired.kubeconfig"
     kubeconfig.write_text(plane.kubeconfig.read_text().replace(f":{plane.port}", f":{wire.port}"))
     fleet = Fleet(plane.api)
@@ -71,7 +73,7 @@ def serving(plane: ControlPlane, wire: Balancer, tmp_path: Path) -> Iterator[Rep
 
 @contextmanager
 def trouble(*makers: Callable[[threading.Event], None]) -> Iterator[None]:
-    """Each in a thread of its own, until the end; what one of them fails with is raised here."""
+    """Runs each disturbance in a thread until the end, and raises an error of any of them."""
     over, failed = threading.Event(), list[BaseException]()
 
     def run(make: Callable[[threading.Event], None]) -> None:

@@ -1,4 +1,4 @@
-"""The cluster side as a whole: real API server, controllers and scheduler; `bayplan serve --kubeconfig`."""
+"""The controller in a cluster: real API server, controllers and scheduler; `bayplan serve --kubeconfig`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
-    """After each test nothing is applied, and what was reserved goes by itself."""
+    """After each test, deletes all applied objects and waits until the reservations are gone."""
     yield
     empty(serving.api, JOBS)
 
@@ -99,7 +99,7 @@ def test_a_failed_job_is_remembered_in_the_history_of_its_rack(serving: Replicas
 
 
 def recoveries(serving: Replicas) -> float:
-    """How often the replicas' metrics say that a gang has found another place."""
+    """How often a gang was given other nodes, according to the replicas' metrics."""
     text = "\n".join(serving.metrics(port) for port in serving.ports)
     counts = re.findall(r"^topology_scheduler_recovery_duration_seconds_count (\S+)$", text, re.MULTILINE)
     assert len(counts) == len(serving.ports)
@@ -107,7 +107,7 @@ def recoveries(serving: Replicas) -> float:
 
 
 def history(serving: Replicas) -> dict[str, float]:
-    """How gangs ended, by leaf."""
+    """The stored history of ended gangs, by leaf."""
     folder = f"/api/v1/namespaces/{serving.namespace}/configmaps"
     stored = serving.api.get(f"{folder}/topology-scheduler-history")
     by_leaf: dict[str, float] = yaml.safe_load((stored.get("data") or {}).get("history.yaml", "")) or {}
@@ -258,7 +258,7 @@ def test_no_gpu_pod_of_others_lands_on_a_node_that_a_gang_holds_unused(serving: 
 
 
 def deployment(name: str, replicas: int) -> Json:
-    """Pods of whole nodes, each for itself."""
+    """A Deployment whose pods take a whole node each, independently of each other."""
     template = job(name, 1)["spec"]["template"]
     template["spec"]["restartPolicy"] = "Always"
     template["metadata"] = {"labels": {"app": name}}
@@ -341,7 +341,7 @@ def test_jobs_of_one_pod_group_are_claimed_replanned_and_told_as_one_gang(servin
 
 
 def member(name: str) -> Json:
-    """A Job of one pod, of the PodGroup `serve`."""
+    """A Job of one pod that belongs to the PodGroup `serve`."""
     body = job(name, 1)
     body["metadata"]["annotations"] = {"bayplan.dev/reserve": "nodes"}
     body["spec"]["template"]["metadata"] = {"annotations": {"pod-group-name": "serve"}}
@@ -349,35 +349,35 @@ def member(name: str) -> Json:
 
 
 def joins(serving: Replicas, gang: str) -> bool:
-    """Whether every replica takes such a Job to be of that gang: the API server asks now this, now that."""
+    """Returns whether every replica assigns such a Job to that gang: the API server may ask any of them."""
     probes = [serving.api.create(JOBS, member("probe"), dryRun="All") for _ in range(8)]
     names = {item["metadata"]["annotations"].get("bayplan.dev/reservation") for item in probes}
     return names == {reservation_id(gang)}
 
 
 def seats_of(serving: Replicas, gang: str) -> set[str]:
-    """The nodes that a gang's reservation gives it."""
+    """The nodes that a gang's reservation assigns."""
     return {seat["node"] for seat in reservations(serving.api)[gang]["spec"]["assignments"]}
 
 
 def tells(serving: Replicas, name: str, nodes: set[str]) -> bool:
-    """Whether a Job's own annotation names these nodes."""
+    """Returns whether the Job's annotation names these nodes."""
     note = serving.api.get(f"{JOBS}/{name}")["metadata"]["annotations"]["bayplan.dev/placement"]
     return set(json.loads(note).get("nodes", ())) == nodes
 
 
 def left(serving: Replicas, name: str, node: str) -> None:
-    """Wait until a Job's gang is planned on other nodes."""
+    """Waits until the gang of a Job is planned on other nodes."""
     wait_until(lambda: node not in assigned(serving, name), "the gang to be replanned", 30)
 
 
 def on(serving: Replicas, name: str, nodes: set[str]) -> bool:
-    """Whether a Job's pods are bound to these nodes."""
+    """Returns whether the pods of a Job are bound to these nodes."""
     return {pod["spec"].get("nodeName") for pod in pods(serving, name)} == nodes
 
 
 def host_label(serving: Replicas, name: str, value: str | None) -> None:
-    """Give a node its hostname label, or take it away."""
+    """Sets or removes a node's hostname label."""
     labels = {"kubernetes.io/hostname": value}
     serving.api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
 
@@ -397,7 +397,9 @@ def test_a_reservation_that_somebody_deleted_is_made_again_where_the_pods_run(
         return bool(held["status"].get("ownerUID") == stored["metadata"]["uid"])
 
     def settled() -> bool:
-        """Whether the Reservation is the gang's own: a proposal's goes when its place is taken over."""
+        """Returns whether the Reservation is the gang's own: the Reservation of a proposal is deleted when
+        the gang takes its place.
+        """
         held = reservations(serving.api)["research/Job/train"]
         return held_by_the_job() and not is_next(held["metadata"]["name"])
 
@@ -502,13 +504,13 @@ def test_the_leader_is_one_and_another_takes_over(serving: Replicas, cluster: Cl
 
 
 def assigned(serving: Replicas, name: str) -> set[str]:
-    """The nodes that the reservation of a Job's gang gives it."""
+    """The nodes that the reservation of a Job's gang assigns."""
     held = reservations(serving.api).get(f"research/Job/{name}")
     return {assignment["node"] for assignment in held["spec"]["assignments"]} if held else set()
 
 
 def mark(serving: Replicas, name: str, how: str) -> None:
-    """Take a node away in one of four ways."""
+    """Makes a node unavailable in one of four ways."""
     path = f"/api/v1/nodes/{name}"
     if how == "cordoned":
         serving.api.merge(path, {"spec": {"unschedulable": True}})
@@ -521,14 +523,14 @@ def mark(serving: Replicas, name: str, how: str) -> None:
 
 
 def ready(serving: Replicas, name: str, status: str) -> None:
-    """What the node's kubelet, or the node controller for it, says of it."""
+    """Sets the Ready condition of a node, as its kubelet or the node controller does."""
     condition = {"type": "Ready", "status": status, "reason": "Played", "message": "played"}
     path = f"/api/v1/nodes/{name}/status"
     serving.api.call("PATCH", path, {"status": {"conditions": [condition]}}, STRATEGIC)
 
 
 def heal(serving: Replicas, former: Json) -> None:
-    """The node as it was."""
+    """Makes the node available again."""
     name = former["metadata"]["name"]
     fresh = {**former, "metadata": {"name": name, "labels": former["metadata"]["labels"]}}
     path = Path("/api/v1/nodes")

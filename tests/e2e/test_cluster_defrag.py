@@ -31,7 +31,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def halves(serving: Replicas) -> Iterator[None]:
-    """One node of each rack is used by a Job that may be restarted: no rack is whole."""
+    """A Job that may be restarted uses one node of each rack, so no rack is completely free."""
     api = serving.api
     for name in ("x", "filler", "y"):
         body = job(name, 1)
@@ -54,7 +54,7 @@ def halves(serving: Replicas) -> Iterator[None]:
 
 
 def defrag(cluster: Cluster, *words: str) -> tuple[int, str]:
-    """Exit status and all that is printed."""
+    """Runs `bayplan defrag` and returns exit status and output."""
     command = [BAYPLAN, "defrag", *words, "--kubeconfig", str(cluster.kubectl.kubeconfig)]
     command += ["--installation", "default"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -63,7 +63,7 @@ def defrag(cluster: Cluster, *words: str) -> tuple[int, str]:
 
 
 def cordoned(serving: Replicas) -> dict[str, bool]:
-    """The nodes that are cordoned, and whether they are marked."""
+    """The cordoned nodes, and whether they carry Bayplan's mark."""
     nodes: list[Json] = serving.api.items(NODES)
     return {
         node["metadata"]["name"]: MARK in (node["metadata"].get("annotations") or {})
@@ -73,14 +73,14 @@ def cordoned(serving: Replicas) -> dict[str, bool]:
 
 
 def begin(serving: Replicas, rack: str = "r1") -> None:
-    """What somebody leaves behind whose `--apply` ended before the first eviction."""
+    """Creates the state after a `--apply` that ended before the first eviction."""
     for host in (1, 2):
         patch = {"metadata": {"annotations": {MARK: json.dumps(AIM)}}, "spec": {"unschedulable": True}}
         serving.api.merge(f"{NODES}/{rack}-n{host}", patch)
 
 
 def holds(serving: Replicas, name: str) -> set[str]:
-    """The nodes of a Job's place."""
+    """The nodes of a Job's reservation."""
     held = reservations(serving.api).get(f"research/Job/{name}")
     return {seat["node"] for seat in held["spec"]["assignments"]} if held else set()
 

@@ -1,4 +1,4 @@
-"""`bayplan doctor` on a real cluster: without an installation, and with one that serves."""
+"""`bayplan doctor` on a real cluster, without an installation and with a running one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.e2e.stage import Cluster
 
 
 def examined(cluster: Cluster, *options: str) -> dict[str, dict[str, Any]]:
-    """What it found, the worst of each subject."""
+    """The worst finding about each subject."""
     arguments = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", *options)
     findings: dict[str, dict[str, Any]] = {}
     for finding in json.loads(bayplan("doctor", *arguments, statuses=(0, 1))):

@@ -1,7 +1,7 @@
-"""`bayplan doctor` on KAI and Kueue, whose kinds have their own schemas here, on a control plane of its own.
+"""`bayplan doctor` with KAI and Kueue: their kinds have their own schemas, on a separate control plane.
 
-Two racks of two nodes. The schedulers' programs do not run: their pods are there, with the images of the real
-ones. What `bayplan generate` prints is what the two lack.
+The cluster has two racks of two nodes. The schedulers' programs do not run, but their pods exist, with the
+images of the real ones. `bayplan generate` prints the objects that the two need.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def warnings_of(cluster: Cluster) -> str:
-    """The lines about schedulers that call for something to be done."""
+    """The doctor's findings about schedulers that require an action."""
     options = ("--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json")
     lines: list[Json] = []
 
     def has_read() -> bool:
-        """On a machine that has much to do, the doctor gives up reading, and says so."""
+        """Returns whether the doctor read all objects. On a busy machine it gives up and reports that."""
         lines[:] = json.loads(bayplan("doctor", *options, statuses=(0, 1)))
         return not any("not read within" in line["message"] for line in lines)
 
@@ -70,7 +70,7 @@ def warnings_of(cluster: Cluster) -> str:
 
 
 def generated(cluster: Cluster, folder: Path, system: str) -> list[Json]:
-    """What `bayplan generate` prints for the cluster's nodes."""
+    """The output of `bayplan generate` for the nodes of the cluster."""
     file = folder / "nodes.yaml"
     file.write_text(cluster.kubectl("get", "nodes", "-o", "yaml").out)
     options = ("-n", "research") if system == "kueue" else ()
@@ -80,13 +80,13 @@ def generated(cluster: Cluster, folder: Path, system: str) -> list[Json]:
 
 
 def apply(cluster: Cluster, *bodies: Json) -> None:
-    """As a person does it; the API server takes all and warns of nothing."""
+    """Applies the objects with kubectl; the API server accepts all of them without a warning."""
     output = cluster.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(bodies))
     assert (output.status, output.err) == (0, "")
 
 
 def runs(cluster: Cluster, name: str) -> None:
-    """A pod of the scheduler that runs."""
+    """Creates a running pod of the scheduler."""
     container = {"name": "main", "image": IMAGES[name]}
     body = {"metadata": {"name": name}, "spec": {"nodeName": "r1-n1", "containers": [container]}}
     cluster.api.create(PODS, body)

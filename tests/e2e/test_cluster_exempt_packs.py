@@ -1,4 +1,4 @@
-"""Exemptions and policy packs on a real control plane: what kubectl and `doctor` tell of them."""
+"""Exemptions and policy packs on a real control plane, as shown by kubectl and `bayplan doctor`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EXEMPTION = {
 
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
-    """A replica over a rack of two nodes, with an exemption among its policies."""
+    """A replica on a rack of two nodes, with an exemption among its policies."""
     folder = tmp_path_factory.mktemp("exempt")
     fleet = Fleet(cluster.api)
     policies = policy_set("default-scheduler", folder)
@@ -58,7 +58,7 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def limits(rollout: Rollout, name: str) -> Json:
-    """What a Job's pods state of resources, as it is stored."""
+    """The stored resource requests and limits of a Job's pods."""
     container = rollout.api.get(f"{JOBS}/{name}")["spec"]["template"]["spec"]["containers"][0]
     stated: Json = container["resources"]
     return stated

@@ -1,4 +1,4 @@
-"""Reserved racks fenced by taint, as the component installs it, with its rights and no more."""
+"""Reserved racks fenced by a taint, with the settings and rights of the component."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAINT = "bayplan.dev/reserved"
 
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
-    """Two replicas that fence by taint, on two racks of three nodes; one node has a taint of its own."""
+    """Two replicas that fence by taint, on two racks of three nodes; one node has another taint."""
     folder = tmp_path_factory.mktemp("fence")
     fleet = Fleet(cluster.api)
     rollout = Rollout(cluster, folder, policy_set("default-scheduler", folder), options=("--fence", "taint"))
@@ -46,14 +46,14 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def clean(rollout: Rollout) -> Iterator[None]:
-    """After each test nothing is applied, nothing is reserved, and no node has our taint."""
+    """After each test no object is applied, nothing is reserved, and no node has Bayplan's taint."""
     yield
     empty(rollout.api, JOBS, PODS)
     wait_until(lambda: not tainted(rollout), "the taints to go", 30)
 
 
 def tainted(rollout: Rollout) -> dict[str, str]:
-    """The value of our taint by node."""
+    """The value of Bayplan's taint by node."""
     return {
         node["metadata"]["name"]: taint["value"]
         for node in rollout.api.items("/api/v1/nodes")
@@ -63,7 +63,7 @@ def tainted(rollout: Rollout) -> dict[str, str]:
 
 
 def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods have a node."""
+    """Waits until this many pods of a Job are bound."""
 
     def bound_pods() -> list[Json]:
         pods = rollout.api.items(PODS, labelSelector=f"job-name={name}")
@@ -74,7 +74,7 @@ def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
 
 
 def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
-    """A pod that insists on a rack."""
+    """A pod that requires one rack."""
     limits = {"cpu": "1", "memory": "1Gi", **({GPU: str(gpus)} if gpus else {})}
     container = {"name": "c", "image": "busybox", "resources": {"limits": limits}}
     metadata = {"name": name, "namespace": "research", "annotations": annotations}
@@ -83,7 +83,7 @@ def plain(name: str, rack: str, *, gpus: int = 0, **annotations: str) -> Json:
 
 
 def fence_by_doctor(rollout: Rollout) -> tuple[str, str]:
-    """What `bayplan doctor` says of the fence."""
+    """The doctor's finding about the fence."""
     kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
     findings = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
     return next(
@@ -92,7 +92,7 @@ def fence_by_doctor(rollout: Rollout) -> tuple[str, str]:
 
 
 def refused_by_taint(rollout: Rollout, name: str) -> bool:
-    """Whether the scheduler says that a taint keeps the pod away."""
+    """Returns whether the scheduler reports that a taint keeps the pod away."""
     conditions = rollout.api.get(f"{PODS}/{name}")["status"].get("conditions", ())
     return any(
         "untolerated taint" in condition.get("message", "")

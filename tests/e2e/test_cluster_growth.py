@@ -1,7 +1,6 @@
-"""A cluster that grows: a gang too large for it is let in ungated, and runs when its nodes have come.
+"""A cluster with an autoscaler: a gang that is too large is admitted without a gate and runs on new nodes.
 
-Karpenter and Cluster API are played: their objects are of the kinds that they ship, and the test makes the
-nodes.
+Karpenter and Cluster API are simulated: their objects have the shipped kinds, and the test creates the nodes.
 """
 
 from __future__ import annotations
@@ -86,14 +85,14 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def gang(name: str, pods: int) -> Json:
-    """A Job that is a gang of whole nodes, wherever they are."""
+    """A Job that is a gang of whole nodes without a constraint."""
     body = job(name, pods, required="")
     body["metadata"]["annotations"]["bayplan.dev/gang"] = name
     return body
 
 
 def refusal(serving: Replicas, body: Json) -> str:
-    """Why the API server would not take a Job, "" where it would."""
+    """The API server's error for a Job, or "" if it accepts the Job."""
     try:
         serving.api.create(JOBS, body, dryRun="All")
     except ApiError as error:

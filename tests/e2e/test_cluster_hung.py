@@ -1,7 +1,7 @@
-"""Bayplan hangs: it takes connections and never answers. Who asks it nothing must not wait for it.
+"""Bayplan accepts connections but never responds. Requests that do not concern it must not wait for it.
 
-KAI's podgrouper makes a PodGroup for every pod of its scheduler, with GPUs or without: were Bayplan called
-for each, a hung one would hold them all until the call times out.
+KAI's podgrouper creates a PodGroup for every pod of its scheduler, with or without GPUs. If the API server
+called Bayplan for each of them, a hung webhook would delay them all until the call times out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/research/podgroups"
 
 
 class Silent:
-    """A server on loopback that takes every connection and says nothing; `calls` counts them."""
+    """A server on loopback that accepts every connection and sends nothing; `calls` counts the
+    connections.
+    """
 
     def __init__(self) -> None:
         """Listens until `close`."""
@@ -36,7 +38,7 @@ class Silent:
         threading.Thread(target=self._accept, name="silent", daemon=True).start()
 
     def close(self) -> None:
-        """Every connection is lost."""
+        """Closes every connection."""
         for end in (self._listener, *self._taken):
             end.close()
 
@@ -52,7 +54,7 @@ class Silent:
 
 @pytest.fixture(scope="module")
 def hung(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Silent]:
-    """The shipped configurations of the webhooks, enforced, for a server that hangs; they are in force."""
+    """The shipped webhook configurations in mode enforce, in force, for a server that hangs."""
     certs = tmp_path_factory.mktemp("hung")
     make_certificates(certs)
     silent, paths = Silent(), []
@@ -74,7 +76,7 @@ def hung(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def pod(name: str, **annotations: str) -> Json:
-    """A pod of KAI's without a GPU."""
+    """A pod of KAI without a GPU."""
     container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}
     return {
         "apiVersion": "v1",
@@ -90,7 +92,7 @@ def pod(name: str, **annotations: str) -> Json:
 
 
 def group(name: str, owner: Json | None, **spec: object) -> Json:
-    """A PodGroup as KAI's client writes it, whose empty topologyConstraint is never left out."""
+    """A PodGroup as KAI's client writes it: it always contains an empty topologyConstraint."""
     metadata: Json = {"name": name, "namespace": "research"}
     if owner is not None:
         reference = {key: owner["metadata"][key] for key in ("name", "uid")}

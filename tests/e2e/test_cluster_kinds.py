@@ -1,7 +1,7 @@
-"""Workloads of other operators in a real cluster: what admission wrote is what their pods are bound by.
+"""Workloads of other operators in a real cluster: their pods are bound according to what admission wrote.
 
-The operators are played (`tests.e2e.operators`); Jobs, StatefulSets, garbage collection and the scheduler are
-the real ones.
+The operators are simulated (`tests.e2e.operators`); Jobs, StatefulSets, garbage collection and the scheduler
+are real.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ FOLDERS = {
 
 
 def template(gpus: int = 8) -> Json:
-    """A pod of a whole node, or one without a GPU."""
+    """A pod template of a whole node, or one without a GPU."""
     limits = {"cpu": "4", "memory": "8Gi", **({GPU: str(gpus)} if gpus else {})}
     container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
     return {"spec": {"containers": [container]}}
 
 
 def workload(kind: str, name: str, spec: Json, **annotations: str) -> Json:
-    """An object of the kind that must stay in one rack."""
+    """An object of the kind that requires one rack."""
     group, version = FOLDERS[kind].split("/")[2:4]
     asked = {"kai.scheduler/topology": "racks", "kai.scheduler/topology-required-placement": RACK}
     return {
@@ -57,7 +57,7 @@ def workload(kind: str, name: str, spec: Json, **annotations: str) -> Json:
 
 
 def job_set(name: str, *, copies: int = 1, pods: int = 2, **annotations: str) -> Json:
-    """Replicated jobs of so many pods."""
+    """The replicated jobs of a JobSet, with this many pods each."""
     pod_template = {**template(), "spec": {**template()["spec"], "restartPolicy": "Never"}}
     spec = {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": pod_template}
     replicated = [{"name": "train", "replicas": copies, "template": {"spec": spec}}]
@@ -65,7 +65,7 @@ def job_set(name: str, *, copies: int = 1, pods: int = 2, **annotations: str) ->
 
 
 def serving_set(name: str, replicas: int) -> Json:
-    """A LeaderWorkerSet of replicas of two nodes."""
+    """A LeaderWorkerSet with replicas of two nodes."""
     group = {"size": 2, "leaderTemplate": template(), "workerTemplate": template()}
     return workload("LeaderWorkerSet", name, {"replicas": replicas, "leaderWorkerTemplate": group})
 
@@ -104,7 +104,7 @@ TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/research/trainjobs"
 
 @pytest.fixture
 def trainer(cluster: Cluster) -> Iterator[None]:
-    """Kubeflow's TrainJob, as its trainer ships it."""
+    """Kubeflow's TrainJob, with the definition that its trainer ships."""
     name = "trainjobs.trainer.kubeflow.org"
     define(cluster.kubectl, name)
     yield
@@ -113,13 +113,13 @@ def trainer(cluster: Cluster) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
-    """After each test nothing is applied, and what was reserved goes by itself."""
+    """After each test, deletes all applied objects and waits until the reservations are gone."""
     yield
     empty(serving.api, *FOLDERS.values())
 
 
 def pods(serving: Replicas, **labels: str) -> list[Json]:
-    """The pods that are not being deleted, of these labels."""
+    """The pods with these labels that are not being deleted."""
     listed = serving.api.items(
         PODS, labelSelector=",".join(f"{key}={value}" for key, value in labels.items())
     )
@@ -127,7 +127,7 @@ def pods(serving: Replicas, **labels: str) -> list[Json]:
 
 
 def bound(serving: Replicas, count: int, name: str = "") -> list[Json]:
-    """Wait until so many pods whose names begin so, and no more, have a node."""
+    """Waits until exactly this many pods with this name prefix are bound."""
 
     def bound_pods() -> list[Json]:
         own = [pod for pod in pods(serving) if pod["metadata"]["name"].startswith(name)]
@@ -149,7 +149,7 @@ def gates(pod: Json) -> set[str]:
 
 
 def apply(serving: Replicas, body: Json) -> Json:
-    """Store it, and let its operator make what it makes."""
+    """Creates the object and simulates its operator."""
     stored = serving.api.create(FOLDERS[body["kind"]], body)
     if body["kind"] != "Job":
         operate(serving.api, stored)

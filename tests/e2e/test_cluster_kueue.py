@@ -1,7 +1,7 @@
-"""Places that Kueue's Topology-Aware Scheduling assigns, on a real API server, scheduler and Job controller.
+"""Assignments of Kueue's Topology-Aware Scheduling, on a real API server, scheduler and Job controller.
 
-Kueue itself is played: its Workload with the status that it writes (its own schema's fields and validation),
-the gate on the Job's template, and the node selector with which it opens that gate.
+Kueue itself is simulated: its Workload with the status that it writes (the fields and validation of its own
+schema), the gate in the Job's template, and the node selector that Kueue writes when it opens the gate.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def gone(serving: Replicas) -> Iterator[None]:
-    """No Job, no Workload and no reservation is left afterwards."""
+    """After each test, deletes all Jobs and Workloads and waits until the reservations are gone."""
     yield
     for folder in (JOBS, WORKLOADS):
         for item in serving.api.items(folder):
@@ -42,7 +42,7 @@ def gone(serving: Replicas) -> Iterator[None]:
 
 
 def queued(serving: Replicas, name: str = "trains") -> Json:
-    """A suspended Job of two whole nodes, and Kueue's Workload for it, which has no quota yet."""
+    """A suspended Job of two whole nodes, and its Workload in Kueue, which has no quota yet."""
     body = job(name, 2)
     body["spec"]["suspend"] = True
     stored = serving.api.create(JOBS, body)
@@ -66,12 +66,12 @@ def queued(serving: Replicas, name: str = "trains") -> Json:
 
 
 def says(serving: Replicas, status: Json, name: str = "trains") -> None:
-    """Kueue writes the Workload's status."""
+    """Writes the status of the Workload, as Kueue does."""
     serving.api.merge(f"{WORKLOADS}/job-{name}/status", {"status": status})
 
 
 def admission(*nodes: str) -> Json:
-    """One pod on each of these nodes, whose names begin alike."""
+    """An admission with one pod on each of these nodes, whose names have a common prefix."""
     individual = {"prefix": "r", "roots": [node.removeprefix("r") for node in nodes]}
     part = {
         "domainCount": len(nodes),
@@ -84,7 +84,7 @@ def admission(*nodes: str) -> Json:
 
 
 def resumed(serving: Replicas, *nodes: str) -> list[Json]:
-    """Kueue starts the Job, and sends its gated pods to these nodes; they run there."""
+    """Starts the Job as Kueue does and sends its gated pods to these nodes; waits until they run there."""
     annotations = {"kueue.x-k8s.io/workload": "job-trains", "kueue.x-k8s.io/podset-required-topology": "rack"}
     template = {"metadata": {"annotations": annotations}, "spec": {"schedulingGates": [{"name": GATE}]}}
     serving.api.merge(f"{JOBS}/trains", {"spec": {"suspend": False, "template": template}})
@@ -96,7 +96,7 @@ def resumed(serving: Replicas, *nodes: str) -> list[Json]:
 
 
 def waits_for_quota(serving: Replicas) -> str:
-    """Kueue says so of the Workload; with what words."""
+    """Sets the condition of a Workload that waits for quota, with this message."""
     message = "insufficient unused quota for nvidia.com/gpu in flavor all, 16 more needed"
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     waits = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": message}
@@ -105,7 +105,7 @@ def waits_for_quota(serving: Replicas) -> str:
 
 
 def held(serving: Replicas) -> dict[str, list[str]]:
-    """By gang the nodes of its pods, of those whose place is claimed."""
+    """The nodes of the pods by gang, for gangs with a claimed reservation."""
     return {
         gang: sorted(seat["node"] for seat in entry["spec"]["assignments"])
         for gang, entry in reservations(serving.api).items()
@@ -114,7 +114,7 @@ def held(serving: Replicas) -> dict[str, list[str]]:
 
 
 def until(serving: Replicas, expected: dict[str, list[str]]) -> None:
-    """Wait until these places are held, and no other."""
+    """Waits until exactly these reservations are claimed."""
     wait_until(lambda: held(serving) == expected, f"{expected} to be held", 30)
 
 
@@ -181,7 +181,7 @@ def test_what_another_gang_holds_stays_its_and_is_told_on_the_job(serving: Repli
     why = "1 pod on r1-n2, which research/Job/ours holds. That is not held for it"
 
     def is_told() -> bool:
-        """Events are written after the hold."""
+        """Returns whether the event was written, which happens after the reservation."""
         job_events = events(serving.api, "Job", "trains")
         return any(reason == "NotAdopted" and text.endswith(why) for reason, text in job_events)
 

@@ -1,4 +1,4 @@
-"""A leader that is killed in the middle of its moves: the next one goes on, nothing is lost or done twice."""
+"""A leader is killed in the middle of its moves: the next one continues; no move is lost or done twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTS = 4
 
 @pytest.fixture
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
-    """Two replicas over two racks of four nodes: two Jobs must move before the gang has a rack."""
+    """Two replicas on two racks of four nodes: two Jobs must move before the gang gets a rack."""
     with moving(cluster, tmp_path_factory.mktemp("killed"), hosts=HOSTS) as installed:
         installed.add()
         installed.add()
@@ -39,17 +39,17 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def leader(rollout: Rollout) -> str:
-    """HOST_PID_CHANCE of the replica that leads."""
+    """The HOST_PID_CHANCE identity of the leading replica."""
     return str(rollout.api.get(lease_path(SYSTEM))["spec"]["holderIdentity"])
 
 
 def uids(rollout: Rollout) -> set[str]:
-    """The pods of the Jobs that may be moved, as far as they are not being deleted."""
+    """The UIDs of the pods of movable Jobs that are not being deleted."""
     return {pod["metadata"]["uid"] for name in IN_THE_WAY for pod in pods_of(rollout, name)}
 
 
 def kill(rollout: Rollout) -> Replica:
-    """The leader, at once and without a word."""
+    """Kills the leader with SIGKILL."""
     pid = int(leader(rollout).split("_")[-2])
     (replica,) = (replica for replica in rollout.replicas if replica.process.popen.pid == pid)
     replica.process.popen.kill()

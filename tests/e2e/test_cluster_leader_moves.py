@@ -1,4 +1,4 @@
-"""The leader moves others for a gang that waits for long: with the component's rights, and no more."""
+"""The leader moves other Jobs for a gang that has waited long, with the rights of the component only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HALVES = ("x1", "y1")
 
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
-    """A replica over two racks of two nodes, which may cordon and evict."""
+    """A replica on two racks of two nodes, with the permission to cordon and evict."""
     with moving(cluster, tmp_path_factory.mktemp("moves"), hosts=2) as installed:
         installed.add()
         yield installed
@@ -38,7 +38,7 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def halves(rollout: Rollout) -> Iterator[None]:
-    """A node of each rack is used by a Job that may be restarted, and a gang of a whole rack waits."""
+    """A Job that may be restarted uses one node of each rack, and a gang waits for a whole rack."""
     with a_gang_that_waits_for_moves(rollout, hosts=2):
         yield
 

@@ -1,4 +1,4 @@
-"""The book of reservations in a real API server, written by several replicas at once."""
+"""The ledger of reservations in a real API server, written by several replicas at once."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NOW = 1_000_000.0
 
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: Cluster) -> Path:
-    """An API server with our kinds."""
+    """The kubeconfig of an API server with Bayplan's kinds."""
     install(cluster.kubectl)
     return cluster.kubectl.kubeconfig
 
 
 async def taken(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0) -> str:
-    """ "won", or the name of the gang that holds it."""
+    """ "won", or the name of the gang that holds the place."""
     try:
         await ledger.reserve(wanted, planned_on, NOW)
     except Conflict as conflict:
@@ -105,7 +105,7 @@ async def test_a_gang_is_two_writes_until_it_is_claimed(kubeconfig: Path) -> Non
 
 
 async def writes(kubeconfig: Path) -> float:
-    """Writes of our kinds that the API server has taken so far."""
+    """The number of writes of Bayplan's kinds that the API server has accepted."""
     api = await connect(str(kubeconfig))
     try:
         text = (await api.get("/metrics"))["text"]
@@ -182,7 +182,7 @@ async def test_swept_holds_are_told_once(kubeconfig: Path) -> None:
 
 
 class Dying(Api):
-    """A client whose process dies at a given write: what was not sent is never sent."""
+    """A client whose process dies at a given write; later requests are not sent."""
 
     def __init__(self, api: Api, write: int) -> None:
         self.__dict__ |= vars(api)

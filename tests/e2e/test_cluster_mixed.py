@@ -1,4 +1,4 @@
-"""Replicas of two releases side by side, as they are for a while in every upgrade and every rollback."""
+"""Replicas of two releases side by side, as during every upgrade and rollback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RACKS, GANGS = 10, 30
 
 @pytest.fixture(scope="module", params=(BESIDE, BEFORE), ids=("the-oldest", "the-one-before"))
 def former(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """Another release, from a wheel of its commit, with the policies that its image holds."""
+    """Another release: the wheel of its commit, with the policies of its image."""
     folder = tmp_path_factory.mktemp("former")
     done = subprocess.run(["git", "archive", request.param], cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
@@ -37,7 +37,7 @@ def former(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def mixed(cluster: Cluster, former: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """A replica of each release, over racks of two nodes."""
+    """One replica of each release, on racks of two nodes."""
     folder = tmp_path_factory.mktemp("mixed")
     with replicas_of(cluster, folder, RACKS, storm.HOSTS, 2, former) as replicas:
         yield replicas

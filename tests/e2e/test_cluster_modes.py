@@ -1,4 +1,4 @@
-"""Modes on a real control plane: a namespace joins by its label and leaves again; off, and uninstalled."""
+"""Modes on a real control plane: a namespace joins and leaves by its label; mode off; and uninstallation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """One rack of two nodes, and two replicas that fence it by taint; the API server calls them."""
+    """One rack of two nodes, and two replicas that fence it by taint and that the API server calls."""
     folder = tmp_path_factory.mktemp("modes")
     install(cluster.kubectl)
     fleet = Fleet(cluster.api)
@@ -53,7 +53,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def clean(serving: Replicas, cluster: Cluster) -> Iterator[None]:
-    """Afterwards the namespace is as it was, and nothing is left in it."""
+    """After each test the namespace has its former label and is empty."""
     yield
     label(cluster, None)
     clear(cluster)
@@ -61,7 +61,7 @@ def clean(serving: Replicas, cluster: Cluster) -> Iterator[None]:
 
 
 def clear(cluster: Cluster) -> None:
-    """No Job, Deployment or pod of the tests."""
+    """Deletes the Jobs, Deployments and pods of the tests."""
     for folder in (JOBS, DEPLOYMENTS):
         for item in cluster.api.items(folder):
             cluster.api.delete(f"{folder}/{item['metadata']['name']}")
@@ -69,14 +69,13 @@ def clear(cluster: Cluster) -> None:
 
 
 def label(cluster: Cluster, mode: str | None) -> None:
-    """The namespace says this mode, None for nothing."""
+    """Sets the mode in the namespace's label, or removes the label (None)."""
     cluster.api.merge(f"/api/v1/namespaces/{TEAM}", {"metadata": {"labels": {"bayplan.dev/mode": mode}}})
 
 
 def switch(serving: Replicas, cluster: Cluster, mode: str) -> None:
-    """The label, seen by every replica and by the API server: each answers a rehearsal as the mode says.
-
-    And each has seen that the rack is free again.
+    """Sets the label and waits until the API server and every replica use the mode, each tested by a dry run,
+    and see the rack free again.
     """
     label(cluster, mode)
     asked = len(serving.ports) * 4
@@ -93,7 +92,7 @@ def switch(serving: Replicas, cluster: Cluster, mode: str) -> None:
 
 
 def gpu_pods(name: str) -> Json:
-    """A Deployment of one pod with one GPU that states nothing else."""
+    """A Deployment of one pod that states nothing except one GPU."""
     container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
     spec = {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}
@@ -102,7 +101,7 @@ def gpu_pods(name: str) -> Json:
 
 
 def applied(cluster: Cluster, body: Json) -> tuple[Json, list[str]]:
-    """`kubectl apply`: what is stored, and the warnings."""
+    """Runs `kubectl apply` and returns the stored object and the warnings."""
     output = cluster.kubectl("apply", "-f", "-", "-o", "yaml", text=yaml.safe_dump(body))
     assert output.status == 0, output.err
     return output.object, output.warnings
@@ -132,13 +131,13 @@ def test_a_namespace_joins_by_its_label_and_leaves_again(serving: Replicas, clus
 
 
 def running(cluster: Cluster, selector: str, count: int) -> bool:
-    """Whether so many pods run."""
+    """Returns whether this many pods run."""
     pods = cluster.api.items(PODS, labelSelector=selector)
     return len(pods) == count and all(pod["status"].get("phase") == "Running" for pod in pods)
 
 
 def gated(cluster: Cluster, selector: str = "") -> list[str]:
-    """The pods that wait at our gate."""
+    """The pods that wait at Bayplan's scheduling gate."""
     query = {"labelSelector": selector} if selector else {}
     pods = cluster.api.items(PODS, **query)
     return [pod["metadata"]["name"] for pod in pods if GATE in pod["spec"].get("schedulingGates", [])]
@@ -176,7 +175,7 @@ def test_what_waits_when_its_namespace_leaves_enforce_is_let_go(
 
 
 def refused(cluster: Cluster) -> str:
-    """Why a GPU pod may not be made, "" where it may."""
+    """The error for a GPU pod, or "" if it may be created."""
     container = {"name": "c", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
     body = {"metadata": {"name": "probe"}, "spec": {"containers": [container]}}
     try:
@@ -188,13 +187,13 @@ def refused(cluster: Cluster) -> str:
 
 
 def blocks(heading: str) -> list[str]:
-    """The shell blocks of a section of docs/modes.md."""
+    """The shell blocks in a section of docs/modes.md."""
     section = (ROOT / "docs" / "modes.md").read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
     return BLOCK.findall(section)
 
 
 def shell(cluster: Cluster, script: str, folder: Path) -> str:
-    """A block of the page, run as it stands at the root of the checkout; what it printed."""
+    """Runs a block of the page unchanged at the root of the checkout and returns its output."""
     (folder / "kubectl").unlink(missing_ok=True)
     (folder / "kubectl").symlink_to(cluster.kubectl.program)
     environment = {
@@ -261,6 +260,6 @@ def test_with_every_replica_gone_only_enforced_namespaces_wait_for_one_and_one_l
 
 
 def tainted(cluster: Cluster) -> list[str]:
-    """The nodes that carry our taint."""
+    """The nodes with Bayplan's taint."""
     nodes = cluster.api.items("/api/v1/nodes")
     return [node["metadata"]["name"] for node in nodes if TAINT in json.dumps(node["spec"].get("taints", []))]

@@ -1,4 +1,4 @@
-"""An API server that is killed and comes back: what is known stays, and what was written is there."""
+"""The API server is killed and restarted: replicas keep their state, and what was written is still stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = 1_000_000.0
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, Process]]:
-    """etcd and an API server of this test's own, with our kinds."""
+    """A separate etcd and API server with Bayplan's kinds."""
     programs = find()
     plane = ControlPlane(programs, tmp_path)
     try:
@@ -41,7 +41,7 @@ def plane(tmp_path: Path) -> Iterator[tuple[ControlPlane, Process]]:
 
 
 def make_node(plane: ControlPlane, name: str) -> None:
-    """A node in a rack of its own name."""
+    """Creates a node in a rack of the same name."""
     labels = {"kubernetes.io/hostname": name, "example.com/rack": f"rack-{name}"}
     # A client of its own: a kept connection is none any more after a restart.
     Api(plane.kubeconfig).create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})

@@ -1,4 +1,6 @@
-"""The live page of a real control plane: what the commands print, and to each viewer what they may list."""
+"""The live page on a real control plane: it shows the commands' output, and to each viewer what they may
+list.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +54,12 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 class Stream:
-    """A page's stream as its viewer reads it: `sections` is what they have of it so far."""
+    """The event stream of a page as its viewer reads it; `sections` holds the latest content of each
+    section.
+    """
 
     def __init__(self, address: str, token: str) -> None:
-        """Open it. Raises `AssertionError` where the page does not let the viewer in."""
+        """Opens the stream. Raises `AssertionError` if the page does not admit the viewer."""
         place = urlsplit(address)
         self._connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
         headers = {"Authorization": f"Bearer {token}"}
@@ -65,12 +69,12 @@ class Stream:
         self.sections: dict[str, dict[str, Any]] = {}
 
     def read_until(self, *names: str, section: str) -> None:
-        """Until the section tells of objects of all these names."""
+        """Reads until the section contains objects with all these names."""
         while not set(names) <= {entry.get("name") for entry in self.sections.get(section, {}).values()}:
             self.read()
 
     def read(self) -> None:
-        """The next event."""
+        """Reads the next event."""
         while not (line := self._answer.readline()).startswith(b"data: "):
             assert line, "the stream ended"
         for section, entries in json.loads(line[6:]).items():
@@ -78,13 +82,13 @@ class Stream:
             self.sections[section] = {key: entry for key, entry in kept.items() if entry is not None}
 
     def close(self) -> None:
-        """The viewer goes."""
+        """Closes the stream."""
         self._connection.close()
 
 
 @contextmanager
 def page(folder: Path, *words: str, **environment: str) -> Iterator[str]:
-    """A running `bayplan ui`, and the address that it prints."""
+    """A running `bayplan ui` and the address that it prints."""
     process = start("page", [BAYPLAN, "ui", "--port", "0", *words], folder, environment)
     try:
         process.wait_until(lambda: "http://" in process.log.read_text(), 120)
@@ -114,7 +118,9 @@ def test_the_page_tells_what_queue_and_why_print(cluster: Cluster, tmp_path: Pat
 
 @pytest.fixture
 def account(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
-    """Token and CA of the page's own account, as Kubernetes mounts them, with the rights of the component."""
+    """Token and CA of the page's service account, as Kubernetes mounts them, with the rights of the
+    component.
+    """
     for words, text in (
         (("apply", "-f", str(ROOT / "manifests" / "10-namespace.yaml")), ""),
         (("apply", "-f", str(RIGHTS)), ""),

@@ -1,4 +1,4 @@
-"""What policies look up in a real API server: parameters by watch, rights by SubjectAccessReview."""
+"""Lookups of policies in a real API server: parameters by watch, permissions by SubjectAccessReview."""
 
 from __future__ import annotations
 

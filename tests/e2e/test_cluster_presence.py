@@ -1,6 +1,6 @@
-"""A real cluster without KAI: pods go to kube-scheduler and start. With KAI's kinds its keys come too.
+"""Without KAI in the cluster, pods use kube-scheduler and start; with KAI's kinds they also get its keys.
 
-On a control plane of its own, whose API server knows no kind of any other scheduler at first.
+The control plane is separate; at first its API server has no kind of any other scheduler.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOPOLOGY, *NODES = nodes(2, 2)
 
 
 def job(name: str) -> Json:
-    """Two whole nodes, without a word on where."""
+    """A Job of two whole nodes without a constraint."""
     container = {
         "name": "train",
         "image": "busybox",
@@ -42,7 +42,7 @@ def job(name: str) -> Json:
 
 
 def queue(name: str) -> Json:
-    """A Queue of KAI's."""
+    """A Queue of KAI."""
     return {
         "apiVersion": "scheduling.run.ai/v2",
         "kind": "Queue",
@@ -75,14 +75,14 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def apply(cluster: Cluster, *objects: Json, options: tuple[str, ...] = ()) -> Output:
-    """`kubectl apply` must succeed."""
+    """Runs `kubectl apply`, which must succeed."""
     output = cluster.kubectl("apply", "-f", "-", *options, text=yaml.safe_dump_all(objects))
     assert output.status == 0, output.err
     return output
 
 
 def previewed(cluster: Cluster) -> Json:
-    """A Job as it would be stored now."""
+    """A Job as the API server would store it now."""
     return apply(cluster, job("preview"), options=("--dry-run=server", "-o", "yaml")).object
 
 
@@ -92,7 +92,7 @@ def scheduler(obj: Json) -> str:
 
 
 def scheduler_finding(cluster: Cluster) -> Json:
-    """What the doctor says of schedulers."""
+    """The doctor's finding about schedulers."""
     findings = json.loads(
         bayplan("doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig), "-o", "json", statuses=(0, 1))
     )
@@ -130,7 +130,7 @@ def test_once_kai_is_there_the_next_job_is_kais(bare: Cluster) -> None:
     apply(bare, queue("default-queue"), TOPOLOGY)
 
     def is_kais() -> bool:
-        """All that KAI reads is there."""
+        """Returns whether the Job has everything that KAI reads."""
         metadata = previewed(bare)["metadata"]
         annotations = metadata["annotations"]
         return (
@@ -150,7 +150,7 @@ def test_a_queue_that_goes_is_told_to_the_next_user(bare: Cluster) -> None:
     assert bare.kubectl("delete", "queues.scheduling.run.ai", "default-queue").status == 0
 
     def warned() -> bool:
-        """What kubectl shows with the Job."""
+        """The warnings that kubectl prints with the Job."""
         output = apply(bare, job("later"), options=("--dry-run=server",))
         return any(
             "KAI has no queue default-queue" in warning and "There are training." in warning

@@ -1,4 +1,4 @@
-"""Who gets a place: of two that run for it one, and the gang that waits before the one that is applied."""
+"""Who gets a place: one of two gangs that compete for it, and a waiting gang before a new one."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def decision(stored: Json) -> str:
-    """What the Job's note says."""
+    """The decision in the Job's annotation."""
     return str(json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])["decision"])
 
 
 def answer(serving: Replicas, replica: int, path: str, body: Json) -> Json:
-    """The response of one replica to a review, as the API server would send it."""
+    """The response of one replica to a review that is posted as the API server would."""
     context = ssl.create_default_context(cafile=str(serving.certs / "ca-bundle.crt"))
     address = f"https://127.0.0.1:{serving.ports[replica]}{path}"
     call = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
@@ -48,7 +48,7 @@ def answer(serving: Replicas, replica: int, path: str, body: Json) -> Json:
 
 
 def mutated(serving: Replicas, replica: int, body: Json, *, dry_run: bool = False) -> str:
-    """What one replica decides of a Job; where a busy machine leaves it no time, what it decides then."""
+    """The decision of one replica about a Job, repeated if a busy machine left it no time."""
     while True:
         response = answer(serving, replica, "/mutate", review(body, dry_run=dry_run))
         if response["allowed"]:
@@ -89,13 +89,13 @@ def test_of_two_gangs_that_reach_two_replicas_at_once_one_has_the_last_rack_and_
 
 
 def is_in_the_queue(serving: Replicas, name: str) -> bool:
-    """Whether its pods wait at the gate."""
+    """Returns whether the Job's pods wait at the scheduling gate."""
     pods = serving.api.items(PODS, labelSelector=f"job-name={name}")
     return len(pods) == 2 and all(pod["spec"].get("schedulingGates") for pod in pods)
 
 
 def leader(serving: Replicas) -> int:
-    """The replica whose controller works, -1 while there is none."""
+    """The index of the replica that leads, or -1 if none does."""
     holder = serving.api.get(LEASE)["spec"].get("holderIdentity") or ""
     pids = [f"_{process.popen.pid}_" for process in serving.processes]
     return next((number for number, pid in enumerate(pids) if pid in holder), -1)
@@ -103,8 +103,9 @@ def leader(serving: Replicas) -> int:
 
 @contextmanager
 def nobody_leads(serving: Replicas) -> Iterator[int]:
-    """The leader is killed and its Lease is somebody else's until the end, however long the machine takes for
-    what comes between; gives the replica that is left."""
+    """Kills the leader and gives its Lease to another holder until the end, however long a busy machine
+    takes; yields the index of the remaining replica.
+    """
     wait_until(lambda: leader(serving) >= 0, "a leader")
     killed = leader(serving)
     serving.kill(killed)

@@ -1,6 +1,6 @@
-"""`bayplan report --kubeconfig` before anything is switched on: what would become of all that runs.
+"""`bayplan report --kubeconfig` before Bayplan is installed: what it would do to all running workloads.
 
-Two racks of three nodes, with workloads that real controllers run. Nothing of Bayplan is there.
+The cluster has two racks of three nodes, with workloads that real controllers run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def pod(gpus: int = 0) -> Json:
 
 
 def apps(kind: str, name: str, gpus: int, namespace: str = "research", **spec: Any) -> Json:
-    """A Deployment or DaemonSet. Pods with GPUs hold what they use."""
+    """A Deployment or DaemonSet. Pods with GPUs reserve what they use."""
     annotations = {"bayplan.dev/reserve": "nodes"} if gpus else {}
     return {
         "apiVersion": "apps/v1",
@@ -50,7 +50,9 @@ def apps(kind: str, name: str, gpus: int, namespace: str = "research", **spec: A
 
 
 def objects() -> list[tuple[str, Json]]:
-    """Path and object of all that is applied: `full` takes a rack whole, and `serve` is in the other."""
+    """Path and object of everything that is applied: `full` holds a whole rack, and `serve` is in the
+    other.
+    """
     bare = {"apiVersion": "v1", "kind": "Pod", **pod(1)}
     bare["metadata"] = {"name": "notebook", "namespace": "research"}
     inference_pod = copy.deepcopy(bare)
@@ -82,7 +84,7 @@ def objects() -> list[tuple[str, Json]]:
 
 @dataclass
 class ReportOutput:
-    """What one run printed, and its exit status."""
+    """The output of one run and its exit status."""
 
     status: int
     out: str
@@ -90,7 +92,7 @@ class ReportOutput:
 
     @property
     def document(self) -> Json:
-        """As JSON."""
+        """The output, parsed as JSON."""
         assert self.status in (0, 1), self.err
         return dict(json.loads(self.out))
 
@@ -101,32 +103,32 @@ class ReportOutput:
 
 @dataclass
 class Ground:
-    """The cluster; the policies that ship are asked."""
+    """The cluster with the shipped policies."""
 
     cluster: Cluster
 
     def report(self, *options: str, kubeconfig: Path | None = None) -> ReportOutput:
-        """`bayplan report --kubeconfig`, as JSON unless said otherwise."""
+        """Runs `bayplan report --kubeconfig`, with JSON output by default."""
         path = kubeconfig or self.cluster.kubectl.kubeconfig
         command = [BAYPLAN, "report", "--kubeconfig", str(path), "-o", "json", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         return ReportOutput(done.returncode, done.stdout, done.stderr)
 
     def versions(self) -> dict[str, str]:
-        """The version of each object that somebody could have changed."""
+        """The resourceVersion of every object that a run could have changed."""
         paths = {path for path, _ in objects()} | {APPS.format("research", "replicasets")}
         listed = [item for path in paths for item in self.cluster.api.items(path)]
         return {item["metadata"]["uid"]: json.dumps(item["spec"], sort_keys=True) for item in listed}
 
     def pods(self, phase: str) -> list[str]:
-        """The pods of the namespace in a phase."""
+        """The namespace's pods that are in a phase."""
         pods = self.cluster.api.items(PODS, fieldSelector=f"status.phase={phase}")
         return [pod["metadata"]["name"] for pod in pods]
 
 
 @pytest.fixture(scope="module")
 def ground(cluster: Cluster) -> Iterator[Ground]:
-    """All of it, running as far as it can."""
+    """The cluster with all workloads, running as far as they fit."""
     fleet = Fleet(cluster.api)
     try:
         ground = Ground(cluster)

@@ -1,4 +1,4 @@
-"""Reports in the cluster: three replicas behind one address write what they decided, by namespace."""
+"""Reports in the cluster: three replicas behind one address write their decisions, by namespace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SWEPT = 90.0
 
 
 def deployment(name: str, replicas: int = 1) -> Json:
-    """Pods of one GPU that state nothing else."""
+    """A Deployment of pods with one GPU that state nothing else."""
     limits = {"limits": {GPU: "1"}}
     container = {"name": "main", "image": "busybox", "resources": limits}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
@@ -41,7 +41,7 @@ def deployment(name: str, replicas: int = 1) -> Json:
 
 
 def results(cluster: Cluster, name: str) -> list[Json]:
-    """What the Report of the namespace tells of KIND/NAME."""
+    """The results for KIND/NAME in the Report of the namespace."""
     if not exists(cluster.api, REPORT):
         return []
     reported = cluster.api.get(REPORT)["results"]
@@ -49,7 +49,7 @@ def results(cluster: Cluster, name: str) -> list[Json]:
 
 
 def wait_for_results(cluster: Cluster, name: str, policy: str = "plan") -> list[Json]:
-    """The same, as soon as the policy has a result: the replica that decided of a pod may write first."""
+    """Waits for results of the policy: the replica that decided about a pod may write first."""
 
     def is_reported() -> bool:
         return policy in {result["policy"] for result in results(cluster, name)}
@@ -59,13 +59,15 @@ def wait_for_results(cluster: Cluster, name: str, policy: str = "plan") -> list[
 
 
 def gone(cluster: Cluster, name: str) -> None:
-    """Until nothing is told of it any more."""
+    """Waits until the Report has no result for the object."""
     wait_until(lambda: not results(cluster, name), f"the report to tell no more of {name}", SWEPT)
 
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """Three replicas, called, on two racks; a Deployment from before them. OpenReports is installed later."""
+    """Three replicas on two racks; a Deployment that is older than they are. OpenReports is installed
+    later.
+    """
     install(cluster.kubectl)
     folder = tmp_path_factory.mktemp("reports")
     fleet = Fleet(cluster.api)
@@ -159,7 +161,7 @@ def test_pods_speak_for_what_was_there_before(cluster: Cluster, serving: Replica
 
 
 def in_mode(cluster: Cluster, mode: str) -> None:
-    """The namespace has the mode, and the API server and the replicas know it."""
+    """Sets the mode of the namespace and waits until the API server and the replicas use it."""
     output = cluster.kubectl("label", "--overwrite", "namespace", "research", f"bayplan.dev/mode={mode}")
     assert output.status == 0, output.err
     time.sleep(2)
@@ -167,7 +169,7 @@ def in_mode(cluster: Cluster, mode: str) -> None:
 
 @pytest.fixture
 def unlabelled(cluster: Cluster) -> Iterator[None]:
-    """The namespace has no label afterwards."""
+    """Removes the namespace's label after the test."""
     yield
     cluster.kubectl("label", "namespace", "research", "bayplan.dev/mode-")
 

@@ -1,7 +1,8 @@
-"""The rights in the manifests are the least: by the API server's audit log each is used, and none is missing.
+"""The RBAC rules in the manifests are minimal: the API server's audit log shows that each is used and none is
+missing.
 
-On a control plane of its own, whose API server writes down what the service account does. All kinds that the
-rights name are there, those of the objects that are made with their real schemas.
+The control plane is separate, and its API server logs the requests of the service account. All kinds in the
+rules are defined; those of which objects are created have their real schemas.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def rights() -> set[Right]:
 
 
 def kinds() -> Iterator[tuple[str, str, str, str]]:
-    """Group, version, resource and kind of all that is watched and may be missing from a cluster."""
+    """Group, version, resource and kind of all watched kinds that a cluster may not have."""
     rows = [(row.group, row.versions[-1], row.resource, row.name) for row in KINDS.values()]
     rows += [(extra.group, "v1alpha1", extra.resource, extra.kind) for extra in (*EXTRAS, *GANGS)]
     seen = set()
@@ -75,7 +76,7 @@ def kinds() -> Iterator[tuple[str, str, str, str]]:
 
 
 def definition(group: str, version: str, resource: str, kind: str) -> Json:
-    """A kind of which the test makes no object; nothing is read but that there is none."""
+    """A definition of a kind of which the test creates no object; Bayplan only lists it."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     approved = {"api-approved.kubernetes.io": "unapproved, a stand-in for tests"}
@@ -98,7 +99,7 @@ def definition(group: str, version: str, resource: str, kind: str) -> Json:
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout, Path]]:
-    """Two replicas on two nodes of 64 GPUs, and the file in which the API server writes what they do."""
+    """Two replicas on two nodes with 64 GPUs in all, and the audit log of their requests."""
     folder = tmp_path_factory.mktemp("rights")
     programs = find()
     plane = ControlPlane(programs, folder, audited=ACCOUNT)
@@ -139,7 +140,7 @@ def template() -> Json:
 
 
 def specs() -> dict[str, Json]:
-    """A small gang of every kind that may be one."""
+    """A small gang of every supported kind."""
     pod = template()
     never = {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}
     ray = {"headGroupSpec": {"template": pod}, "workerGroupSpecs": []}
@@ -165,23 +166,25 @@ def specs() -> dict[str, Json]:
 
 
 def group_version(row: WorkloadKind) -> str:
-    """In which the kind is stored: KubeRay's first version, the newest of the others."""
+    """The group and version that the kind is stored in: KubeRay's first version, and the newest of the
+    others.
+    """
     return f"{row.group}/{row.versions[0 if row.group == 'ray.io' else -1]}"
 
 
 def folder_of(row: WorkloadKind) -> str:
-    """Where the kind's objects lie."""
+    """The path of the kind's objects."""
     return f"/apis/{group_version(row)}/namespaces/research/{row.resource}"
 
 
 def note(rollout: Rollout, row: WorkloadKind) -> str:
-    """What the object says of its gang's place."""
+    """The object's annotation about the placement of its gang."""
     annotations = rollout.api.get(f"{folder_of(row)}/{row.name.lower()}")["metadata"]["annotations"]
     return str(annotations["bayplan.dev/placement"])
 
 
 def done(audit: Path) -> tuple[set[Right], list[str]]:
-    """What the account did, and what it was forbidden."""
+    """The requests of the account that were served, and those that were forbidden."""
     used: set[Right] = set()
     refused: list[str] = []
     for line in audit.read_text().splitlines():
@@ -195,14 +198,14 @@ def done(audit: Path) -> tuple[set[Right], list[str]]:
 
 
 def reports(rollout: Rollout) -> set[str]:
-    """The kinds of the objects that the namespace's Report tells of."""
+    """The kinds of the objects in the namespace's Report."""
     path = "/apis/openreports.io/v1alpha1/namespaces/research/reports"
     documents = rollout.api.items(path)
     return {result["resources"][0]["kind"] for document in documents for result in document["results"]}
 
 
 def fail(rollout: Rollout) -> None:
-    """A Job ends badly, and the leader keeps it in the history of its leaf."""
+    """Makes a Job fail; the leader adds it to the history of its leaf."""
     body = job("fails", 1)
     body["spec"] |= {"backoffLimit": 0}
     rollout.api.create("/apis/batch/v1/namespaces/research/jobs", body)

@@ -1,6 +1,7 @@
-"""As installed: certificates rotated, replicas upgraded, policies broken and mended, all under load.
+"""An installation under load: certificates are rotated, replicas upgraded, and policies broken and repaired.
 
-The replicas act with the rights of 30-rbac.yaml and 35-certificates.yaml alone, by a token of the account.
+The replicas use a token of their service account, with the rights of 30-rbac.yaml and 35-certificates.yaml
+only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ PODS = "/api/v1/namespaces/research/pods"
 
 @pytest.fixture(scope="module")
 def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rollout]:
-    """Two replicas with the account's rights, on two racks of two nodes; the Secret was empty at first."""
+    """Two replicas with the account's rights, on two racks of two nodes. The Secret is empty at first."""
     with rollout_of(cluster, tmp_path_factory.mktemp("rollout"), 2, 2) as rollout:
         rollout.add()
         rollout.add()
@@ -40,19 +41,19 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def plan_dry(rollout: Rollout) -> Json:
-    """A dry run through the API server: mutated by one call, validated by another."""
+    """A dry run through the API server, which calls the mutating and the validating webhook."""
     stored = rollout.api.create(JOBS, job("dry", 2), dryRun="All")
     assert "bayplan.dev/placement" in stored["metadata"]["annotations"], "the mutating call failed"
     return stored
 
 
 def pods(rollout: Rollout, name: str) -> list[Json]:
-    """A Job's pods."""
+    """The pods of a Job."""
     return rollout.api.items(PODS, labelSelector=f"job-name={name}")
 
 
 def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
-    """Wait until so many of a Job's pods have a node."""
+    """Waits until this many pods of a Job are bound."""
     wait_until(
         lambda: sum("nodeName" in p["spec"] for p in pods(rollout, name)) == count, f"{name} to run", 60
     )
@@ -60,7 +61,7 @@ def bound(rollout: Rollout, name: str, count: int) -> list[Json]:
 
 
 def aged(pair: KeyPair, signer: KeyPair, left: timedelta) -> KeyPair:
-    """The same certificate with so much time left."""
+    """The same certificate with this much time left."""
     old, now = pair.certificate, datetime.now(UTC)
     builder = x509.CertificateBuilder(
         old.issuer,
@@ -75,7 +76,9 @@ def aged(pair: KeyPair, signer: KeyPair, left: timedelta) -> KeyPair:
 
 
 def make_due(rollout: Rollout) -> bytes:
-    """The Secret's certificates near their end, nobody's trust in them touched; the serving one as PEM."""
+    """Lets the Secret's certificates expire soon without a change to what clients trust; returns the serving
+    one as PEM.
+    """
     ca = read_pair(rollout.stored("ca.crt"), rollout.stored("ca.key"))
     leaf = read_pair(rollout.stored("tls.crt"), rollout.stored("tls.key"))
     old = aged(ca, ca, timedelta(days=10))
@@ -132,7 +135,7 @@ def test_the_doctor_finds_it_well_and_names_a_right_that_was_taken_away(rollout:
 
 
 def examined(rollout: Rollout) -> dict[str, str]:
-    """What the doctor says of each subject; the worst where it says more."""
+    """The worst finding of the doctor about each subject."""
     kubeconfig = str(rollout.cluster.kubectl.kubeconfig)
     findings = json.loads(bayplan("doctor", "--kubeconfig", kubeconfig, "-o", "json", statuses=(0, 1)))
     grades: dict[str, str] = {}

@@ -1,6 +1,7 @@
-"""The ConfigMap of parameters on a real control plane: a change counts in every replica, none is restarted.
+"""The ConfigMap of parameters on a real control plane: changes take effect in every replica without a
+restart.
 
-The replicas act with the rights of 30-rbac.yaml alone.
+The replicas act with the rights of 30-rbac.yaml only.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def rollout(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def as_installed(rollout: Rollout) -> Iterator[None]:
-    """Each test begins with what the manifest says, and with the replicas that began."""
+    """Each test begins with the manifest's parameters and with the replicas of the start."""
     rollout.apply("38-parameters.yaml")
     wait_until(lambda: not problems(rollout), "the installed parameters to be in force", SOON)
     running = [replica.process.popen.pid for replica in rollout.replicas]
@@ -46,7 +47,7 @@ def as_installed(rollout: Rollout) -> Iterator[None]:
 
 
 def choose(rollout: Rollout, **data: str | None) -> None:
-    """Edit the ConfigMap; two underscores in a name stand for a dot, one for a dash; None removes a key."""
+    """Edits the ConfigMap: two underscores in a name mean a dot, one means a dash; None removes a key."""
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in data.items()}
     patch = json.dumps({"data": keys})
     output = rollout.cluster.kubectl("patch", "configmap", NAME, "-n", SYSTEM, "--type=merge", "-p", patch)
@@ -54,14 +55,14 @@ def choose(rollout: Rollout, **data: str | None) -> None:
 
 
 def readiness_details(rollout: Rollout) -> list[Json]:
-    """What every replica's /readyz says, each of them ready."""
+    """The text of every replica's /readyz; each must be ready."""
     answers = [replica.readiness() for replica in rollout.replicas]
     assert [status for status, _ in answers] == [200] * len(answers)
     return [detail for _, detail in answers]
 
 
 def problems(rollout: Rollout) -> list[str]:
-    """What is wrong by some replica."""
+    """The problems that any replica reports."""
     return [problem for detail in readiness_details(rollout) for problem in detail["problems"]]
 
 
@@ -71,7 +72,7 @@ def in_force(rollout: Rollout, key: str) -> set[Any]:
 
 
 def is_mended(rollout: Rollout, namespace: str) -> bool:
-    """Whether a pod of a GPU that states no CPUs would get some, by a dry run through the API server."""
+    """Returns whether a pod with a GPU and without CPUs gets CPUs, by a dry run through the API server."""
     container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
     pod = {"metadata": {"name": "dry"}, "spec": {"containers": [container]}}
     stored = rollout.api.create(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
@@ -79,7 +80,7 @@ def is_mended(rollout: Rollout, namespace: str) -> bool:
 
 
 def calls(rollout: Rollout, namespace: str) -> set[bool]:
-    """`is_mended` by enough calls that each replica answers one."""
+    """The results of `is_mended` for enough calls that each replica answers one."""
     return {is_mended(rollout, namespace) for _ in range(2 * len(rollout.replicas))}
 
 
@@ -185,5 +186,5 @@ def test_a_gang_that_is_let_in_later_holds_what_the_settings_of_its_namespace_sa
 
 
 def held(rollout: Rollout) -> dict[str, str]:
-    """How each Job of research holds its place."""
+    """How each Job in `research` holds its nodes."""
     return {gang.rpartition("/")[2]: item["spec"]["mode"] for gang, item in reservations(rollout.api).items()}

@@ -1,6 +1,6 @@
-"""What a replica needs for a large cluster: time until it is ready, memory, and time for an answer.
+"""The needs of a replica in a large cluster: time until it is ready, memory, and time for a response.
 
-`BAYPLAN_E2E_NODES` and `BAYPLAN_E2E_PODS` give other sizes, such as 5,000 and 50,000.
+`BAYPLAN_E2E_NODES` and `BAYPLAN_E2E_PODS` set other sizes, such as 5,000 and 50,000.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HOSTS = 10
 
 @pytest.fixture
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
-    """etcd and an API server alone: nothing is to happen to the pods."""
+    """Only etcd and an API server: no controller may change the pods."""
     programs = find()
     plane = ControlPlane(programs, tmp_path)
     try:
@@ -49,7 +49,7 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
 
 
 def fill(api: Api) -> None:
-    """Racks of nodes with pods on them, ten nodes a rack."""
+    """Creates racks of ten nodes with pods on them."""
     api.create("/api/v1/namespaces", {"metadata": {"name": "research"}})
     api.create("/api/v1/namespaces/research/serviceaccounts", {"metadata": {"name": "default"}})
     topology, *hosts = nodes(NODES // HOSTS, HOSTS)
@@ -64,7 +64,7 @@ def fill(api: Api) -> None:
 
 
 def pod(name: str, node: str) -> Json:
-    """A pod that is bound, with as many words as pods usually have."""
+    """A bound pod with as much text as pods usually have."""
     labels = {"app": "train", "team": f"t{len(name)}", "batch.kubernetes.io/job-name": name}
     limits = {"cpu": "4", "memory": "8Gi", GPU: "1" if name.endswith(("0", "1")) else "0"}
     environment = [{"name": f"VARIABLE_{number}", "value": "x" * 40} for number in range(20)]
@@ -76,13 +76,13 @@ def pod(name: str, node: str) -> Json:
 
 
 def megabytes(pid: int, field: str) -> int:
-    """A line of the process's status, as VmRSS or VmHWM (the most it ever was)."""
+    """A line of the process's status in MB: VmRSS, or VmHWM for the maximum so far."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(field)).split()[1]) // 1024
 
 
 def answered(replicas: Replicas, number: int) -> float:
-    """Seconds for the dry run of a Job of four nodes, which must have its place."""
+    """The seconds for a dry run of a Job of four nodes, for which a place must be found."""
     context = ssl.create_default_context(cafile=str(replicas.certs / "ca-bundle.crt"))
     body = json.dumps(review(job(f"asked-{number}", 4), dry_run=True)).encode()
     address = f"https://127.0.0.1:{replicas.ports[0]}/mutate"

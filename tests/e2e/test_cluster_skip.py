@@ -1,4 +1,4 @@
-"""Who may take a workload out of the plan is a policy: that of docs/recipes/skip, in the API server."""
+"""A policy decides who may exclude a workload from planning: that of docs/recipes/skip, in the API server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEAMS = ("research", "gpu-platform")
 
 @pytest.fixture(scope="module")
 def teams(cluster: Cluster) -> Iterator[Cluster]:
-    """Two groups that may both make Jobs, under the policy."""
+    """Two groups that may both create Jobs, and the policy."""
     kubectl = cluster.kubectl
     for team in TEAMS:
         output = kubectl(
@@ -34,7 +34,7 @@ def teams(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def applied(cluster: Cluster, group: str) -> Output:
-    """A dry run of a Job that leaves the plan, by somebody of a group."""
+    """A dry run of a Job that opts out of planning, by a member of a group."""
     body = job("skips", 1)
     body["metadata"]["annotations"]["bayplan.dev/skip"] = "true"
     user = ("--as=ann", f"--as-group={group}", "--as-group=system:authenticated")

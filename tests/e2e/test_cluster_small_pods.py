@@ -1,4 +1,4 @@
-"""Pods of one GPU that come at once from many clients through three replicas, as many as there are GPUs."""
+"""Many clients create pods of one GPU at once through three replicas, as many pods as there are GPUs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTS, GPUS = 4, 8
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """As many GPUs as pods will come, and three replicas."""
+    """As many GPUs as pods are created, and three replicas."""
     folder = tmp_path_factory.mktemp("small")
     with replicas_of(cluster, folder, COUNT // (HOSTS * GPUS), HOSTS, 3) as replicas:
         yield replicas

@@ -1,4 +1,4 @@
-"""`bayplan queue`, `why`, `top` and `reservations` on a real control plane, and as a plugin of kubectl."""
+"""`bayplan queue`, `why`, `top` and `reservations` on a real control plane, also as a kubectl plugin."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What is suspended holds nothing; resumed, as by Kueue, it runs where its new selector and its plan say.
+"""A suspended Job reserves nothing. When it is resumed, as by Kueue, it runs where its new selector and its
+plan say.
 
-The real API server lets a controller change some fields of the template of a Job that never started: node
-selector, node affinity, tolerations, labels, annotations and scheduling gates. All that Kueue writes when it
-starts a Job comes in one update, with `suspend: false`.
+The real API server lets a controller change some fields in the template of a Job that never started: node
+selector, node affinity, tolerations, labels, annotations and scheduling gates. Kueue writes all of them in
+one update, together with `suspend: false`, when it starts a Job.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture
 def gone(serving: Replicas) -> Iterator[None]:
-    """No Job and no reservation is left afterwards."""
+    """After each test, deletes all Jobs and waits until the reservations are gone."""
     yield
     for item in serving.api.items(JOBS):
         serving.api.delete(f"{JOBS}/{item['metadata']['name']}")
@@ -66,14 +67,14 @@ def gone(serving: Replicas) -> Iterator[None]:
 
 
 def suspended(name: str) -> Json:
-    """A Job of two whole nodes in one rack, as it is made in a queue."""
+    """A Job of two whole nodes in one rack, suspended as a queue creates it."""
     body = job(name, 2)
     body["spec"]["suspend"] = True
     return body
 
 
 def placement(stored: Json) -> Any:
-    """What the Job's note says of its place."""
+    """The annotation on the Job about its placement."""
     return json.loads(stored["metadata"]["annotations"]["bayplan.dev/placement"])
 
 

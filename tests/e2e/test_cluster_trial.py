@@ -1,8 +1,8 @@
-"""The trial of whoever installs Bayplan on a cluster in use: 300 workloads of every kind that ran before.
+"""Bayplan is installed on a cluster in use: 300 workloads of every kind were created before it.
 
-Installed in `audit`, switched to `enforce`, upgraded, uninstalled; in between thirty of them are labelled,
-applied again or scaled. Not one template, revision or running pod may differ that was not asked for. The
-lines of docs/roll-out.md are run as they stand there.
+Bayplan is installed in mode `audit`, switched to `enforce`, upgraded and uninstalled. In between, thirty
+workloads are labelled, applied again or scaled. No template, revision or running pod may change except as
+asked for. The commands of docs/roll-out.md are run unchanged.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ SETTLED = 4.0
 
 
 def template(name: str, gpus: int) -> Json:
-    """A pod that states nothing but its GPUs, so that the policies have much to write."""
+    """A pod that states nothing except its GPUs, so that the policies add much to it."""
     limits = {"resources": {"limits": {GPU: str(gpus)}}} if gpus else {}
     containers = [{"name": "main", "image": "busybox", **limits}]
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}}
 
 
 def workload(kind: str, number: int) -> Json:
-    """One of a kind; every fourth asks for no GPU."""
+    """A workload of one kind; every fourth requests no GPU."""
     name = f"{kind.lower()}-{number}"
     pods = template(name, (1, 0, 1, 2)[number % 4])
     spec: Json = {"selector": {"matchLabels": {"app": name}}, "template": pods}
@@ -103,7 +103,7 @@ RUNNING = 130 + 40 + 10 * 3 + 60 + 25 * 2 + 15 * 2
 
 @dataclass(frozen=True)
 class Seen:
-    """One object as it is stored: what it is made from, and how often its spec was changed."""
+    """One stored object: the data that it is made from, and its generation."""
 
     name: str
     content: str
@@ -112,7 +112,7 @@ class Seen:
 
 @dataclass
 class Trial:
-    """The cluster, what runs there, and the replicas once they are installed."""
+    """The cluster, its workloads, and the replicas after the installation."""
 
     cluster: Cluster
     rollout: Rollout
@@ -120,13 +120,13 @@ class Trial:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """kubectl in the namespace; it must succeed."""
+        """Runs kubectl in the namespace; it must succeed."""
         output = self.cluster.kubectl("-n", "research", *arguments, text=text)
         assert output.status == 0, output.err
         return output.out
 
     def picture(self) -> dict[str, Seen]:
-        """Every workload, revision and pod that is not on its way out, by UID."""
+        """Every workload, revision and pod that is not being deleted, by UID."""
         by_uid: dict[str, Seen] = {}
         for path in (*FOLDERS.values(), *REVISIONS, PODS):
             for item in self.cluster.api.items(path):
@@ -140,7 +140,9 @@ class Trial:
         return by_uid
 
     def undisturbed(self, *scaled: str) -> None:
-        """Nothing differs but the number of pods of what was scaled. What is there is the next picture."""
+        """Checks that nothing changed except the number of pods of the scaled workloads. The current state is
+        what the next call compares with.
+        """
         time.sleep(SETTLED)
         now = self.picture()
         gone = [seen.name for uid, seen in self.seen.items() if uid not in now]
@@ -164,7 +166,9 @@ class Trial:
         self.seen = now
 
     def touch(self, turn: int) -> list[str]:
-        """Thirty of them: ten labelled, ten applied again as they were, ten scaled. The names of the last."""
+        """Changes thirty workloads: ten are labelled, ten applied again unchanged, ten scaled. Returns the
+        names of the scaled ones.
+        """
         labelled = [f"{kind.lower()}/{kind.lower()}-{number}" for kind, number in EVERY[turn::30]]
         self.kubectl("label", "--overwrite", *labelled, "team=blue")
         self.kubectl("annotate", "--overwrite", *labelled, f"example.com/turn={turn}")
@@ -187,16 +191,16 @@ class Trial:
     """Pods that were added by scaling so far."""
 
     def pods(self) -> list[Json]:
-        """Those that are not on their way out."""
+        """The pods that are not being deleted."""
         listed = self.cluster.api.items(PODS)
         return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
     def running(self) -> int:
-        """How many of them run."""
+        """The number of running pods."""
         return sum(pod["status"].get("phase") == "Running" for pod in self.pods())
 
     def read_out(self, title: str) -> str:
-        """The shell lines below a heading of the page, run as they stand there; what they print."""
+        """Runs the shell commands below a heading of the page unchanged and returns their output."""
         kubectl = Path(self.cluster.kubectl.program).parent
         path = f"{kubectl}:{Path(BAYPLAN).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "KUBECONFIG": str(self.cluster.kubectl.kubeconfig)}
@@ -212,13 +216,15 @@ class Trial:
 
 
 def _made_of(item: Json) -> Json:
-    """What an object makes others from: its spec but for the number of them, or a revision's data."""
+    """The spec that an object creates others from, without its number of replicas, or the data of a
+    revision.
+    """
     spec: Json = {key: value for key, value in (item.get("spec") or {}).items() if key != "replicas"}
     return {"spec": spec, "data": item.get("data")}
 
 
 def shell_lines() -> dict[str, list[str]]:
-    """The page's blocks of shell lines, by the heading above them."""
+    """The page's blocks of shell commands, by the heading above them."""
     by_title: dict[str, list[str]] = {}
     title = ""
     for block in BLOCK.finditer(PAGE.read_text()):
@@ -230,7 +236,7 @@ def shell_lines() -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def trial(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    """All of them, running, and nothing of Bayplan."""
+    """All workloads are running, and Bayplan is not installed."""
     folder = tmp_path_factory.mktemp("trial")
     (policies,) = policy_set("default-scheduler", folder)
     fleet = Fleet(cluster.api)

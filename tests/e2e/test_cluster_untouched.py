@@ -1,8 +1,8 @@
-"""What ran before Bayplan was switched on goes on running: real controllers, workloads from before it.
+"""Workloads from before Bayplan's installation keep running, under real controllers.
 
-Deployment, StatefulSet, DaemonSet, CronJob with its Job, and JobSet (its operator is played) are applied;
-then the API server is told to call. What is done to them that leaves their templates alone must leave
-template, revision and pods alone too; what changes a template makes one new revision, and no more.
+A Deployment, StatefulSet, DaemonSet, CronJob with its Job, and JobSet (its operator is simulated) are applied
+before the webhooks are installed. Changes that leave their templates alone must leave template, revision and
+pods alone too. A change of a template makes one new revision and no more.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ SPARING = {"bayplan.dev/reserve": "nodes"}
 
 
 def template(name: str) -> Json:
-    """A pod of one GPU that states nothing else, so that the policies have much to write."""
+    """A pod of one GPU that states nothing else, so that the policies add much to it."""
     container = {"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}
     return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
 
 
 def workload(kind: str, name: str) -> Json:
-    """One of each kind, of two pods where it says how many."""
+    """One object of each kind, with two pods if it has a number of them."""
     pods = template(name)
     spec: Json = {"selector": {"matchLabels": {"app": name}}, "template": pods}
     job = {**pods, "spec": {**pods["spec"], "restartPolicy": "Never"}}
@@ -76,7 +76,7 @@ def workload(kind: str, name: str) -> Json:
 
 @dataclass(frozen=True)
 class Picture:
-    """What must not change: the stored template, the revisions that the controller made of it, the pods."""
+    """What must not change: the stored template, the controller's revisions of it, and the pods."""
 
     template: Json
     revisions: tuple[str, ...]
@@ -85,33 +85,33 @@ class Picture:
 
 @dataclass
 class Ground:
-    """A cluster with workloads, the replicas that the API server calls, and their policies' folder."""
+    """A cluster with workloads, the replicas that the API server calls, and the folder of their policies."""
 
     cluster: Cluster
     replicas: Replicas
     policies: Path
 
     def kubectl(self, *arguments: str, text: str | None = None) -> Output:
-        """kubectl in the namespace; it must succeed."""
+        """Runs kubectl in the namespace; it must succeed."""
         output = self.cluster.kubectl("-n", "research", *arguments, text=text)
         assert output.status == 0, output.err
         return output
 
     def stored(self, kind: str, name: str) -> Json:
-        """The object."""
+        """The stored object."""
         return self.cluster.api.get(f"{FOLDERS[kind]}/{name}")
 
     def pods(self, name: str, label: str = "app") -> list[Json]:
-        """The object's pods that are not on their way out."""
+        """The object's pods that are not being deleted."""
         listed = self.cluster.api.items(PODS, labelSelector=f"{label}={name}")
         return [pod for pod in listed if "deletionTimestamp" not in pod["metadata"]]
 
     def uids(self, name: str, label: str = "app") -> frozenset[str]:
-        """Theirs: a pod that was replaced has another."""
+        """The UIDs of the pods: a replaced pod has another one."""
         return frozenset(pod["metadata"]["uid"] for pod in self.pods(name, label))
 
     def running(self, name: str, count: int, label: str = "app") -> list[Json]:
-        """Its pods, once just so many run."""
+        """The object's pods, once exactly this many run."""
 
         def run() -> bool:
             pods = self.pods(name, label)
@@ -128,13 +128,13 @@ class Ground:
         return self.pods(name, label)
 
     def replace_one(self, name: str, label: str = "app") -> None:
-        """One of its pods is deleted, and gone."""
+        """Deletes one of the object's pods and waits until it is gone."""
         first = self.pods(name, label)[0]["metadata"]
         self.cluster.api.delete(f"{PODS}/{first['name']}")
         wait_until(lambda: first["uid"] not in self.uids(name, label), "the pod to go")
 
     def look(self, kind: str, name: str) -> Picture:
-        """The picture of one object now."""
+        """The current picture of one object."""
         spec = self.stored(kind, name)["spec"]
         template = spec.get("template") or spec.get("jobTemplate") or spec.get("replicatedJobs")
         path = f"{APPS}/replicasets" if kind == "Deployment" else f"{APPS}/controllerrevisions"
@@ -143,7 +143,7 @@ class Ground:
         return Picture(template, revisions, self.uids(name))
 
     def parameters(self, **changed: str) -> None:
-        """Other parameters, in force on every replica."""
+        """Sets other parameters and waits until every replica uses them."""
         path = self.policies / "parameters.yaml"
         former = [json.loads(self.replicas.readiness(port)[1])["revision"] for port in self.replicas.ports]
         body = yaml.safe_load(path.read_text())
@@ -165,7 +165,7 @@ COUNT = {"Deployment": 2, "StatefulSet": 2, "DaemonSet": 6, "CronJob": 0, "JobSe
 
 @pytest.fixture(scope="module")
 def ground(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Workloads of each kind from before the webhooks; then two replicas, called; then the same again."""
+    """Workloads of each kind from before the webhooks; then two replicas, and the same workloads again."""
     folder = tmp_path_factory.mktemp("untouched")
     install(cluster.kubectl)
     fleet = Fleet(cluster.api)
@@ -194,7 +194,7 @@ def ground(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def make(ground: Ground, names: dict[str, str]) -> None:
-    """`kubectl apply` of one of each kind, until all their pods run."""
+    """Runs `kubectl apply` for one object of each kind and waits until all their pods run."""
     for kind, name in names.items():
         ground.kubectl("apply", "-f", "-", text=yaml.safe_dump(workload(kind, name)))
         if kind == "JobSet":
@@ -208,7 +208,7 @@ each = pytest.mark.parametrize(("kind", "name"), EVERY, ids=[name for _, name in
 
 
 def unmoved(ground: Ground, kind: str, name: str, before: Picture) -> None:
-    """After a while all is as it was."""
+    """Waits a while and checks that nothing changed."""
     time.sleep(SETTLED)
     assert ground.look(kind, name) == before
 
@@ -328,7 +328,7 @@ def test_the_next_job_of_a_cron_job_is_as_its_template_says(ground: Ground, name
 
 
 def without_labels(template: Json) -> Json:
-    """A Job's template without the labels that the API server gives it."""
+    """The template of a Job without the labels that the API server adds."""
     rest: Json = copy.deepcopy(template)
     for key in ("labels", "creationTimestamp"):
         rest["metadata"].pop(key, None)

@@ -1,7 +1,7 @@
-"""Volumes and host ports on a real control plane: the plan puts pods where kube-scheduler binds them.
+"""Volumes and host ports on a real control plane: the plan uses the nodes that kube-scheduler binds to.
 
-The nodes' zones are the racks' names, but for rack r3, whose nodes tell no zone. Volumes are real objects
-that the controller manager binds; nothing is mounted, for the kubelets are played.
+The zones of the nodes are the names of their racks, but rack r3 has no zones. The volumes are real objects
+that the controller manager binds; nothing is mounted, because the kubelets are simulated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(autouse=True)
 def clean(serving: Replicas) -> Iterator[None]:
-    """After each test nothing is applied, and what was reserved goes by itself."""
+    """After each test, deletes all applied objects, after which the reservations are released."""
     yield
     empty(serving.api, JOBS, PODS, CLAIMS, VOLUMES, CLASSES)
     wait_until(lambda: not serving.api.items(CLAIMS), "the claims to go", 60)
@@ -55,7 +55,7 @@ def clean(serving: Replicas) -> Iterator[None]:
 def volume(
     name: str, *, on: tuple[str, str] | None = None, labels: Json | None = None, **spec: object
 ) -> Json:
-    """A volume of a gibibyte for the claim of its name, usable from nodes with one value of one label."""
+    """A volume of 1Gi for the claim of the same name, usable on nodes with one value of one label."""
     affinity: Json = {}
     if on:
         expression = {"key": on[0], "operator": "In", "values": [on[1]]}
@@ -78,7 +78,7 @@ def volume(
 
 
 def claim(name: str, storage: str = "by-hand") -> Json:
-    """A claim of a class."""
+    """A PersistentVolumeClaim of a class."""
     spec = {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -89,7 +89,7 @@ def claim(name: str, storage: str = "by-hand") -> Json:
 
 
 def storage_class(name: str, *zones: str, provisioner: str = "example.com/disk") -> Json:
-    """A class that waits for its first pod."""
+    """A StorageClass with WaitForFirstConsumer."""
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}] if zones else None
     return {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
@@ -101,7 +101,7 @@ FOLDERS = {"PersistentVolume": VOLUMES, "PersistentVolumeClaim": CLAIMS, "Storag
 
 
 def make(serving: Replicas, *objects: Json) -> None:
-    """The objects; claims of a class that binds at once are bound."""
+    """Creates the objects and waits until claims of a class with immediate binding are bound."""
     for item in objects:
         serving.api.create(FOLDERS[item["kind"]], item)
     for item in objects:
@@ -115,7 +115,7 @@ def make(serving: Replicas, *objects: Json) -> None:
 
 
 def mounted(name: str) -> list[Json]:
-    """A pod's volumes: one, of a claim."""
+    """The volumes of a pod: one, of a claim."""
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
 
@@ -158,19 +158,19 @@ def test_pods_with_one_host_port_get_a_node_each(serving: Replicas) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """What stands around a pod: `around` makes it for a pod's name, `spec` adds to the pod."""
+    """The objects around a pod: `around` creates them for the pod's name, `spec` is added to the pod."""
 
     around: Callable[[str], list[Json]] = lambda name: []
     spec: Callable[[str], Json] = lambda name: {}
 
 
 def volumes_of(name: str) -> Json:
-    """The pod mounts the claim of its name."""
+    """The pod mounts the claim of its own name."""
     return {"volumes": mounted(name)}
 
 
 def ports(**port: object) -> Callable[[str], Json]:
-    """The pod has this port."""
+    """The pod uses this host port."""
     container = {"name": "main", "image": "busybox", "ports": [{"containerPort": 80, **port}]}
     return lambda name: {"containers": [container]}
 
@@ -243,13 +243,13 @@ def test_the_plan_agrees_with_kube_scheduler_on_every_node(serving: Replicas, cl
 
 
 def pod(name: str, spec: Json) -> Json:
-    """A pod of this spec."""
+    """A pod with this spec."""
     metadata = {"name": name, "namespace": "research"}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def planned(cluster: Cluster, name: str, spec: Json) -> bool:
-    """Whether the plan has a place for the pod in the cluster as kubectl shows it now."""
+    """Returns whether the plan has a place for the pod in the cluster as kubectl shows it now."""
     output = cluster.kubectl("get", "nodes,pods,pv,pvc,storageclasses", "--all-namespaces", "-o", "json")
     assert output.status == 0, output.err
     shape = shape_of(spec, Where())
@@ -258,9 +258,8 @@ def planned(cluster: Cluster, name: str, spec: Json) -> bool:
 
 
 def decided(serving: Replicas, name: str) -> bool | None:
-    """Whether kube-scheduler bound the pod, or found no node for it; None while it has not looked.
-
-    A pod that waits for its volume to be made has its node: the claim tells.
+    """Whether kube-scheduler bound the pod (True) or found no node for it (False); None before it has tried.
+    A pod that waits for its volume to be provisioned has a node already: the claim names it.
     """
     seen = serving.api.get(f"{PODS}/{name}")
     if seen["spec"].get("nodeName"):

@@ -1,4 +1,4 @@
-"""One replica with two workers on a real cluster: pods from many clients, while workers are killed."""
+"""One replica with two workers on a real cluster: many clients create pods while workers are killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CLIENTS = 8
 
 @pytest.fixture(scope="module")
 def serving(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
-    """As many GPUs as pods will come, and one replica."""
+    """As many GPUs as pods are created, and one replica."""
     folder = tmp_path_factory.mktemp("workers")
     with replicas_of(cluster, folder, RACKS, HOSTS, 1, options=("--workers", "2")) as replicas:
         yield replicas

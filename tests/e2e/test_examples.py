@@ -24,7 +24,7 @@ REFUSED = [example for example in ALL if example.refused]
 
 
 def each(rows: list[Example]) -> pytest.MarkDecorator:
-    """One test a row, those on the same clusters one after the other."""
+    """One test per row of the table, sorted by cluster."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
     values = [(parameter(row.clusters, "default"), row) for row in rows]
     return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"], scope="module")

@@ -1,7 +1,7 @@
-"""The chart in a cluster: installed, upgraded, rolled back and removed by Helm; nothing is blocked meanwhile.
+"""Helm installs, upgrades, rolls back and removes the chart in a cluster; meanwhile nothing is blocked.
 
-No replica ever answers, which is the worst that can happen to whoever installs it: their pods are played, so
-that the Deployment is ready and rolls as it would. The tests stand in the order of a release's life.
+No replica ever responds, which is the worst case for the user who installs it. The replicas' pods are
+simulated, so that the Deployment becomes ready and rolls. The tests follow the life of a release.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ GPU_POD: Json = {
 
 @pytest.fixture(scope="module")
 def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Helm]:
-    """Two nodes for the replicas, an enforced namespace and one without a label, and nothing of what Helm
-    installs, which it does not take over from the modules before. No release is left."""
+    """Two nodes for the replicas, an enforced namespace and one without a label, and none of the objects that
+    Helm installs: Helm does not adopt those of earlier modules. No release is left afterwards.
+    """
     others = cluster.kubectl("delete", "-k", str(CHART.parent), "--ignore-not-found", "--timeout=90s")
     assert others.status == 0, others.err
     folder = tmp_path_factory.mktemp("helm")
@@ -71,7 +72,9 @@ def helm(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def asked_in(cluster: Cluster, *names: str) -> Callable[[], None]:
-    """A call that would make a GPU pod in each of these namespaces; `ApiError` where one is blocked."""
+    """A function that requests a GPU pod in each of these namespaces by a dry run. It raises `ApiError` if
+    one is blocked.
+    """
 
     def call() -> None:
         for name in names:
@@ -81,7 +84,7 @@ def asked_in(cluster: Cluster, *names: str) -> Callable[[], None]:
 
 
 def refused(cluster: Cluster, name: str) -> str:
-    """Why a GPU pod may not be made there, "" where it may."""
+    """The error for a GPU pod in this namespace, or "" if it may be created."""
     try:
         asked_in(cluster, name)()
     except ApiError as error:
@@ -90,20 +93,22 @@ def refused(cluster: Cluster, name: str) -> str:
 
 
 def failure_policies(cluster: Cluster) -> set[str]:
-    """Of the webhooks of pods in enforced namespaces."""
+    """The failure policies of the webhooks for pods in enforced namespaces."""
     hooks = [hook for path in CONFIGURED for hook in cluster.api.get(path)["webhooks"]]
     return {hook["failurePolicy"] for hook in hooks if hook["name"] == "pods.bayplan.dev"}
 
 
 def written(cluster: Cluster) -> list[Json]:
-    """What replicas write into objects of the release: the Secret's content, and the CA of each webhook."""
+    """What replicas write into objects of the release: the content of the Secret, and the CA of each
+    webhook.
+    """
     secret = cluster.api.get(SECRET).get("data", {})
     hooks = [hook for path in CONFIGURED for hook in cluster.api.get(path)["webhooks"]]
     return [secret, {hook["name"]: hook["clientConfig"].get("caBundle") for hook in hooks}]
 
 
 def write(cluster: Cluster) -> None:
-    """As the replicas do, by the same kind of patch."""
+    """Writes as replicas do, with the same kind of patch."""
     cluster.api.call("PATCH", SECRET, {"data": {"ca-bundle.crt": BUNDLE}}, STRATEGIC)
     for path in CONFIGURED:
         names = [hook["name"] for hook in cluster.api.get(path)["webhooks"]]
@@ -112,7 +117,7 @@ def write(cluster: Cluster) -> None:
 
 
 def next_release(folder: Path) -> Path:
-    """The chart of a release to come: another image, and a field more in the schema of Reservations."""
+    """The chart of a later release: another image, and another field in the schema of Reservations."""
     chart = folder / "chart"
     shutil.copytree(CHART, chart)
     about = yaml.safe_load((chart / "Chart.yaml").read_text())
@@ -127,7 +132,7 @@ def next_release(folder: Path) -> Path:
 
 
 def image(cluster: Cluster) -> str:
-    """What the replicas run."""
+    """The image of the replicas."""
     (container,) = cluster.api.get(DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
     return str(container["image"])
 
@@ -237,5 +242,5 @@ def test_policies_of_a_users_own_outlive_the_release(cluster: Cluster, helm: Hel
 
 
 def manifest(helm: Helm) -> str:
-    """What the release consists of, as Helm remembers it."""
+    """The manifest of the release that Helm stores."""
     return helm.must("get", "manifest", RELEASE)

@@ -1,6 +1,6 @@
-"""`kubectl apply -k manifests/` on a bare cluster: accepted, harmless while nothing runs, and removable.
+"""`kubectl apply -k manifests/` on an empty cluster: accepted, harmless while no replica runs, and removable.
 
-Nothing of it runs here: no replica ever answers, which is the worst that can happen to whoever installs it.
+No replica ever responds, which is the worst case for the user who installs it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FOLDER = f"/api/v1/namespaces/{SYSTEM}"
 
 @pytest.fixture(scope="module")
 def installed(cluster: Cluster) -> Iterator[str]:
-    """What kubectl printed when everything was applied; all of it is deleted afterwards."""
+    """The output of kubectl when everything was applied; all of it is deleted afterwards."""
     output = cluster.kubectl("apply", "-k", str(MANIFESTS))
     assert output.status == 0, output.err
     yield output.out + output.err
@@ -42,7 +42,7 @@ def installed(cluster: Cluster) -> Iterator[str]:
 
 
 def pod(name: str, **limits: str) -> Json:
-    """A pod that asks for this."""
+    """A pod with these requests."""
     container = {"name": "c", "image": "busybox", "resources": {"limits": limits}}
     return {
         "apiVersion": "v1",
@@ -121,7 +121,7 @@ def spaces(cluster: Cluster) -> Iterator[None]:
 
 
 def refused(cluster: Cluster, namespace: str, body: Json | None = None) -> str:
-    """Why a GPU pod, this one or a plain one, may not be made there, "" where it may."""
+    """The error for a GPU pod (this one, or a plain one), or "" if it may be created."""
     folder = f"/api/v1/namespaces/{namespace}/pods"
     try:
         cluster.api.create(folder, body or pod("gpu", **{"nvidia.com/gpu": "1"}))
@@ -224,7 +224,7 @@ def documents() -> Iterator[Json]:
 
 
 def may(cluster: Cluster, verb: str, resource: str) -> bool:
-    """What the API server says of our service account, in our own namespace or of what has none."""
+    """What the API server permits our service account, in our own namespace or for cluster-scoped objects."""
     user = f"--as=system:serviceaccount:{SYSTEM}:bayplan"
     return cluster.kubectl("auth", "can-i", verb, resource, user, "-n", SYSTEM).out.strip() == "yes"
 

@@ -1,4 +1,6 @@
-"""What the webhook adds to the admission of a pod, as the API server and its client see it, in one run."""
+"""The time that the webhook adds to the admission of a pod, as the API server and its client see it, in one
+run.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def test_the_admission_of_a_gangs_pod_takes_little_longer_with_the_webhook(
 
 
 def gang_template(site: Site) -> Json:
-    """The pod template of a Job that was admitted, in namespace research."""
+    """The pod template of an admitted Job in namespace research."""
     manifest = EXAMPLES / "job-two-nodes-one-rack.yaml"
     stored = site.apply(manifest, "-o", "yaml").object
     wait_until(lambda: len(site.pods()) == 2, "the Job controller to make its pods")
@@ -47,7 +49,7 @@ def gang_template(site: Site) -> Json:
 
 
 def create(site: Site, template: Json, prefix: str) -> list[float]:
-    """Seconds for each POST of a pod. The pods wait for a scheduler that is not here."""
+    """Seconds for each POST of a pod. No scheduler runs for the pods."""
     times = []
     for index in range(PODS):
         metadata = {"annotations": template["metadata"]["annotations"], "name": f"{prefix}-{index}"}
@@ -59,7 +61,7 @@ def create(site: Site, template: Json, prefix: str) -> list[float]:
 
 
 def calls(site: Site) -> tuple[float, float]:
-    """How many calls the API server made for pods, and the seconds that they took together."""
+    """The number of calls that the API server made for pods, and the seconds that they took together."""
     text = site.cluster.api.get("/metrics")["text"]
     return total(text, "count"), total(text, "sum")
 
@@ -71,7 +73,7 @@ def total(text: str, part: str) -> float:
 
 
 def words(times: list[float]) -> str:
-    """Median and 95th percentile in milliseconds."""
+    """Median and 95th percentile in milliseconds, as text."""
     ordered = sorted(times)
     high = ordered[int(0.95 * len(ordered))]
     return f"median {1000 * statistics.median(times):.1f} ms, p95 {1000 * high:.1f} ms"

@@ -1,4 +1,6 @@
-"""PodGroups on a real API server: no plan is made for them, but policies mend and tell what they say."""
+"""PodGroups on a real API server: Bayplan makes no plan for them, but policies mutate them and warn about
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ pytestmark = pytest.mark.usefixtures("clean")
 
 
 def group(api_version: str, spec: Json, **annotations: str) -> Json:
-    """A PodGroup of that name in the examples' namespace."""
+    """A PodGroup of that name in the namespace of the examples."""
     metadata = {"name": "serve", "namespace": "inference", "annotations": annotations}
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
 def apply(site: Site, body: Json) -> Output:
-    """A dry run of it on the server: what would be stored, and what kubectl prints."""
+    """A server-side dry run: the object that would be stored, and the output of kubectl."""
     text = yaml.safe_dump(body)
     return site.cluster.kubectl("apply", "--dry-run=server", "-o", "yaml", "-f", "-", text=text)
 
@@ -69,7 +71,7 @@ def test_a_group_that_says_nothing_of_topology_does_not_reach_the_webhook(site: 
 
 @pytest.fixture
 def native(site: Site) -> str:
-    """The version in which the API server has PodGroups of Kubernetes' own."""
+    """The version in which the API server has the PodGroups of Kubernetes itself."""
     served = site.cluster.kubectl("api-resources", "--api-group=scheduling.k8s.io", "--no-headers").out
     rows = (line.split() for line in served.splitlines())
     version = next((row[-3] for row in rows if row[0] == "podgroups"), "")

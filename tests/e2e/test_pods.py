@@ -1,4 +1,4 @@
-"""The pods that real controllers make, and the nodes to which a real scheduler binds them."""
+"""The pods that real controllers create, and the nodes to which a real scheduler binds them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESERVATION = "bayplan.dev/reservation"
 
 
 def each(rows: list[Example]) -> pytest.MarkDecorator:
-    """One test a row; the policies send pods to the scheduler that runs here."""
+    """One test per row of the table; the policies send pods to the scheduler that runs here."""
     ids = [f"{row.manifest} on {' and '.join(row.clusters)}" for row in rows]
     values = [(parameter(row.clusters, "default-scheduler"), row) for row in rows]
     return pytest.mark.parametrize(("site", "example"), values, ids=ids, indirect=["site"], scope="module")
@@ -70,7 +70,7 @@ def test_the_pods_of_a_queued_gang_wait_behind_a_scheduling_gate(site: Site, exa
 
 
 def running(site: Site, count: int) -> list[Json]:
-    """The pods, when as many run as there should be."""
+    """The running pods, once their number is the expected one."""
 
     def arrived() -> bool:
         return len([pod for pod in site.pods() if pod["status"]["phase"] == "Running"]) == count

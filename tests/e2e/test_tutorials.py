@@ -1,7 +1,7 @@
-"""The pages of the start, the tutorials and the how-tos on a control plane, line by line as they stand there.
+"""Runs the commands of the start page, the tutorials and the how-tos unchanged on a control plane.
 
-What kind would make is made here: four workers without GPUs or labels. The replicas run as processes, since
-no image runs here; the lines that install them are those of `test_helm`.
+The cluster is like one that kind creates: four workers without GPUs or labels. The replicas run as processes,
+since no image runs here; `test_helm` tests the commands that install them.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ RUNNING = f"kubectl -n {TEAM} get pods --field-selector status.phase=Running"
 
 @dataclass(frozen=True)
 class Desk:
-    """Where a reader sits: the cluster, a folder with what was unpacked, and a shell that reaches both."""
+    """The reader's environment: the cluster, a folder with the unpacked release, and a shell that reaches
+    both.
+    """
 
     cluster: Cluster
     folder: Path
     environment: dict[str, str]
 
     def follow(self, page: str) -> int:
-        """Do what a page says; how many of its blocks were for here."""
+        """Runs the commands of a page; returns the number of blocks that apply here."""
         return run(ROOT / "docs" / page, self.folder, ("run", "cluster"), self.environment)
 
     def shell(self, lines: str) -> str:
-        """Lines of our own."""
+        """Runs further shell commands."""
         return shell(lines, self.folder, self.environment)
 
     def clear(self) -> None:
-        """Without a Job of the team, and with no place held for any."""
+        """Deletes the Jobs of the team and waits until no reservation is left."""
         self.shell(f"kubectl -n {TEAM} delete jobs --all")
         wait_until(lambda: not self.cluster.api.items(RESERVATIONS), "every place to be free", 90)
 
 
 def worker(name: str) -> Json:
-    """A node as kind makes it."""
+    """A node as kind creates it."""
     allocatable = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": ""}
     return {
@@ -74,7 +76,9 @@ def worker(name: str) -> Json:
 
 @pytest.fixture(scope="module")
 def desk(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """Bayplan in audit, as installed. The control plane's KAI kinds say nothing: kind has none."""
+    """Bayplan in mode audit, as installed. The parameter `pack` is `plain`: the control plane has KAI's
+    kinds, but a cluster of kind has none.
+    """
     folder = tmp_path_factory.mktemp("tutorials")
     fleet = Fleet(cluster.api)
     rollout = Rollout(
@@ -153,7 +157,7 @@ def queued_events(desk: Desk) -> str:
 
 
 def nodes_of(desk: Desk) -> set[str]:
-    """The nodes of the gang's pods that run."""
+    """The nodes of the gang's running pods."""
     pods = desk.cluster.api.items(PODS, labelSelector="job-name=train")
     alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     return {pod["spec"].get("nodeName", "") for pod in alive if pod["status"].get("phase") == "Running"}

@@ -1,4 +1,4 @@
-"""Policies in upstream's own form: a real API server and Bayplan make the same of the same pod."""
+"""Policies in upstream's format: a real API server and Bayplan make the same of the same pod."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ POD: Json = {
 
 
 def names(case: Path) -> str:
-    """A case by its file."""
+    """The name of a case, from its file."""
     return case.stem
 
 
 def of_kind(start: str, *, refused: bool) -> list[Path]:
-    """The cases whose policies are of this kind, and refuse the pod or not."""
+    """The cases whose policies have this kind and which refuse the pod, or do not."""
     cases = [case for case in CASES if f"\nkind: {start}" in case.read_text()]
     return [case for case in cases if case.stem.startswith("refuse-") is refused]
 
 
 @pytest.fixture
 def base(cluster: Cluster) -> Json:
-    """The pod as the API server would store it where no policy has spoken."""
+    """The pod as the API server would store it without policies."""
     namespace(cluster.api, NAMESPACE)
     return stored(cluster)
 
 
 @pytest.fixture
 def policies(cluster: Cluster, base: Json, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """The case's policies, each bound, in the API server and in a file for Bayplan."""
+    """The policies of the case, each bound, in the API server and in a file for Bayplan."""
     bodies = [body for body in yaml.safe_load_all(request.param.read_text()) if body]
     bodies += [binding(body) for body in bodies if body["kind"].endswith("AdmissionPolicy")]
     path = tmp_path / "policies.yaml"
@@ -94,7 +94,7 @@ def binding(policy: Json) -> Json:
 
 
 def stored(cluster: Cluster) -> Json:
-    """The pod as the API server would store it now, or its words where it would not."""
+    """The pod as the API server would store it now, or its error."""
     try:
         return content(cluster.api.create(PODS, POD, dryRun="All"))
     except ApiError as error:
@@ -102,7 +102,7 @@ def stored(cluster: Cluster) -> Json:
 
 
 def mutate(base: Json, policies: Path) -> tuple[int, Any, str]:
-    """What `bayplan mutate` makes of the pod: status, object, standard error."""
+    """The result of `bayplan mutate` for the pod: exit status, object, standard error."""
     command = [BAYPLAN, "mutate", "-f", "-", "-p", str(policies), "-o", "json"]
     done = subprocess.run(
         command, input=json.dumps(base), capture_output=True, text=True, check=False, timeout=60

@@ -1,4 +1,4 @@
-"""Reviews as an API server sends them, and a running webhook that answers them."""
+"""AdmissionReviews as an API server sends them, and a running webhook that answers them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def example(name: str) -> Json:
 
 
 def clusters(*names: str) -> ClusterFiles:
-    """Example clusters as the webhook reads them."""
+    """The example clusters as the webhook reads them."""
     return ClusterFiles([str(EXAMPLES / "clusters" / f"{name}.yaml") for name in names])
 
 
@@ -75,7 +75,7 @@ def patched(obj: Json, response: Json) -> Json:
 
 @dataclass
 class ServedWebhook:
-    """A running webhook: its client, its ledger, and the clock that it looks at."""
+    """A running webhook: its client, its ledger, and its clock."""
 
     client: TestClient[Any, Any]
     ledger: SqliteLedger
@@ -104,7 +104,7 @@ class ServedWebhook:
         return await self.post("/validate", review(obj, **words))
 
     async def holders(self) -> list[str]:
-        """The gangs in the book, by name."""
+        """The names of the gangs in the ledger."""
         return sorted(r.gang for r in (await self.ledger.book(self.now[0])).reservations)
 
 

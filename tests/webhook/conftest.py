@@ -1,4 +1,4 @@
-"""A webhook over HTTP on a real cluster file, asked as an API server asks."""
+"""Fixtures: a webhook over HTTP on a real cluster file, called as an API server calls it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webhook.server.service import Service
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Serve:
-    """Serve the shipped policies on a cluster for the length of a `with`."""
+    """Serves the shipped policies on a cluster while the `with` block runs."""
 
     @asynccontextmanager
     async def serving(

@@ -1,4 +1,4 @@
-"""What a placement is worth beside a topology-blind one."""
+"""Tests the bandwidth of a placement compared with a topology-blind one."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a placement is worth, against the worked figures of the cost model."""
+"""Tests the bandwidth of placements against worked examples of the cost model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What nccl-tests prints, in the forms of its releases and launchers."""
+"""Tests reading the output of nccl-tests, in the formats of its releases and launchers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gang's pods beside its plan, and a measurement beside the model."""
+"""Tests the comparison of a gang's pods with its plan, and of a measurement with the model."""
 
 from __future__ import annotations
 

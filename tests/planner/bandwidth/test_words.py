@@ -1,4 +1,6 @@
-"""What a place costs beside a better one: the warning to a gang that is spread against its preference."""
+"""Tests the warning to a gang that is spread against its preference: the cost compared with a better
+placement.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MAX_LENGTH = 256
 
 
 def racks(used: int, *, clique: bool = True) -> Snapshot:
-    """Two racks of 18 trays of 4 GPUs, each an NVLink domain or not; so many trays of each are in use."""
+    """Two racks of 18 trays of 4 GPUs, each rack an NVLink domain or not; this many trays of each are
+    in use.
+    """
     nodes: list[Node] = []
     for rack in range(2):
         inside = {"nvidia.com/gpu.clique": f"u{rack}.1"} if clique else {}
@@ -35,7 +39,7 @@ def racks(used: int, *, clique: bool = True) -> Snapshot:
 
 
 def warned(moment: Snapshot, pods: int, **wish: str) -> str:
-    """What is said to such a gang."""
+    """The warning to such a gang."""
     group = gang(pods, gpu=4, reserve="nodes", name="research/Job/pretrain", **wish)
     answer = plan(moment, group)
     assert answer.decision == "admitted"

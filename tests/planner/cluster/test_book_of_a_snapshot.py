@@ -1,4 +1,4 @@
-"""A snapshot takes up the ledger's book: only what differs from the book before is looked at.
+"""A snapshot takes over the reservations of the ledger and reads only those that changed.
 
 r1: r1-n1 r1-n2    a
 r2: r2-n1 r2-n2    b
@@ -17,7 +17,7 @@ from tests.builders import gang, racks
 
 
 def held(moment: Snapshot, name: str) -> Reservation:
-    """What the gang of two whole nodes holds where it is planned now."""
+    """The reservation for a gang of two whole nodes in its current place."""
     group = gang(2, name=f"x/Job/{name}")
     return reservation_for(moment, group, plan(moment, group))
 
@@ -30,13 +30,13 @@ def empty() -> Snapshot:
 
 @pytest.fixture
 def a(empty: Snapshot) -> Reservation:
-    """The first gang's."""
+    """The reservation of the first gang."""
     return held(empty, "a")
 
 
 @pytest.fixture
 def b(empty: Snapshot, a: Reservation) -> Reservation:
-    """The second gang's."""
+    """The reservation of the second gang."""
     return held(empty.with_book(Book(1, (a,))), "b")
 
 

@@ -1,4 +1,4 @@
-"""A snapshot that follows another by what differs is the same to every plan."""
+"""A snapshot that is built from its predecessor and a delta gives the same plans."""
 
 import pickle
 from dataclasses import replace
@@ -22,14 +22,14 @@ from tests.planner.cluster.test_incremental import ASKED, DRAWING, NAMES, Events
 
 
 def sent(former: Snapshot, latest: Snapshot) -> Snapshot:
-    """The later snapshot as another process makes it, which got bytes."""
+    """The later snapshot as another process builds it from the bytes that it received."""
     difference = delta(former, latest)
     assert difference is not None
     return after(former, pickle.loads(pickle.dumps(difference)))
 
 
 class Followed(Events):
-    """Another process follows all that happens, now and then several events at once."""
+    """Another process follows all events, sometimes several at once."""
 
     @initialize()
     def both_begin(self) -> None:

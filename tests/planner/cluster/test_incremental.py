@@ -1,4 +1,4 @@
-"""A snapshot that was changed event by event plans as one that is made anew."""
+"""A snapshot that was changed event by event gives the same plans as one that is built anew."""
 
 import gc
 from dataclasses import replace
@@ -46,7 +46,7 @@ WHERE = st.sampled_from(NAMES)
 
 
 def anew(moment: Snapshot) -> Snapshot:
-    """The same cluster, with nothing remembered."""
+    """The same cluster, built anew, with no cached results."""
     return replace(
         snapshot(moment.nodes.values(), moment.topologies, tuple(moment.pods), moment.reservations),
         revision=moment.revision,
@@ -54,7 +54,7 @@ def anew(moment: Snapshot) -> Snapshot:
 
 
 class Events(RuleBasedStateMachine):
-    """Nodes, pods and reservations come, change and go; plans are made in between."""
+    """Nodes, pods and reservations are added, changed and removed; plans are made in between."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Events(RuleBasedStateMachine):
 
 
 class EventsInParts(Events):
-    """The same where every domain of more than two children is looked at in parts."""
+    """The same, with every domain of more than two children searched in parts."""
 
     def __init__(self) -> None:
         self._patch = pytest.MonkeyPatch()

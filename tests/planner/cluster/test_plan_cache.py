@@ -1,4 +1,4 @@
-"""What plans share: entries by section and key, bounded, used by one thread at a time."""
+"""Tests the cache that plans share: entries by section and key, a bound, and one thread at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims find devices of their own: unlike ones, such as rules tie together, such as share counters."""
+"""Tests the allocation of devices to claims: different devices, constraints between them, shared counters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
 
 
 def device(name: str, kind: str = "gpu", driver: str = "gpu.nvidia.com", **fields: Any) -> Json:
-    """A device of a slice; `root` is its PCIe root, `product` its product, the rest as it stands there."""
+    """A device of a slice: `root` is its PCIe root, `product` its product, the rest is copied."""
     identity = {"type": kind, "productName": fields.pop("product", H100), "uuid": name}
     attributes = {f"{driver}/{key}": {"string": value} for key, value in identity.items()}
     if root := fields.pop("root", ""):
@@ -76,12 +76,12 @@ def claim(*requests: Json, name: str = "gpus", **constraint: Any) -> Json:
 
 
 def decided(snapshot: Snapshot, count: int, source: str = "gpus") -> str:
-    """What is said to so many pods with such a claim."""
+    """The decision on this many pods with such a claim."""
     return plan(snapshot, claiming(count, source)).decision
 
 
 def allocated_claim(name: str, on: str, *devices: str, driver: str = "gpu.nvidia.com") -> Json:
-    """A ResourceClaim that has been given these devices of a node."""
+    """A ResourceClaim to which these devices of a node are allocated."""
     results = [{"driver": driver, "pool": on, "device": device} for device in devices]
     metadata = {"name": name, "namespace": "others"}
     status = {"allocation": {"devices": {"results": results}}}
@@ -185,7 +185,7 @@ def test_an_administrators_look_takes_no_device_but_needs_one() -> None:
 
 
 def pairs(on: str, *roots: str) -> Json:
-    """GPUs, one at each of these PCIe roots."""
+    """GPUs, one under each of these PCIe roots."""
     return slice_with(on, *(device(f"gpu-{n}", root=root) for n, root in enumerate(roots)))
 
 
@@ -355,7 +355,7 @@ def test_claims_and_limits_share_the_gpus_of_a_node_whatever_the_alternative() -
 
 
 def gpu_class(**fields: Any) -> Json:
-    """NVIDIA's class of GPUs as its chart installs it: these devices serve `nvidia.com/gpu` too."""
+    """NVIDIA's DeviceClass for GPUs as its chart installs it: these devices also serve `nvidia.com/gpu`."""
     expression = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
     spec = {"extendedResourceName": "nvidia.com/gpu", "selectors": [{"cel": {"expression": expression}}]}
     metadata = {"name": "gpu.nvidia.com", **fields}
@@ -363,7 +363,7 @@ def gpu_class(**fields: Any) -> Json:
 
 
 def limits(count: int, gpus: int) -> PodGroup:
-    """So many pods that ask for GPUs in their limits."""
+    """This many pods with GPUs in their limits."""
     return replace(asking(gpus), pod_sets=(replace(asking(gpus).pod_sets[0], count=count),))
 
 

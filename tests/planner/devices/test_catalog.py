@@ -1,4 +1,4 @@
-"""GPUs and MIG slices that pods ask for by claim are counted in the plan, beside what limits ask for."""
+"""The plan counts GPUs and MIG slices that pods request by claim, together with those requested by limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ H100 = "NVIDIA-H100-80GB-HBM3"
 
 
 def node(name: str, gpus: int = 0, product: str = H100, **other: str) -> Json:
-    """A node whose device plugin gives so many GPUs."""
+    """A node whose device plugin offers this many GPUs."""
     labels = {"kubernetes.io/hostname": name, "nvidia.com/gpu.product": product}
     offers = {"cpu": "64", "memory": "512Gi", **({GPU: str(gpus)} if gpus else {})}
     labels |= {key: value for key, value in other.items() if not key.startswith("nvidia.com/mig-")}
@@ -34,7 +34,7 @@ def node(name: str, gpus: int = 0, product: str = H100, **other: str) -> Json:
 
 
 def slice_of(name: str, count: int, **attributes: str) -> Json:
-    """A ResourceSlice of a node with so many equal devices; whole GPUs unless it says otherwise."""
+    """A ResourceSlice of a node with this many equal devices, whole GPUs by default."""
     strings = {"type": "gpu", "productName": "NVIDIA H100 80GB HBM3", "uuid": "x"} | attributes
     kind = strings["type"] + strings.get("profile", "")
     devices = [
@@ -82,25 +82,25 @@ def cluster(*objects: Json) -> Snapshot:
 
 
 def claiming(count: int = 1, source: str = "gpus", name: str = "team/Job/train", **requests: int) -> PodGroup:
-    """A gang of so many pods, each with a claim from the template."""
+    """A gang of this many pods, each with a claim from the template."""
     shape = PodShape({"pods": 1, **requests}, claims=(ClaimUse(source, True),))
     return PodGroup(name, (PodSet("main", count, shape),), reserve="nodes")
 
 
 def asking(gpus: int) -> PodGroup:
-    """A pod that asks for GPUs in its limits."""
+    """A pod with GPUs in its limits."""
     return PodGroup(
         "team/Job/limits", (PodSet("main", 1, PodShape({GPU: gpus, "pods": 1})),), reserve="nodes"
     )
 
 
 def answered(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The answer."""
+    """The result for the gang."""
     return plan(snapshot, group)
 
 
 def after(snapshot: Snapshot, group: PodGroup) -> Snapshot:
-    """The cluster with the gang's reservation in it."""
+    """The cluster with the gang's reservation."""
     reservation = reservation_for(snapshot, group, plan(snapshot, group))
     assert reservation is not None
     return snapshot.with_reservation(reservation)
@@ -395,7 +395,7 @@ OWN = "device.attributes['gpu.nvidia.com']"
 
 
 def meets(expression: str, device: Device) -> bool | None:
-    """Whether the CEL engine has the device meet the expression."""
+    """Returns whether the CEL engine finds that the device satisfies the expression."""
     return meets_selector(DEVICE_SELECTORS, expression, device)
 
 
@@ -460,7 +460,7 @@ def test_a_gang_of_slices_holds_no_whole_host_unless_it_says_so() -> None:
 
 
 def sharing(count: int) -> PodGroup:
-    """So many pods that name one ResourceClaim."""
+    """This many pods that name one ResourceClaim."""
     shape = PodShape({"pods": 1}, claims=(ClaimUse("shared", False),))
     return PodGroup("team/Job/share", (PodSet("main", count, shape),), reserve="nodes")
 

@@ -1,4 +1,4 @@
-"""MIG slices that a driver makes on demand: they share their GPU's counters with it and with one another."""
+"""Tests MIG slices that a driver creates on demand: they share the counters of their GPU."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ PROFILES = {"1g.10gb": (16, 1, range(7)), "2g.20gb": (32, 2, (0, 2, 4)), "3g.40g
 
 
 def draws(board: str, multiprocessors: int, start: int, size: int) -> list[Json]:
-    """What a device takes of its GPU's counters."""
+    """The counters of its GPU that a device consumes."""
     counters = {f"memory-slice-{n}": {"value": "1"} for n in range(start, start + size)}
     counters["multiprocessors"] = {"value": str(multiprocessors)}
     return [{"counterSet": f"{board}-counter-set", "counters": counters}]
 
 
 def split(on: str, boards: int) -> list[Json]:
-    """What NVIDIA's driver writes with MIG on demand: counters in one slice, each GPU's in another."""
+    """The slices that NVIDIA's driver writes with MIG on demand: the counters in one, the devices of each GPU
+    in another.
+    """
     names = [f"gpu-{number}" for number in range(boards)]
     shared = [
         {"name": counter_set["counterSet"], "counters": counter_set["counters"]}
@@ -47,12 +49,12 @@ def split(on: str, boards: int) -> list[Json]:
 
 
 def mig(profile: str, count: int = 1) -> Json:
-    """A template for slices of a profile, by whose name it goes."""
+    """A template for slices of a profile, named after the profile."""
     return claim(request("m", count, "mig.nvidia.com", select=profile), name=profile)
 
 
 def together(snapshot: Snapshot, **counts: int) -> str:
-    """What is said to a gang of so many pods with each template ("x3g.40gb" and the like, "whole")."""
+    """The decision on a gang of this many pods with each template ("x3g.40gb" and the like, "whole")."""
     sets = tuple(
         PodSet(name, count, PodShape({"pods": 1}, claims=(ClaimUse(name.replace("_", ".")[1:], True),)))
         for name, count in counts.items()

@@ -1,4 +1,4 @@
-"""What a refusal names as nearest is admitted when it is asked for, whatever the request is made of."""
+"""The nearest request that a refusal names is admitted when it is made, for every kind of request."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def ways(moment: Snapshot, group: PodGroup):
 
 
 def empty(moment: Snapshot) -> Snapshot:
-    """The same cluster with nothing on it, every node in order."""
+    """The same cluster without pods, with every node ready."""
     nodes = (replace(node, cordoned=False, ready=True) for node in moment.nodes.values())
     base = moment.base
     return snapshot(nodes, base.topologies, links=base.links, settings=base.settings)
@@ -101,7 +101,7 @@ CONSTRAINTS = st.sampled_from(
 
 @st.composite
 def fabrics(draw) -> Snapshot:
-    """Up to four racks of up to four hosts under two spines, some in use or out of order, some held."""
+    """Up to four racks of up to four nodes under two spines, some in use, unavailable or reserved."""
     lines = [
         f"b{rack // 3}/r{rack}: r{rack}-{host}{draw(st.sampled_from(WORDS))}"
         for rack in range(1, draw(st.integers(1, 4)) + 1)
@@ -126,7 +126,7 @@ def fabrics(draw) -> Snapshot:
 
 @st.composite
 def requests(draw) -> PodGroup:
-    """One or two PodSets, with levels, slices, elastic numbers, equal parts or the leaf-spine rules."""
+    """One or two PodSets with levels, slices, elastic counts, equal parts or the leaf-spine rules."""
     sets = []
     for name in ("worker", "leader")[: draw(st.integers(1, 2))]:
         asked = shape(gpu=draw(st.sampled_from((4, 8))), cpu=len(name))

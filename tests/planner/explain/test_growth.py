@@ -1,4 +1,4 @@
-"""Clusters that grow: what has no place yet, and would have one on nodes that an autoscaler adds."""
+"""Tests clusters with an autoscaler: gangs that have no place now and would have one on added nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ H100 = "h100: nodes=4 nvidia.com/gpu=8 cpu=64 memory=512Gi label:pool=h100"
 
 
 def growing(drawing: str, stated: str = H100):
-    """A drawn cluster with the pools of the parameter."""
+    """A drawn cluster with the node pools of the parameter."""
     return cluster(drawing).as_told(pools_from_text(stated, Where()))
 
 
@@ -99,7 +99,7 @@ def test_pools_grow_together_where_no_single_one_is_enough():
 
 
 def documents(*objects: Json):
-    """One GPU node, of pool `gpus`, and these objects."""
+    """One GPU node of pool `gpus`, and these objects."""
     node = {
         "apiVersion": "v1", "kind": "Node",
         "metadata": {
@@ -122,7 +122,7 @@ def pods(count: int, **selector: str):
 
 
 def node_pool(**spec: Any) -> Json:
-    """A NodePool of Karpenter's."""
+    """A NodePool of Karpenter."""
     requirements = [
         {
             "key": "node.kubernetes.io/instance-type",
@@ -261,7 +261,9 @@ def test_several_pods_share_a_new_node():
 
 
 def claiming(pods_count: int):
-    """Pods of eight claimed GPUs each, on a cluster of two nodes of pool h100 that offer them to claims."""
+    """Pods of eight claimed GPUs each, on a cluster with two nodes of pool h100 that offer their GPUs
+    by DRA.
+    """
     objects: list[Json] = []
     for name in ("a", "b"):
         labels = {"kubernetes.io/hostname": name, "pool": "h100"}

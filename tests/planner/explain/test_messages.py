@@ -1,4 +1,4 @@
-"""The three answers, and their words."""
+"""Tests the three decisions and their messages."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.builders import cluster, gang, node, pod_set, racks, shape, topology
 
 
 def holding(moment, *groups):
-    """The cluster in which these gangs hold their places."""
+    """The cluster with the reservations of these gangs."""
     for group in groups:
         moment = moment.with_reservation(reservation_for(moment, group, plan(moment, group)))
     return moment

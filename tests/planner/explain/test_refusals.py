@@ -1,4 +1,4 @@
-"""A refusal counts every node once, names what excludes it, and suggests what would let the pods on."""
+"""A refusal counts every node once, names what excludes it, and suggests a change that admits the pods."""
 
 import re
 from dataclasses import replace
@@ -22,7 +22,7 @@ PRODUCT, ZONE = "nvidia.com/gpu.product", "topology.kubernetes.io/zone"
 
 
 def hall(*rows):
-    """Nodes of a product each: (product, number, further labels, taints, words)."""
+    """Nodes of one product each: (product, number, further labels, taints, words)."""
     nodes = [
         replace(node(f"{product}-{n}", labels={PRODUCT: product, **labels}, **words), taints=taints)
         for product, count, labels, taints, words in rows
@@ -74,7 +74,7 @@ def test_a_requirement_is_named_as_a_selector_is():
 
 
 def one_a_host(port_or_label):
-    """Three pods of one GPU required in a rack of two hosts, which keep off each other's host."""
+    """Three pods of one GPU with anti-affinity by node, required in a rack of two nodes."""
     if port_or_label == "port":
         ports = (("TCP", 8080, EVERY_ADDRESS),)
         apart, labels = port_terms(ports), port_labels(ports)
@@ -196,7 +196,7 @@ WORDS = ("", " used=8", " cordoned", " notready", " gpu=4", " taint=team", " tai
 
 @st.composite
 def moments(draw):
-    """Up to three racks of up to five hosts, each in some condition."""
+    """Up to three racks of up to five nodes, each in some condition."""
     lines = [
         f"r{rack}: r{rack}-{host}{draw(st.sampled_from(WORDS))}"
         for rack in range(1, draw(st.integers(1, 3)) + 1)
@@ -207,7 +207,7 @@ def moments(draw):
 
 @st.composite
 def groups(draw):
-    """One or two PodSets, some of which ask for what no node has."""
+    """One or two PodSets, some of which request what no node has."""
     selectors = st.sampled_from(({}, {}, {"rack": "r1"}, {"rack": "r9"}, {"rak": "r1"}))
     sets = [
         pod_set(
@@ -248,7 +248,7 @@ def test_every_node_counts_once_and_what_is_named_is_admitted(moment, group):
 
 
 def numbers_after(message):
-    """The number of nodes, and those of each clause: "of 8 nodes, 4 are …, 3 have … and 1 has …"."""
+    """The number of nodes and those of each clause of "of 8 nodes, 4 are …, 3 have … and 1 has …"."""
     listing = re.search(r"[Oo]f (\d+) nodes, (.*?)\. (?:Would|No|The)", message)
     assert listing, message
     bare = re.sub(r" \([^)]*\)| \[[^]]*\]", "", listing[2])

@@ -1,4 +1,4 @@
-"""Named policies, elastic gangs and equal slices."""
+"""Tests named policies, elastic gangs and equal slices."""
 
 from dataclasses import replace
 
@@ -17,12 +17,12 @@ from tests.builders import cluster, gang, pod_set, racks, shape
 
 
 def shares_of(moment, answer) -> dict[tuple[str, ...], int]:
-    """The workers of an answer in each domain above the host."""
+    """The number of workers in each domain above the node."""
     return shares(moment, moment.topologies[0], answer.assignments, "worker")
 
 
 def elastic(min_count: int, max_count: int, **words: object):
-    """Workers of a whole node each, from `min_count` to `max_count`."""
+    """Workers of a whole node each, between `min_count` and `max_count`."""
     return gang(replace(pod_set(min_count, shape(gpu=8)), max_count=max_count), **words)
 
 
@@ -86,7 +86,7 @@ def test_where_nothing_is_equal_the_plan_says_so():
 
 
 def kai(**config: object) -> dict[str, object]:
-    """KAI's ConfigMap."""
+    """The ConfigMap of KAI."""
     data = {"config.yaml": yaml.safe_dump(config)}
     metadata = {"name": "kai-scheduler-config"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
@@ -100,7 +100,7 @@ POLICIES = [
 
 
 def settled(*policies: LevelPolicy):
-    """Two racks of four in a cluster that has these policies."""
+    """Two racks of four nodes in a cluster with these policies."""
     moment = racks(2, 4)
     settings = replace(DEFAULTS, policies={policy.name: policy for policy in policies})
     return replace(moment, base=replace(moment.base, settings=settings))

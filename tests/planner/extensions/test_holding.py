@@ -1,4 +1,4 @@
-"""What a gang holds under `auto`: whole domains, or what it uses; and why, in its answer."""
+"""Tests what a gang holds with `auto` (whole domains, or what it uses) and the reason in its answer."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,12 +17,12 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def auto(*pod_sets, name="default/Job/gang", **words):
-    """A gang that leaves to the planner what it holds."""
+    """A gang with reserve mode `auto`."""
     return replace(gang(*pod_sets, name=name, reserve="auto", **words), presumed=True)
 
 
 def taken(moment, *groups):
-    """The cluster in which these gangs hold their places, one after the other."""
+    """The cluster with the reservations of these gangs, planned one after the other."""
     for group in groups:
         held = reservation_for(moment, group, plan(moment, group))
         assert held is not None
@@ -40,7 +40,7 @@ def notebook(number, rack):
 
 
 def jobs():
-    """60 jobs of one pod with 1 to 8 GPUs, as a team's day has them: most are small."""
+    """60 jobs of one pod with 1 to 8 GPUs, as in one day of a team: most are small."""
     sizes = [1] * 49 + [2, 2, 3, 4, 4] + [8] * 6
     return [auto(1, gpu=gpu, name=f"default/Job/{number}") for number, gpu in enumerate(sizes)]
 

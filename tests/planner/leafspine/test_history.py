@@ -1,4 +1,4 @@
-"""How past gangs ended, leaf by leaf."""
+"""Tests the history of ended gangs, by leaf."""
 
 import pytest
 import yaml

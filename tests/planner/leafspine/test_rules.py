@@ -1,4 +1,4 @@
-"""nod-ai's leaf-spine interface: rules by number of nodes, strategies, wishes and limits."""
+"""Tests nod-ai's leaf-spine interface: rules by number of nodes, strategies, preferences and limits."""
 
 from dataclasses import replace
 
@@ -42,12 +42,12 @@ def fabric(leaves: int = 6, hosts: int = 4, slow: tuple[int, ...] = (), **settin
 
 
 def wishing(pods: int, *, gpu: int = 8, reserve: str = "nodes", **wish: object):
-    """A gang of so many pods that uses the leaf-spine interface."""
+    """A gang of this many pods that uses the leaf-spine interface."""
     return replace(gang(pods, gpu=gpu, reserve=reserve), fabric=FabricWish(stated=True, **wish))
 
 
 def leaves_of(answer) -> list[str]:
-    """The leaves that an answer uses, each once."""
+    """The distinct leaves that an answer uses."""
     return list(dict.fromkeys(a.node.split("-")[0] for a in answer.assignments))
 
 

@@ -1,4 +1,4 @@
-"""How full and how broken up leaves are."""
+"""Tests how full and how fragmented leaves are."""
 
 from planner.cluster.snapshot import snapshot
 from planner.leafspine.usage import domain_uses

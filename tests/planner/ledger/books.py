@@ -36,7 +36,7 @@ def whole(gang, *racks, topology="t", expires=100.0, nodes=None):
 
 
 def part(gang, node, rack="r1", expires=100.0):
-    """A gang that uses a part of one node and holds nothing whole."""
+    """A gang that uses part of one node and holds no whole domain."""
     return replace(
         whole(gang, rack, expires=expires),
         domain=("z", rack, node),
@@ -48,5 +48,5 @@ def part(gang, node, rack="r1", expires=100.0):
 
 
 async def held(ledger, now=1.0):
-    """The gangs that hold something at `now`."""
+    """The gangs with a reservation at `now`."""
     return {reservation.gang for reservation in (await ledger.book(now)).reservations}

@@ -1,4 +1,4 @@
-"""What several tests of the ledger begin with."""
+"""Fixtures for the tests of the ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from planner.ledger.sqlite import SqliteLedger
 
 @pytest.fixture
 def connections(monkeypatch):
-    """The connections that are opened, for a test that brings one of them into trouble."""
+    """The opened connections, for tests that make one of them fail."""
     opened = []
     connect = sqlite3.connect
 

@@ -1,4 +1,4 @@
-"""Who is in whose way, by the rules that both ledgers keep."""
+"""Tests which reservations conflict, by the rules of both ledgers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PART = replace(HELD, mode="nodes", domains=(), nodes=frozenset(), domain=("z", "
 
 
 def other(reservation: Reservation, **changes: object) -> Reservation:
-    """Another gang's reservation."""
+    """The reservation of another gang."""
     return replace(reservation, id="b", gang="b", **changes)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The ledger against a simple model, by random walks: after every step it holds what the model holds."""
+"""Compares the ledger with a simple model by random walks: both hold the same after every step."""
 
 import asyncio
 import tempfile
@@ -21,7 +21,7 @@ PATHS = {node: ("z", rack, node) for rack, nodes in HOSTS.items() for node in no
 
 
 def under(domain, topology):
-    """The nodes of a domain; the second topology has the same racks under another zone."""
+    """The nodes of a domain. The second topology has the same racks under another zone."""
     return frozenset(n for n, path in PATHS.items() if _in(topology, path)[: len(domain)] == domain)
 
 
@@ -31,7 +31,7 @@ def _in(topology, path):
 
 @st.composite
 def wanted(draw):
-    """A rack, a host, the zone or both racks held whole, or a part of one or two nodes."""
+    """A request for a whole rack, node or zone, for both racks, or for part of one or two nodes."""
     topology = draw(st.sampled_from(["t", "u"]))
     zone = _in(topology, ("z",))
     if draw(st.booleans()):
@@ -65,17 +65,17 @@ def wanted(draw):
 
 
 def place(reservation):
-    """Where a gang is and what it holds."""
+    """The place of a gang and what it holds."""
     return reservation.topology, reservation.mode, set(reservation.domains), set(reservation.assignments)
 
 
 def overlap(domains, other):
-    """Do two sets of domains meet? A path holds whatever begins with it."""
+    """Returns whether two sets of domains overlap: a path contains every path that begins with it."""
     return any(a[: len(b)] == b or b[: len(a)] == a for a in domains for b in other)
 
 
 class Machine(RuleBasedStateMachine):
-    """A dictionary of who holds what since when stands for the book."""
+    """The model of the ledger: a dictionary of reservations with their times."""
 
     def __init__(self):
         super().__init__()
@@ -95,7 +95,7 @@ class Machine(RuleBasedStateMachine):
         return self.model
 
     def holder(self, want, planned_on):
-        """The first gang in the way, as the docstring of `reserve` says it."""
+        """The first gang in conflict, by the rule in the docstring of `reserve`."""
         return min(
             (r.gang for r, since in self.live().values() if self._meet(want, r, since > planned_on)),
             default=None,
@@ -159,7 +159,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_book_is_the_model(self):
-        """Nothing is lost, nothing leaks past its time, and a gang is there wholly."""
+        """No reservation is lost, none outlives its time, and a gang is stored completely or not at all."""
         book = self.do(self.ledger.book(self.now))
         assert {r.id: r for r in book.reservations} == {key: r for key, (r, _) in self.live().items()}
         assert book.revision >= self.seen[-1]
@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def a_held_domain_has_one_holder(self):
-        """No two reservations hold one node whole, or one whole that the other uses."""
+        """No two reservations hold the same node whole, and none uses a node that another holds whole."""
         reservations = self.do(self.ledger.book(self.now)).reservations
         for reservation in reservations:
             for other in reservations:

@@ -1,4 +1,4 @@
-"""Gangs that use parts of the same nodes at the same time: only what no longer fits is a conflict.
+"""Gangs that use parts of the same nodes concurrently conflict only if they no longer fit together.
 
 node n1: 8 GPUs. The plan of gang a takes 1 of them on revision 5, and leaves 7.
 """
@@ -22,18 +22,18 @@ ROOM: Headroom = {"n1": NodeRoom({GPU: 7, "cpu": 64_000}, {})}
 
 
 def room(gpus, *, cpu=64_000, **counted) -> Headroom:
-    """What a plan leaves on n1, and the GPUs of the gangs that it has counted there."""
+    """The free capacity of n1 after a plan, and the GPUs of the gangs that the plan has counted there."""
     uses = {user(gang, taken).id: Counted("f1", {GPU: taken, "cpu": 1000}) for gang, taken in counted.items()}
     return {"n1": NodeRoom({GPU: gpus, "cpu": cpu}, uses)}
 
 
 def user(gang, gpus, node="n1", cpu=1000):
-    """A gang of one pod that uses so many GPUs of a node."""
+    """A gang of one pod that uses this many GPUs of a node."""
     return replace(part(gang, node), requests=(("worker", {GPU: gpus, "cpu": cpu}),))
 
 
 def recorded(*reservations, since=PLANNED_ON + 1):
-    """Reservations that came into the ledger after the plan was made."""
+    """Reservations that were stored after the plan was made."""
     return [RecordedReservation(reservation, since) for reservation in reservations]
 
 

@@ -1,4 +1,4 @@
-"""The SQLite ledger: who conflicts with whom, what is idempotent, what expires (the racks: `books.py`)."""
+"""Tests the SQLite ledger: conflicts, idempotence and expiry (the racks: `books.py`)."""
 
 from dataclasses import replace
 

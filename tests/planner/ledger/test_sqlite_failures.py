@@ -1,4 +1,6 @@
-"""The SQLite ledger when something is in its way: what is said, and that the book stays whole."""
+"""Tests failures of the SQLite ledger: the error messages, and that the stored reservations stay
+consistent.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""Several processes on one file: who races for a rack, and who is killed while writing."""
+"""Tests several processes on one SQLite file: races for a rack, and a process that is killed while
+writing.
+"""
 
 import asyncio
 import random
@@ -72,7 +74,7 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 
 
 def start(script, *arguments):
-    """A child process that runs the script."""
+    """Starts a child process that runs the script."""
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         stdin=subprocess.PIPE,
@@ -82,13 +84,15 @@ def start(script, *arguments):
 
 
 def rest(process):
-    """What a killed process still said. (`communicate` would lose lines that `readline` has buffered.)"""
+    """The remaining output of a killed process. (`communicate` would lose lines that `readline` has
+    buffered.)
+    """
     with process:
         return process.stdout.read()
 
 
 async def book(path):
-    """What the file holds, read by this process."""
+    """The reservations in the file, read by this process."""
     ledger = SqliteLedger(path)
     try:
         return await ledger.book(1.0)
@@ -97,7 +101,7 @@ async def book(path):
 
 
 def inconsistencies(path):
-    """What is wrong in the tables, in words: none, one hopes."""
+    """The inconsistencies between the tables, as text."""
     connection = sqlite3.connect(path)
     try:
         wrong = [

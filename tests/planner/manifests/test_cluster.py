@@ -1,4 +1,4 @@
-"""Reading a cluster from what kubectl prints, and refusing what cannot be used."""
+"""Tests reading a cluster from the output of kubectl, and refusing invalid input."""
 
 import copy
 from dataclasses import replace
@@ -41,7 +41,7 @@ spec: {levels: [{nodeLabel: block}, {nodeLabel: rack, alias: cabinet}]}
 
 
 def changed(document, path, value):
-    """The document with one field set; `path` is dotted."""
+    """The document with one changed field; `path` is dotted."""
     copied = copy.deepcopy(document)
     parent = copied
     *parents, last = path.split(".")

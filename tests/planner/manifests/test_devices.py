@@ -1,4 +1,4 @@
-"""ResourceClaims and their templates as they are written in each API version."""
+"""Tests reading ResourceClaims and their templates in each API version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def template(*requests, name="gpus"):
 
 
 def read_one(request):
-    """What a template of one request asks for."""
+    """The request in a template of one request."""
     (claim,) = read_cluster([("", template(request))]).base.claims.templates.values()
     return claim
 

@@ -1,4 +1,4 @@
-"""LimitRanges and ResourceQuotas as cluster files have them."""
+"""Tests reading LimitRanges and ResourceQuotas from cluster files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shape is read once of pods that are alike in what it is made of."""
+"""Pods with equal specs share one shape, which is read once."""
 
 import copy
 from dataclasses import fields
@@ -25,7 +25,7 @@ SPREAD = {
 
 @pytest.fixture
 def readings(monkeypatch):
-    """The specs whose amounts were added up, from an empty memory."""
+    """The specs that were read, beginning with an empty cache."""
     read, seen = pod.effective_request, []
     pod._of_content.cache_clear()
     monkeypatch.setattr(pod, "effective_request", lambda spec, where: seen.append(spec) or read(spec, where))
@@ -37,7 +37,7 @@ def spec_of(**container):
 
 
 def everything(shape):
-    """All fields, also those that do not make two shapes different."""
+    """All fields, including those that do not affect the shape."""
     return [getattr(shape, row.name) for row in fields(PodShape)]
 
 

@@ -1,4 +1,4 @@
-"""KAI's ConfigMap of policies, as the recipe prints it and as others write it."""
+"""Tests reading KAI's ConfigMap of policies, as our recipe prints it and in other forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECIPE: dict[str, Any] = {
 
 
 def settings(config: Any) -> SchedulerSettings:
-    """What the ConfigMap with this content says."""
+    """The settings in a ConfigMap with this content."""
     item = {"metadata": {"name": "kai-scheduler-config"}, "data": {"config.yaml": yaml.safe_dump(config)}}
     return with_config(DEFAULTS, item, Where("c.yaml"))
 

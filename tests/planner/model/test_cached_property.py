@@ -1,4 +1,4 @@
-"""A property that is worked out once, and that holds nobody up meanwhile."""
+"""Tests a property that is computed once and blocks no other thread meanwhile."""
 
 import threading
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from planner.model.cached_property import cached_property
 
 @dataclass(frozen=True)
 class Record:
-    """Two of them have nothing in common but their class."""
+    """A class with a cached property: instances share nothing."""
 
     began: threading.Event = field(default_factory=threading.Event)
     goes_on: threading.Event = field(default_factory=threading.Event)
@@ -16,7 +16,7 @@ class Record:
 
     @cached_property
     def value(self) -> int:
-        """How often it was worked out."""
+        """The number of computations so far."""
         self.began.set()
         assert self.goes_on.wait(10)
         self.worked.append(1)

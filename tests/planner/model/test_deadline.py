@@ -1,4 +1,4 @@
-"""Whether the time of a decision is over, asked inside its work."""
+"""Tests whether the time of a decision is over, as checked during its work."""
 
 from __future__ import annotations
 

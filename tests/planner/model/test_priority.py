@@ -1,4 +1,4 @@
-"""A pod's priority is what the API server's Priority plugin makes of its PriorityClass."""
+"""A pod has the priority that the API server's Priority admission plugin computes from its PriorityClass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of resources, as manifests state them again and again."""
+"""Tests quantities of resources as manifests write them, repeatedly."""
 
 import pytest
 

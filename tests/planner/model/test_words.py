@@ -1,4 +1,4 @@
-"""Phrases of messages."""
+"""Tests phrases of messages."""
 
 from __future__ import annotations
 

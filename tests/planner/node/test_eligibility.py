@@ -1,4 +1,6 @@
-"""Which nodes take a pod: taints, selectors, affinity, cordons, readiness, missing labels, one at a time."""
+"""Tests which nodes accept a pod, one rule at a time: taints, selectors, affinity, cordons, readiness,
+missing labels.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ LABELS = {"zone": "z1", "rack": "r1", "tier": "gold", "speed": "400"}
 
 
 def with_node(node: Node, spec: dict[str, object]):
-    """The answer to one pod of this spec on a cluster of this one node."""
+    """The answer for one pod with this spec on a cluster of one node."""
     containers = [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]
     shape = shape_of({"containers": containers, **spec}, Where())
     return plan(snapshot([node], [topology("zone", "rack")]), gang(PodSet("worker", 1, shape)))

@@ -1,4 +1,4 @@
-"""Parts of GPUs: read, packed GPU by GPU, and counted where they are used."""
+"""Tests fractions of GPUs: read, packed GPU by GPU, and counted as used."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ H100 = {MEMORY_LABEL: "81559"}
 
 
 def part(name: str, **requests: int) -> PodShape:
-    """A pod that asks for a part of a GPU."""
+    """A pod that requests a fraction of a GPU."""
     return PodShape({"cpu": 1000, "pods": 1, name: 1} | requests)
 
 
 def hosts(*gpus: int, pods: tuple[BoundPod, ...] = (), labels: dict[str, str] = H100) -> Snapshot:
-    """Hosts n0, n1 … with so many GPUs each."""
+    """Nodes n0, n1, … with this many GPUs each."""
     nodes: list[Node] = [
         node(f"n{place}", labels={"rack": "r1", **labels}, gpu=count) for place, count in enumerate(gpus)
     ]
@@ -41,12 +41,12 @@ def decided(cluster: Snapshot, group: PodGroup) -> str:
 
 
 def shared(name: str, group: str, share: str = "gpu-fraction/0.5", on: str = "n0") -> BoundPod:
-    """A bound pod on the GPU that KAI calls `group`."""
+    """A bound pod on the GPU with KAI's GPU group `group`."""
     return BoundPod(f"a/{name}", on, {share: 1, "pods": 1}, gpu_groups=(group,))
 
 
 def marker(group: str) -> BoundPod:
-    """KAI's own pod that keeps the GPU from the device plugin."""
+    """KAI's own pod that reserves the GPU from the device plugin."""
     return BoundPod(f"kai-resource-reservation/{group}", "n0", {MARKER: 1, "pods": 1}, gpu_groups=(group,))
 
 
@@ -230,7 +230,7 @@ def _tried(bins: list[int], parts: list[tuple[int, int]]) -> bool:
 
 
 def message_for(cluster: Snapshot, shape: PodShape) -> str:
-    """The words to a gang of one such pod."""
+    """The message to a gang of one such pod."""
     return plan(cluster, gang(pod_set(1, shape, name="main"))).message
 
 

@@ -1,4 +1,4 @@
-"""MIG geometry: which slices fit on a GPU, by board."""
+"""Tests MIG geometry: which slices fit on a GPU, by product."""
 
 from itertools import combinations_with_replacement
 
@@ -10,7 +10,7 @@ from planner.node.mig import BOARDS, board_of, fits, gpus_needed, profiles_of
 
 
 def _brute(board, names):
-    """Whether the slices find slots, by trying every start of each."""
+    """Returns whether the slices fit, by trying every start of each."""
 
     def seat(left, taken):
         if not left:

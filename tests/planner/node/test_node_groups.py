@@ -1,4 +1,4 @@
-"""Nodes by kind, and a GPU's share on those that could take a pod."""
+"""Tests groups of equal nodes, and the share of CPU and memory per GPU on nodes that could take a pod."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T4 = Node(
 
 
 def asking(gpus: int, **fields: object) -> PodShape:
-    """A pod for so many GPUs."""
+    """A pod with this many GPUs."""
     return replace(PodShape(requests={GPU: gpus, "pods": 1}), **fields)
 
 
@@ -59,7 +59,7 @@ HOST = "kubernetes.io/hostname"
 
 
 def farm(count: int) -> NodeGroup:
-    """One kind of so many nodes, in racks of seven; the hostname labels are not the names."""
+    """This many equal nodes in racks of seven; the hostname labels differ from the node names."""
     nodes = [
         replace(DGX, name=f"n{number}", labels={**DGX.labels, HOST: f"h{number}", "rack": f"r{number // 7}"})
         for number in range(count)

@@ -1,4 +1,6 @@
-"""NUMA zones in the plan: nodes whose kubelet would refuse the pod are left out, pods packed zone by zone."""
+"""NUMA zones in the plan: nodes whose kubelet would refuse the pod are excluded, and pods are packed by
+zone.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ LABELS = {"bayplan.dev/gpus-per-numa-node": "4", "bayplan.dev/topology-manager-p
 
 
 def dgx(count: int = 1, pods: tuple[BoundPod, ...] = (), **labels: str) -> Snapshot:
-    """DGX nodes of 8 GPUs, whose labels say that a NUMA node has four; `labels` replace these."""
+    """DGX nodes of 8 GPUs with labels for four GPUs per NUMA node; `labels` replaces these."""
     names = {key.replace("_", "-"): value for key, value in labels.items()}
     numa_labels = {**LABELS, **{f"bayplan.dev/{key}": value for key, value in names.items()}}
     nodes = [
@@ -34,7 +36,7 @@ def dgx(count: int = 1, pods: tuple[BoundPod, ...] = (), **labels: str) -> Snaps
 
 
 def workers(count: int, *gpus: int, name: str = "worker", mode: str = "nodes"):
-    """So many pods, each of containers with so many GPUs."""
+    """This many pods of containers with these numbers of GPUs."""
     spec = {
         "containers": [
             {"name": f"c{index}", "resources": {"limits": {GPU: str(each)}}}
@@ -114,7 +116,7 @@ def test_a_gangs_own_pod_does_not_fill_the_zones_twice():
 
 
 def published(available: str) -> dict[str, object]:
-    """The node's own word of its zones, with so many GPUs available in the first."""
+    """The NodeResourceTopology of a node, with this many GPUs available in the first zone."""
     zones = [
         {
             "name": f"node-{n}",
@@ -133,7 +135,7 @@ def published(available: str) -> dict[str, object]:
 
 
 def live(available: str, bound: bool) -> Snapshot:
-    """A node that publishes its zones, with a pod of three GPUs bound to it or not yet seen."""
+    """A node that publishes its zones; a pod of three GPUs is bound to it, and published or not yet."""
     host = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -1,4 +1,4 @@
-"""Levels inside the host: NVLink domains of some of its GPUs, and NUMA nodes."""
+"""Tests levels inside the node: NVLink domains of some of its GPUs, and NUMA nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIQUE = "nvidia.com/gpu.clique"
 
 
 def cluster(*sizes: int, levels: tuple[str, ...] = ("rack",), **labels: str):
-    """Nodes of 8 GPUs in one rack, with NVLink domains of these sizes; 0 for a node that does not say."""
+    """Nodes of 8 GPUs in one rack with NVLink domains of these sizes; 0 for a node without the label."""
     nodes = [
         node(f"n{place}", labels={"rack": "r", **({SIZE: str(size)} if size else {}), **labels})
         for place, size in enumerate(sizes)
@@ -24,7 +24,7 @@ def cluster(*sizes: int, levels: tuple[str, ...] = ("rack",), **labels: str):
 
 
 def pods(count: int, gpus: int, **constraint: str) -> PodSet:
-    """So many pods of so many GPUs, with a constraint of their own."""
+    """This many pods of this many GPUs with their own constraint."""
     return pod_set(count, shape(gpu=gpus), constraint=Constraint(**constraint))
 
 

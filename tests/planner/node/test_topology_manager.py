@@ -1,4 +1,4 @@
-"""The Topology Manager's answer, predicted from NodeResourceTopology."""
+"""Tests the prediction of the Topology Manager's decision from a NodeResourceTopology."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GPU = "nvidia.com/gpu"
 
 
 def topology(policy="single-numa-node", scope="container", **changes):
-    """A DGX-like node: two zones of 4 GPUs and 56 CPUs each; `changes` replace fields."""
+    """A node like a DGX: two zones of 4 GPUs and 56 CPUs each; `changes` replaces fields."""
     zones = [
         {
             "name": f"node-{number}",
@@ -43,12 +43,12 @@ def topology(policy="single-numa-node", scope="container", **changes):
 
 
 def node(policy="single-numa-node", scope="container", **changes) -> NumaNode:
-    """The same, read."""
+    """The zones that are read from that node."""
     return numa_from(topology(policy, scope, **changes), Where())
 
 
 def ask(gpus=0, cpu=0, memory=0, name="main", stays=True):
-    """A request of so many GPUs, cores and Gi."""
+    """A request of this many GPUs, cores and Gi."""
     return AlignedRequest(
         name, {GPU: gpus, "cpu": cpu * 1000, "memory": memory * 2**30, "rdma/ib": gpus}, stays
     )

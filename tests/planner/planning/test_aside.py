@@ -1,4 +1,4 @@
-"""Gangs that are planned at the same moment: they go to different places of the same worth."""
+"""Gangs that are planned concurrently get different places of the same cost."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.builders import cluster, gang, racks
 
 
 def gang_number(number: int, *pods: int, **words: str):
-    """One of several gangs that differ in nothing but their names."""
+    """One of several gangs that differ only in their names."""
     return gang(*pods, name=f"default/Job/g{number}", **words)
 
 
 def places(snapshot, gangs, rivals: int) -> list[tuple[str, ...]]:
-    """The domains that gangs hold, each planned as if it were alone in the same snapshot."""
+    """The domains of the gangs, each planned alone in the same snapshot."""
     return [plan_aside(snapshot, group, rivals).domain for group in gangs]
 
 

@@ -1,4 +1,4 @@
-"""How an answer came about: each level, each node by its cause, the nearest requests."""
+"""Tests the details of an answer: each level, each node by its reason, and the nearest requests."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def account_of(moment, group):
 
 
 def only_in(count, *racks_, gpu=8):
-    """Pods that select racks by a required node affinity."""
+    """Pods with a required node affinity for these racks."""
     return pod_set(count, shape(gpu=gpu, affinity=((Requirement("rack", "In", racks_),),)))
 
 
@@ -158,7 +158,7 @@ def test_plain_json_has_it_all():
 
 @st.composite
 def busy(draw) -> Snapshot:
-    """Up to three racks of up to four hosts, full, partly used, cordoned, tainted or free; some held."""
+    """Up to three racks of up to four nodes: full, partly used, cordoned, tainted or free; some reserved."""
     words = ("", " used=4", " used=8", " cordoned", " taint=x", " gpu=4", " notready")
     lines = [
         f"r{rack}: r{rack}-{host}{draw(st.sampled_from(words))}"

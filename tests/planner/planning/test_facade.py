@@ -1,4 +1,4 @@
-"""What the package `planner` offers by itself."""
+"""Tests the names that the package `planner` itself offers."""
 
 import subprocess
 import sys

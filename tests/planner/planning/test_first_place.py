@@ -1,4 +1,4 @@
-"""The place that a waiting gang gets first; whoever takes nothing of it delays the gang by nothing."""
+"""Tests the earliest place of a waiting gang: a gang that uses none of it does not delay the waiting one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.builders import amounts, cluster, gang, pod_set, shape
 
 
 def drawn(*racks: str, gpu: int = 4) -> Snapshot:
-    """Racks as rows of digits, a digit for the GPUs in use of each node: `drawn("44", "04")`."""
+    """Racks as rows of digits, one digit per node for its used GPUs: `drawn("44", "04")`."""
     lines, pods = [], []
     for number, row in enumerate(racks, 1):
         names = [f"r{number}-n{place}" for place in range(1, len(row) + 1)]
@@ -36,7 +36,7 @@ def waiting(pods: int, *, gpu: int = 4, reserve: str = "auto", required: str = "
 
 
 def place(snapshot: Snapshot, group: PodGroup) -> FirstPlace:
-    """The place of a gang that has none now."""
+    """The earliest place of a gang that has none now."""
     assert plan(snapshot, group).decision == "queued"
     target = first_place(snapshot, group)
     assert target is not None

@@ -1,4 +1,4 @@
-"""What is true of every plan, whatever the cluster and the gang."""
+"""Tests properties of every plan, for random clusters and gangs."""
 
 from dataclasses import replace
 from random import Random
@@ -18,7 +18,7 @@ from tests.exact.test_exact import within_capacity
 
 
 def drawn(seed: int, leave: bool) -> Instance:
-    """An instance; `leave`: the gang leaves to the planner what it holds."""
+    """An instance. With `leave`, the gang has reserve mode `auto`."""
     instance = random_instance(Random(seed), max_pods=6)
     return (
         replace(instance, group=replace(instance.group, reserve="auto", presumed=True)) if leave else instance
@@ -37,7 +37,7 @@ def shuffled(moment: Snapshot, random: Random) -> Snapshot:
 
 
 def pinned(group: PodGroup, terms: dict[str, tuple[Term, ...]]) -> PodGroup:
-    """The gang with node affinity as the mutating pass would write it."""
+    """The gang with the node affinity that the mutating webhook would write."""
     sets = tuple(
         PodSet(p.name, p.count, replace(p.shape, affinity=terms[p.name]), p.constraint)
         for p in group.pod_sets

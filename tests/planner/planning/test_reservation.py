@@ -1,4 +1,4 @@
-"""What a gang holds, and what others may then use."""
+"""Tests what a gang reserves, and what remains for others."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from tests.builders import GPU, amounts, cluster, gang, node, pod_set, racks, sh
 
 
 def taken(moment, group):
-    """The cluster in which this gang holds its place."""
+    """The cluster with the reservation of this gang."""
     return moment.with_reservation(reservation_for(moment, group, plan(moment, group)))
 
 

@@ -1,4 +1,4 @@
-"""A realistic stream of gangs is planned within the search's budget."""
+"""A realistic stream of gangs is planned within the work budget of the search."""
 
 from tests.bench.stream_planner import streams
 

@@ -1,4 +1,6 @@
-"""Gangs that claim a ComputeDomain's channel stay in one NVLink clique, which is as far as it reaches."""
+"""Gangs that claim a channel of a ComputeDomain stay in one NVLink clique, because the domain spans no
+more.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,13 @@ def cluster(*levels: str) -> Snapshot:
 
 
 def pods(count: int, *claims: ClaimUse, name: str = "worker", gpus: int = 4, required: str = "") -> PodSet:
-    """So many pods with these claims."""
+    """This many pods with these claims."""
     shape = PodShape({"pods": 1, **({GPU: gpus} if gpus else {})}, claims=claims)
     return PodSet(name, count, shape, Constraint(required=required))
 
 
 def gang(*sets: PodSet) -> PodGroup:
-    """A gang of them that holds what it uses."""
+    """A gang of these pods that reserves the nodes that it uses."""
     return PodGroup("team/Job/train", sets, reserve="nodes")
 
 

@@ -1,4 +1,4 @@
-"""Host ports: on one host each port belongs to one pod, be it bound, reserved for, or of the gang itself."""
+"""Host ports: on each node a port belongs to one pod, whether bound, reserved, or of the gang itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import gang, node, topology
 
 
 def spec(*ports: dict[str, object], **fields: object) -> dict[str, object]:
-    """A pod of one GPU with these ports."""
+    """A pod of one GPU with these host ports."""
     limits = {"limits": {"nvidia.com/gpu": "1"}}
     return {"containers": [{"name": "c", "resources": limits, "ports": list(ports)}], **fields}
 

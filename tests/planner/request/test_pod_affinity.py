@@ -1,4 +1,4 @@
-"""Required pod affinity and anti-affinity: against bound pods, reserved ones, and among a gang's own."""
+"""Required pod affinity and anti-affinity: with bound pods, reserved pods, and within a gang."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def term(key: str = HOST, app: str = "a", **fields: object) -> dict[str, object]
 
 
 def affinity(*terms: dict[str, object], near: bool = False) -> dict[str, object]:
-    """A pod's affinity of these required terms."""
+    """A pod affinity with these required terms."""
     field = "podAffinity" if near else "podAntiAffinity"
     return {field: {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}}
 
@@ -54,7 +54,7 @@ def cluster(*bound_pods: BoundPod):
 
 
 def used(answer) -> dict[str, int]:
-    """Pods by node."""
+    """The number of pods by node."""
     counts: dict[str, int] = {}
     for assignment in answer.assignments:
         counts[assignment.node] = counts.get(assignment.node, 0) + assignment.count

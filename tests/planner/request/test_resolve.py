@@ -1,4 +1,4 @@
-"""A request made definite once, and what is tried in its place."""
+"""Tests how a request is resolved once, and which relaxed requests are tried in its place."""
 
 import pytest
 

@@ -19,7 +19,7 @@ RACK_OF = {node: node_.labels["rack"] for node, node_ in RACKS.nodes.items()}
 
 
 def cut(size: int, workers: int, *, leader: bool = False, leader_gpu: int = 8) -> PodGroup:
-    """Workers in KAI's segments of this size, each within a rack, perhaps behind a leader."""
+    """Workers in KAI's segments of this size, each within a rack, optionally with a leader."""
     segments = Constraint(slice_level="rack", slice_size=size, segments=True)
     sets = [pod_set(workers, shape(gpu=8), constraint=segments)]
     if leader:
@@ -28,7 +28,7 @@ def cut(size: int, workers: int, *, leader: bool = False, leader_gpu: int = 8) -
 
 
 def by_rack(group: PodGroup) -> list[int]:
-    """How many pods lie in each rack that the plan uses, the most first; none where there is no place."""
+    """The number of pods in each rack of the plan, largest first; empty if there is no place."""
     answer = plan(RACKS, group)
     racks: Counter[str] = Counter()
     for assignment in answer.assignments:

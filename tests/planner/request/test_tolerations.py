@@ -1,4 +1,4 @@
-"""Taints named after extended resources, where the API server adds tolerations for them."""
+"""Tests taints that are named after extended resources, for which the API server adds tolerations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EKS = {"eks.amazonaws.com/nodegroup": "gpus"}
 
 
 def tainted(name: str, *taints: Taint, **labels: str) -> Node:
-    """A GPU node with these taints, or the one that GKE gives it."""
+    """A GPU node with these taints; by default, the one that GKE sets."""
     return replace(node(name, labels=labels), taints=taints or (Taint(GPU, "present", "NoSchedule"),))
 
 

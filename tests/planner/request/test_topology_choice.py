@@ -1,4 +1,4 @@
-"""Which topology a request means, and where KAI's and Kueue's own planning falls short."""
+"""Tests which topology a request uses, and the limits of the planning of KAI and Kueue."""
 
 from dataclasses import replace
 

@@ -34,7 +34,7 @@ def nodes(**words: int) -> list[Node]:
 
 
 def cluster(*bound_pods: BoundPod, **words: int) -> Snapshot:
-    """The drawing with these pods."""
+    """The drawing with these pods bound."""
     return snapshot(nodes(**words), [topology(ZONE)], bound_pods)
 
 
@@ -44,7 +44,7 @@ def bound(on: str, app: str = "a", space: str = "default", **used: int) -> Bound
 
 
 def spread(key: str = ZONE, **fields: object) -> dict[str, object]:
-    """A constraint over pods of app a."""
+    """A spread constraint over pods of app a."""
     return {
         "maxSkew": 1,
         "topologyKey": key,
@@ -67,7 +67,7 @@ def pods(
 
 
 def used(moment: Snapshot, *sets: PodSet, key: str = ZONE, **options: object) -> Counter[str]:
-    """Pods by the label's value, of an admitted gang that was searched to the end."""
+    """The number of pods by label value for an admitted gang with a complete search."""
     answer = plan(moment, gang(*sets, reserve="nodes", **options))
     assert (answer.decision, answer.warnings) == ("admitted", ()), answer
     counts: Counter[str] = Counter()
@@ -113,7 +113,7 @@ def test_reserved_pods_count_before_they_are_bound():
 
 
 def held(count: int, *bound_pods: BoundPod) -> Snapshot:
-    """The drawing with so many pods of app a reserved on n1, some of which may be bound."""
+    """The drawing with this many pods of app a reserved on n1, some of them bound."""
     moment = cluster(*bound_pods)
     first = gang(pods(count, nodeSelector={HOST: "n1"}), name="default/Job/first", reserve="nodes")
     return moment.with_reservation(reservation_for(moment, first, plan(cluster(), first)))

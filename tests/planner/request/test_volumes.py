@@ -38,7 +38,7 @@ def term(key: str, *values: str) -> Json:
 
 
 def volume(name: str, *terms: Json, **spec: Any) -> Json:
-    """An available volume of 100 GiB and of class `local`, usable from the nodes that match a term."""
+    """An available volume of 100 GiB and of class `local`, usable on the nodes that match a term."""
     affinity = {"nodeAffinity": {"required": {"nodeSelectorTerms": list(terms)}}} if terms else {}
     metadata = {"name": name, "labels": spec.pop("labels", {})}
     stated = {"capacity": {"storage": "100Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
@@ -50,7 +50,7 @@ def volume(name: str, *terms: Json, **spec: Any) -> Json:
 
 
 def claim(name: str, volume: str = "", storage: str | None = "local", **spec: Any) -> Json:
-    """A claim of 10 GiB; bound where it names a volume."""
+    """A claim of 10 GiB, bound if it names a volume."""
     annotations = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
     annotations |= spec.pop("annotations", {})
     stated = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "10Gi"}}}
@@ -65,7 +65,7 @@ def claim(name: str, volume: str = "", storage: str | None = "local", **spec: An
 def storage_class(
     name: str = "local", *zones: str, provisioner: str = "csi.example.com", **fields: Any
 ) -> Json:
-    """A class that waits for its first pod, and makes volumes in these zones."""
+    """A class with WaitForFirstConsumer that provisions volumes in these zones."""
     allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": list(zones)}]}] if zones else []
     return {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name},
@@ -78,7 +78,7 @@ LOCAL = storage_class(provisioner="kubernetes.io/no-provisioner")
 
 
 def mounting(*volumes: Json | str, count: int = 1, gpu: int = 8, name: str = "worker") -> PodSet:
-    """Pods that mount claims by name, or volumes as written."""
+    """Pods that mount claims by name, or volumes as given."""
     stated = [
         {"name": v, "persistentVolumeClaim": {"claimName": v}} if isinstance(v, str) else v for v in volumes
     ]
@@ -97,7 +97,7 @@ def placed(snapshot, *sets: PodSet, **options: Any):
 
 
 def nodes(answer) -> list[str]:
-    """The nodes that it got."""
+    """The nodes of the gang."""
     return sorted(assignment.node for assignment in answer.assignments)
 
 

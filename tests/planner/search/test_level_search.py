@@ -1,4 +1,4 @@
-"""The search: its budget, its beam, and what it keeps of equal domains."""
+"""Tests the search: its budget, its beam, and the handling of equal domains."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.builders import cluster, gang, pod_set, racks, shape
 
 
 def searched(moment, group, budget):
-    """The search for a group in the only topology, with so much work allowed."""
+    """The search for a group in the only topology, with this work budget."""
     tree = moment.base.trees["topo"]
     asked = topology_request(resolved_group(group), tree.topology)
     search = LevelSearch(search_space(moment, tree, occupied=True), asked, group.reserve, WorkBudget(budget))
@@ -37,7 +37,7 @@ def test_a_search_that_ends_early_still_places_the_gang_and_says_so():
 
 
 def ended(moment, group, monkeypatch):
-    """What is found where the search ends at once, and all narrower ones with it."""
+    """The result of a search that ends at once, as do all narrower ones."""
     monkeypatch.setattr("planner.search.level_search._BEAMS", ())
     (tried,) = place(resolve(moment, group), WorkBudget(10)).results
     return tried

@@ -1,4 +1,4 @@
-"""Which place is chosen among those that fit."""
+"""Tests which of the possible places is chosen."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which search serves which request."""
+"""Tests which search serves which request."""
 
 from planner.model.podgroup import Constraint
 from planner.request.resolve import resolve

@@ -1,4 +1,4 @@
-"""The simulation with moves: who gets room, what it costs, and what the limits keep from moving."""
+"""The simulation with moves: which gangs get room, the cost, and what the limits prevent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small() -> Hall:
 
 
 def halves() -> list[Job]:
-    """A job on each node, of which one in each rack ends after an hour: no rack is whole for the gang."""
+    """A job on each node; one job in each rack ends after an hour, so no rack is free for the gang."""
     first = [Job(number, 1, 4, number, DAY if number % 2 else HOUR) for number in range(4)]
     return [*first, Job(4, 2, 4, HOUR, HOUR)]
 
@@ -34,7 +34,7 @@ def halves() -> list[Job]:
 def run(
     limits: MoveLimits | None = LIMITS, restartable: float = 1.0, wanted: list[Job] | None = None
 ) -> Course:
-    """Two days of the jobs; without limits nothing moves."""
+    """Two days of these jobs; without limits nothing moves."""
     strategy = (
         PlannedStrategy(small(), "nodes", 64)
         if limits is None

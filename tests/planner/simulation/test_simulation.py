@@ -1,4 +1,4 @@
-"""The simulation: its jobs, its floor, the ways to place, and what it counts."""
+"""Tests the simulation: its jobs, its cluster, the placement strategies, and its counts."""
 
 from collections import Counter
 from random import Random
@@ -33,7 +33,7 @@ def job(number: int, pods: int, gpus: int = 4, arrival: float = 0.0, length: flo
 
 
 def filled(*taken: tuple[int, int]) -> Hall:
-    """The small floor with these GPUs taken."""
+    """The small cluster with these GPUs in use."""
     floor = small()
     floor.take(list(taken))
     return floor

@@ -1,4 +1,4 @@
-"""What an object names may be gone: owners, namespaces, claims and volumes. Each is a clear word, or none."""
+"""Objects whose owners, namespaces, claims or volumes do not exist: each gives a clear message, or none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def pod(namespace: str = "research", owner: tuple[str, str] | None = None, claim: str = "") -> Json:
-    """A pod of eight GPUs, with a controller of this apiVersion and kind that nobody has seen."""
+    """A pod of eight GPUs whose controller has this apiVersion and kind and is unknown."""
     metadata: Json = {"name": "p-0", "namespace": namespace}
     if owner:
         reference = {"apiVersion": owner[0], "kind": owner[1], "name": "gone", "uid": "u", "controller": True}

@@ -1,4 +1,4 @@
-"""What one object may ask of a plan is bounded before anything is worked out for it."""
+"""The size of one object's request is limited before any work is done for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SNAPSHOT = racks(2, 4)
 
 
 def job(pods: int = 2, **spec: Any) -> dict[str, Any]:
-    """An Indexed Job of so many pods of one GPU; `spec` is added to its pods'."""
+    """An Indexed Job of this many pods of one GPU; `spec` is added to the pod spec."""
     container = {"name": "main", "image": "trainer", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     template = {
         "metadata": {"labels": {"app": "train"}},

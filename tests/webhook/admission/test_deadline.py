@@ -1,4 +1,4 @@
-"""A decision ends with its time: in words, soon, and without a trace in what later decisions share."""
+"""A decision ends at its deadline: with a message, soon, and without an effect on later decisions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MOST_CALLS = 400_000
 
 
 class Late:
-    """Late from the so many-th look on."""
+    """A deadline that is over from this check on."""
 
     def __init__(self, looks: float) -> None:
         self.looks, self.asked = looks, 0

@@ -1,4 +1,4 @@
-"""What policies look up beside the object: namespaces, parameters, and who may do what."""
+"""Tests the lookups of policies beside the object: namespaces, parameters, and permissions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = {
 
 
 def allowed(policy: str, around: Environment, **words: Any) -> bool:
-    """Whether the pod passes a policy in these surroundings."""
+    """Returns whether the pod passes a policy in this environment."""
     policies = load([("policy.yaml", policy)])
     return decide(from_object(POD, **words), policies, None, "validate", around).response.allowed
 
@@ -71,7 +71,7 @@ spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, paramet
 
 
 class _OnlyAnn:
-    """Ann may do everything, others nothing."""
+    """An authorizer that permits everything to ann and nothing to others."""
 
     def __init__(self, user: UserInfo) -> None:
         self._user = user

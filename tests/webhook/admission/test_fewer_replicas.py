@@ -1,4 +1,4 @@
-"""Fewer pods fit because policies raised what they ask for: told with both numbers, per template."""
+"""Tests the warning, per template, that fewer pods fit because policies raised their requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def node(name: str, **fields: Any) -> Node:
 
 
 def deployment(cpu: object, **spec: Any) -> Json:
-    """Pods of one GPU that ask for so much cpu."""
+    """Pods of one GPU that request this much CPU."""
     box = {"name": "serve", "resources": {"requests": {"cpu": cpu}, "limits": {"nvidia.com/gpu": 1}}}
     template = {"metadata": {"labels": {"app": "s"}}, "spec": {"containers": [box], **spec}}
     return {
@@ -34,7 +34,7 @@ def deployment(cpu: object, **spec: Any) -> Json:
 
 
 def sentences(before: Json, after: Json, *nodes: Node) -> list[str]:
-    """What is said."""
+    """The warnings."""
     return fewer_replicas(before, after, read(after), node_groups(nodes))
 
 

@@ -1,4 +1,4 @@
-"""Gangs that wait for nodes of a growing pool are let in without a gate, and hold nothing."""
+"""Gangs that wait for nodes of an autoscaled pool are admitted without a gate and reserve nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def job(pods: int, image: str = "busybox", **annotations: str) -> Json:
 
 
 def mutate(obj: Json, stated: str = POOL) -> Decision:
-    """The decision in a cluster of two nodes of 8 GPUs, with these pools as a parameter."""
+    """The decision in a cluster of two nodes of 8 GPUs with these pools as a parameter."""
     chosen = Settings(growing=pools_from_text(stated, Where()))
     environment = replace(Environment(), settings=lambda namespace: chosen)
     return decide(from_object(obj, uid="uid"), NO_POLICIES, racks(1, 2), "mutate", environment)

@@ -1,4 +1,4 @@
-"""The work of a decision grows with the object as the object does: counted in calls, not in time."""
+"""The work of a decision is proportional to the size of the object, counted in calls rather than in time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENVIRONMENT = Environment().beside(POLICIES)
 
 
 def job_set(pod_sets: int) -> dict[str, Any]:
-    """A JobSet of so many PodSets of one GPU pod each, every template unlike the others."""
+    """A JobSet of this many PodSets of one GPU pod each, all with different templates."""
     jobs = [
         {
             "name": f"w{index}",
@@ -96,13 +96,13 @@ def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
 
 
 def place(operation: Any) -> str:
-    """The replicated job that an operation is about; the object itself for any other."""
+    """The replicated job that an operation concerns, or the object itself for other operations."""
     steps = str(operation["path"]).split("/")
     return "/".join(steps[:4]) if steps[1:3] == ["spec", "replicatedJobs"] else ""
 
 
 def alike_job_set(pod_sets: int) -> dict[str, Any]:
-    """The same, with templates that are all alike."""
+    """The same with equal templates."""
     obj = job_set(pod_sets)
     for job in obj["spec"]["replicatedJobs"]:
         job["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "trainer:1"

@@ -1,4 +1,4 @@
-"""Pods that Kueue gates: they hold a place once Kueue has admitted them, and none where Kueue places them.
+"""Pods with Kueue's gate get a reservation once Kueue has admitted them, and none if Kueue places them.
 
 Seen with Kueue ff69552e: a pod group that waited for quota held a rack, which a group with quota needed.
 """

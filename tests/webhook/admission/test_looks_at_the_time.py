@@ -1,4 +1,4 @@
-"""A decision looks at the time again and again: however dear the object, its thread is free soon after.
+"""A decision checks its deadline often, so its thread is free soon after it, however large the object.
 
 Stretches without a look are counted in functions called, Python's and C's, so no machine is too slow for it.
 """

@@ -1,4 +1,4 @@
-"""Modes by namespace: enforce acts, warn tells, audit tells the audit log, off looks at nothing."""
+"""Modes by namespace: enforce acts, warn sends warnings, audit writes the audit log, off does nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITE = '[JSONPatch{op: "add", path: "/metadata/annotations/KEY", value: "v"}]'
 
 
 def space(mode: object) -> Json:
-    """The namespace of the examples, with this label."""
+    """The namespace of the examples with this label."""
     labels = {} if mode is None else {MODE: mode}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research", "labels": labels}}
 
@@ -49,13 +49,15 @@ def asked(
     by: PolicySet | None = None,
     **words: Any,
 ) -> Decision:
-    """The decision on an object in a namespace with this label, where `default` is the mode of others."""
+    """The decision on an object in a namespace with this label; `default` is the mode of namespaces without
+    it.
+    """
     around = Environment({"research": space(mode)}, settings=everywhere(Settings(default)))
     return decide(from_object(obj, uid="uid", **words), by or policies(), on, phase, around)
 
 
 def full() -> Snapshot:
-    """The cluster with every place taken by a gang of another namespace."""
+    """The cluster, fully used by a gang of another namespace."""
     snapshot = HALL
     for number in range(40):
         job = example(FITS)

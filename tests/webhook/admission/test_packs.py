@@ -1,4 +1,4 @@
-"""The parameter `pack`: for which scheduling system policies write, and which pack fits a cluster."""
+"""The parameter `pack`: the scheduling system that policies write for, and which pack fits a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan is one step of a decision: made before the first policy that uses it, of what the others left."""
+"""The plan is one step of a decision: it follows the other policies and precedes the first that uses it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def mutate(*documents: dict[str, Any]) -> Decision:
 
 
 def annotations(decision: Decision) -> dict[str, str]:
-    """What the policies wrote."""
+    """The annotations that the policies wrote."""
     assert decision.object is not None
     written: dict[str, str] = decision.object["metadata"]["annotations"]
     return written

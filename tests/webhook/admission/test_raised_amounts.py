@@ -1,4 +1,4 @@
-"""What policies add never makes a pod too large: where what its author asked for fits, the result fits."""
+"""Policies never make a pod too large: if the requests of its author fit, the result fits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MEMORY = st.sampled_from((None, None, "1Gi", "20G", "60Gi", "500Gi"))
 
 @st.composite
 def halls(draw: st.DrawFn) -> Snapshot:
-    """One to four kinds of nodes, of one or two each; some small, some tainted, some cordoned."""
+    """One to four kinds of nodes, one or two of each; some small, some tainted, some cordoned."""
     nodes = []
     for kind in range(draw(st.integers(1, 4))):
         product = draw(st.sampled_from(("H100", "T4", "")))
@@ -49,7 +49,7 @@ def halls(draw: st.DrawFn) -> Snapshot:
 
 
 def resources(draw: st.DrawFn, gpus: int) -> Json:
-    """Requests and limits as people write them: requests alone, limits alone, both alike, none."""
+    """Requests and limits as users write them: only requests, only limits, both equal, none."""
     amounts = {name: text for name, text in (("cpu", draw(CPU)), ("memory", draw(MEMORY))) if text}
     asked: Json = {}
     side = draw(st.sampled_from(("requests", "limits", "both")))
@@ -63,7 +63,7 @@ def resources(draw: st.DrawFn, gpus: int) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn) -> Json:
-    """A pod of one to three containers, of which the first has GPUs."""
+    """A pod of one to three containers, the first with GPUs."""
     counts = [draw(st.sampled_from((1, 2, 8))), *[0] * draw(st.integers(0, 2))]
     containers = [
         {"name": f"c{index}", "image": "trainer", "resources": resources(draw, gpus)}
@@ -81,7 +81,7 @@ def pods(draw: st.DrawFn) -> Json:
 
 
 def emptied(hall: Snapshot) -> Snapshot:
-    """The same nodes, all of which take pods."""
+    """The same nodes, all schedulable."""
     return snapshot([replace(node, cordoned=False) for node in hall.nodes.values()])
 
 

@@ -1,4 +1,4 @@
-"""What kubectl shows of a refusal: never "never" without a proof, and no blame for what policies wrote."""
+"""Messages of refusals in kubectl: "never" only with a proof, and no blame for values that policies wrote."""
 
 from __future__ import annotations
 

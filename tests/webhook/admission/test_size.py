@@ -1,4 +1,4 @@
-"""A workload that is too large to be looked at is told so before anything is read of it."""
+"""A workload that is too large is refused with a message before it is read."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def pod(**spec: Any) -> Json:
 
 
 def containers(count: int) -> list[Json]:
-    """So many that ask for nothing."""
+    """This many containers without requests."""
     return [{"name": f"c{number}", "image": "i"} for number in range(count)]
 
 
 def with_resources(count: int) -> Json:
-    """A pod whose container asks for so many resources."""
+    """A pod whose container requests this many resources."""
     limits = {f"example.com/r{number}": "1" for number in range(count)}
     return pod(containers=[{"name": "main", "image": "i", "resources": {"limits": limits}}])
 
 
 def in_values(count: int) -> Json:
-    """A pod that may be on so many nodes by name."""
+    """A pod that may use this many nodes by name."""
     values = [f"n{number}" for number in range(count)]
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": values}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
@@ -45,14 +45,14 @@ def in_values(count: int) -> Json:
 
 
 def annotated(count: int) -> Json:
-    """A pod with so many annotations."""
+    """A pod with this many annotations."""
     obj = pod()
     obj["metadata"]["annotations"] = {f"a{number}": "" for number in range(count)}
     return obj
 
 
 def decided(obj: Json, old: Json | None = None) -> Decision:
-    """The mutating call, without policies."""
+    """The mutating call without policies."""
     request = from_object(obj, "UPDATE" if old else "CREATE", old_object=old)
     return decide(request, PolicySet(), SNAPSHOT, "mutate")
 

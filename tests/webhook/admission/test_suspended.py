@@ -1,4 +1,4 @@
-"""Nothing is held while suspended; the plan is a preview then, and made when the object is resumed."""
+"""A suspended object reserves nothing: its plan is a preview, and the real one is made when it is resumed."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ KINDS = [
 
 
 def suspended(obj: Any, path: tuple[str, ...], value: bool = True) -> Any:
-    """A copy that is suspended, or is not."""
+    """A copy that is suspended, or not."""
     return o.changed(obj, path, {"suspend": value} if path[-1] == "runPolicy" else value)
 
 
 def reserved(decision: Any) -> list[str]:
-    """The gangs for which a decision reserves a place."""
+    """The gangs for which a decision makes a reservation."""
     return [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)]
 
 

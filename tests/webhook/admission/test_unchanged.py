@@ -1,4 +1,6 @@
-"""What runs is left alone: templates that another controller made, and those that no update changes."""
+"""Running workloads are not changed: templates by other controllers, and templates that an update leaves
+alone.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ EVERY = [workload for workload in o.EVERY if workload["kind"] != "Pod"]
 
 
 def kind(obj: Json) -> str:
-    """What a case is called."""
+    """The name of a case."""
     return str(obj["kind"])
 
 

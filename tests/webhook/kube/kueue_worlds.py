@@ -1,4 +1,4 @@
-"""Kueue's Workloads with an assignment, as they are stored and as they are read."""
+"""Kueue Workloads with an assignment, as stored and as read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Json = dict[str, Any]
 
 
 def domains(level: str, counts: Mapping[str, int]) -> Json:
-    """An assignment in the older form."""
+    """An assignment in the older format."""
     listed = [{"values": [value], "count": count} for value, count in counts.items()]
     return {"levels": [level], "domains": listed}
 
 
 def slices(level: str, counts: Mapping[str, int]) -> Json:
-    """The same in the newer form, with what all names have in common once."""
+    """The same in the newer format, which states the common part of all names once."""
     values = list(counts)
     prefix = values[0][:1] if len({value[:1] for value in values}) == 1 else ""
     individual: Json = {"roots": [value.removeprefix(prefix) for value in values]}
@@ -46,7 +46,7 @@ def workload(
     pods: int = 2,
     status: Mapping[str, Any] | None = None,
 ) -> Json:
-    """A Workload as it is stored; `owner`: the Job that it is for."""
+    """A stored Workload; `owner` is the Job that it belongs to."""
     resources = {"limits": {"nvidia.com/gpu": gpu}} if gpu else {}
     spec = {"containers": [{"name": "main", "resources": resources}]}
     owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": f"uid-{owner}"}]
@@ -64,7 +64,7 @@ def workload(
 
 
 def assigned(name: str, counts: Mapping[str, int], *, level: str = HOSTNAME, **fields: Any) -> KueuePlace:
-    """The place of a Workload whose pods go to these nodes, or domains of another level."""
+    """The place of a Workload whose pods go to these nodes, or to domains of another level."""
     place = kueue_place(workload(name, slices(level, counts), pods=sum(counts.values()), **fields), Where())
     assert place is not None, "it has a place"
     return place
@@ -77,6 +77,6 @@ def bound(place: KueuePlace, node: str, number: int = 0, gpu: int = 8) -> BoundP
 
 
 def seats(snapshot: Snapshot, gang: str) -> dict[str, int]:
-    """By node the pods for which a gang holds a place."""
+    """The number of pods by node for which a gang has a reservation."""
     held = snapshot.holding(gang)
     return {seat.node: seat.count for seat in held.assignments} if held is not None else {}

@@ -1,4 +1,4 @@
-"""The writer of Reports: what is put is written once, whoever else writes, and never in the way."""
+"""The writer of Reports writes each result once, even with other writers, and never delays decisions."""
 
 from __future__ import annotations
 

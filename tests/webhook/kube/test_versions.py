@@ -1,4 +1,4 @@
-"""Versions that Bayplan does not know are told, and nothing fails for them."""
+"""Unknown versions of other systems are reported, and nothing fails because of them."""
 
 from __future__ import annotations
 

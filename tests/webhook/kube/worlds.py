@@ -17,7 +17,7 @@ NOW = 10_000.0
 
 
 def ref(name: str, kind: str = "Job") -> Ref:
-    """An object of that name; its UID says so too."""
+    """An object with that name; its UID is derived from it."""
     return Ref("batch/v1" if kind == "Job" else "v1", kind, "default", name, f"uid-{name}")
 
 
@@ -29,7 +29,7 @@ def work(group: PodGroup, *, queued: bool = False, finished: bool = False, creat
 def pod(
     name: str, owner: str = "", *, gated: bool = True, group: PodGroup | None = None, **fields: object
 ) -> Unbound:
-    """A pod of the Job `owner`, or of its own."""
+    """A pod of the Job `owner`, or of its own Job."""
     unbound = Unbound(ref(name, "Pod"), 0.0, f"uid-{owner}" if owner else "", gated, (), "worker", "", group)
     return replace(unbound, **fields)  # type: ignore[arg-type]
 
@@ -40,7 +40,7 @@ def waiting(group: PodGroup, *, created: float = 0.0) -> Gang:
 
 
 def held(snapshot: Snapshot, group: PodGroup, *, claimed: bool = True) -> Reservation:
-    """What the planner gives the gang, in the book and claimed by its Job."""
+    """The gang's reservation from the planner, claimed by its Job."""
     reservation = reservation_for(snapshot, group, plan(snapshot, group))
     assert reservation is not None, "it has a place"
     owner = f"uid-{group.name.split('/')[2]}"
@@ -50,7 +50,7 @@ def held(snapshot: Snapshot, group: PodGroup, *, claimed: bool = True) -> Reserv
 
 
 def booked(snapshot: Snapshot, *groups: PodGroup) -> Snapshot:
-    """The snapshot in which these gangs hold what the planner gives them, one after the other."""
+    """The snapshot with the planner's reservations for these gangs, made one after the other."""
     for group in groups:
         snapshot = snapshot.with_reservation(held(snapshot, group))
     return snapshot
@@ -64,10 +64,10 @@ def world(
     seen: frozenset[str] = frozenset(),
     now: float = NOW,
 ) -> World:
-    """What the controller sees."""
+    """The world as the controller sees it."""
     return World(snapshot, works, pods, frozenset({"Job"}), seen, now)
 
 
 def with_book(snapshot: Snapshot, *reservations: Reservation) -> Snapshot:
-    """The snapshot with exactly these in the book."""
+    """The snapshot with exactly these reservations."""
     return snapshot.with_book(Book(1, reservations))

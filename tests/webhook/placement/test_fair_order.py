@@ -1,4 +1,4 @@
-"""The queue is fair over namespaces, and nobody waits without limit."""
+"""The queue is fair across namespaces, and no gang waits without limit."""
 
 from __future__ import annotations
 

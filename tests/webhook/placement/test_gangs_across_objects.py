@@ -1,4 +1,4 @@
-"""Gangs whose members are several objects: one gang, of whatever kinds and in whatever order they come."""
+"""Gangs of several objects: one gang, whatever the kinds of its members and the order of their creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is hoarded: a namespace holds what its quota and the parameters allow, and only what can run."""
+"""Limits of reservations: the quota and the parameters of the namespace, and only for pods that can run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gang for a queue of KAI's that may not use so many GPUs is told when it is applied, and let in."""
+"""A gang in a KAI queue with too low a GPU limit is admitted with a warning."""
 
 from __future__ import annotations
 

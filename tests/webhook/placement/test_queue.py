@@ -1,4 +1,4 @@
-"""What is newly applied comes behind the gangs that wait already, unless it takes nothing from them."""
+"""A new gang comes after the waiting gangs, unless it takes nothing from them."""
 
 from __future__ import annotations
 

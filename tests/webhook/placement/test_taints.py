@@ -1,4 +1,4 @@
-"""Reserved domains fenced by taint: on which nodes, for whom, and what becomes of other taints."""
+"""Reserved domains fenced by a taint: the nodes, the tolerations, and the effect on other taints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has which GPUs: gangs by what they hold, pods beside that, on the nodes that a gang may use."""
+"""Tests the GPUs per namespace: those of gangs and of other pods, on the nodes that a gang may use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def uses(name: str, node: str, gpus: int, reservation: str = "") -> BoundPod:
 
 
 def holding(snapshot: Snapshot, pods: int, *, name: str, reserve: str = "nodes", gpu: int = 8) -> Snapshot:
-    """The cluster with a gang that holds its place."""
+    """The cluster with the gang's reservation."""
     group = gang(pods, name=name, gpu=gpu, required="rack", reserve=reserve)  # type: ignore[arg-type]
     held = reservation_for(snapshot, group, plan(snapshot, group))
     assert held is not None
@@ -37,7 +37,7 @@ def holding(snapshot: Snapshot, pods: int, *, name: str, reserve: str = "nodes",
 
 
 def namespaces(snapshot: Snapshot, gpu: int = 8) -> dict[str, int]:
-    """What each namespace has of the GPUs that a gang of pods of this size may use."""
+    """The GPUs of each namespace among those that a gang of pods of this size may use."""
     return dict(gpus_of_namespaces(snapshot, contested_gpus(snapshot, gang(1, gpu=gpu))))
 
 
@@ -98,7 +98,7 @@ def test_what_was_counted_before_a_change_is_never_taken_for_what_is(
 
 
 def calls_after_a_change(count: int) -> int:
-    """What a new census costs after one pod came, in a cluster of so many racks of eight nodes in use."""
+    """The calls for a new census after one more pod, in a cluster of this many racks of eight used nodes."""
     snapshot = racks(count, 8)
     for number, node in enumerate(snapshot.nodes):
         snapshot = snapshot.with_pod(uses(f"x/{number}", node, 1))

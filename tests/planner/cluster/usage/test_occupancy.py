@@ -1,4 +1,4 @@
-"""A bound pod of a gang is covered by its gang's reservation, seat by seat; nothing else is."""
+"""A gang's reservation covers its bound pods, assignment by assignment, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ HELD = Reservation(
 
 
 def taken(*pods: BoundPod) -> tuple[int, int]:
-    """GPUs taken on n1 and n2, where train has one seat of 4 on n1."""
+    """GPUs that are used on n1 and n2; train has one assignment of 4 GPUs on n1."""
     snapshot: Snapshot = cluster("r1: n1 n2", pods=pods, reservations=[HELD])
     return snapshot.taken_on("n1").get(GPU, 0), snapshot.taken_on("n2").get(GPU, 0)
 
 
 def pod(name: str, node: str, gpus: int = 4) -> BoundPod:
-    """A bound pod that carries train's reservation."""
+    """A bound pod with the annotation of train's reservation."""
     return BoundPod(name, node, amounts(gpu=gpus, pods=1), reservation="bp-x")
 
 

@@ -1,4 +1,4 @@
-"""What `nvidia-smi topo -m` prints, and the labels that follow."""
+"""Tests reading `nvidia-smi topo -m`, and the labels that result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WHERE = Where("topo.txt")
 
 
 def matrix(*rows: str, zones: str) -> str:
-    """The output for GPUs whose links are given row by row; X is a GPU itself."""
+    """The command's output for GPUs with these links, row by row; X is the GPU itself."""
     names = [f"GPU{index}" for index in range(len(rows))]
     lines = ["\t" + "\t".join([*names, "NIC0", "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])]
     for name, row, zone in zip(names, rows, zones, strict=True):

@@ -1,4 +1,4 @@
-"""The KubeletConfiguration that is advised for a node, and how the node differs from it."""
+"""Tests the recommended KubeletConfiguration of a node, and the differences of the node from it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NODE = node("a")
 
 
 def numa(policy: str = "none", zones: int = 2) -> NumaNode:
-    """The node's 8 GPUs over so many zones."""
+    """The node's 8 GPUs divided over this many NUMA zones."""
     part = {GPU: 8 // zones}
     return NumaNode("a", policy, "container", tuple(Zone(f"node-{i}", part, part) for i in range(zones)))
 
 
 def config(**changed: Any) -> dict[str, Any]:
-    """A kubelet that is configured as advised for pods of 4 GPUs, apart from what is changed."""
+    """A kubelet with the recommended configuration for pods of 4 GPUs, except for the changes."""
     wanted = advised(NODE, numa(), {}, 4)
     return {**wanted, **changed}
 

@@ -1,4 +1,4 @@
-"""Labels of nodes held against each other: each mistake by itself, in a cluster that has no other."""
+"""Tests the checks of node labels: each mistake alone in a cluster that is otherwise correct."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNT, PRODUCT, CLIQUE = "nvidia.com/gpu.count", "nvidia.com/gpu.product", "nvid
 
 
 def hall() -> dict[str, Node]:
-    """Two racks of four nodes of 4 GPUs, each rack an NVLink clique, all labelled right."""
+    """Two racks of four nodes of 4 GPUs, each rack an NVLink clique, all with correct labels."""
     return {
         name: node(
             name,
@@ -35,7 +35,7 @@ def hall() -> dict[str, Node]:
 
 
 def labelled(nodes: dict[str, Node], name: str, **labels: str | None) -> None:
-    """Set or remove (None) labels of a node, by the words of `KEYS`."""
+    """Sets or removes (None) labels of a node; the names are those of `KEYS`."""
     keys = {"rack": "rack", "clique": CLIQUE, "count": COUNT, "product": PRODUCT}
     changed = dict(nodes[name].labels)
     for word, value in labels.items():
@@ -46,12 +46,12 @@ def labelled(nodes: dict[str, Node], name: str, **labels: str | None) -> None:
 
 
 def seen(nodes: dict[str, Node], *objects: dict[str, Any]) -> list[NodeFinding]:
-    """What is told of these nodes."""
+    """The findings about these nodes."""
     return check_labels(picture(nodes), objects)
 
 
 def picture(nodes: dict[str, Node], *slices: dict[str, Any]) -> Snapshot:
-    """The cluster of these nodes, with racks and ResourceSlices."""
+    """A cluster of these nodes, with racks and ResourceSlices."""
     pieces = [slice_from(item, Where("cluster.yaml")) for item in slices]
     return snapshot(nodes.values(), [topology("rack")], claims=replace(NO_CLAIMS, slices=gathered(pieces)))
 
@@ -62,7 +62,7 @@ def test_a_hall_that_is_labelled_right_has_no_findings():
 
 
 def no_gpus(nodes: dict[str, Node]) -> None:
-    """The device plugin of n12 is gone."""
+    """The device plugin of n12 is missing."""
     nodes["n12"] = replace(nodes["n12"], allocatable={"cpu": 64000, "pods": 110})
 
 
@@ -119,7 +119,7 @@ def test_a_label_of_a_node_feature_that_did_not_arrive_is_told_with_its_value():
 
 
 def resource_slice(gpus: int, generation: int = 1) -> dict[str, Any]:
-    """The GPUs of n21, and a MIG device that is none."""
+    """The GPUs of n21, and a MIG device, which does not count as a GPU."""
     kinds = ["gpu"] * gpus + ["mig"]
     devices = [{"name": f"d{i}", "attributes": {"type": {"string": kind}}} for i, kind in enumerate(kinds)]
     pool = {"name": "n21", "generation": generation}
@@ -128,7 +128,7 @@ def resource_slice(gpus: int, generation: int = 1) -> dict[str, Any]:
 
 
 def of_slices(*slices: dict[str, Any]) -> list[NodeFinding]:
-    """What is told of the hall with these ResourceSlices."""
+    """The findings about the cluster with these ResourceSlices."""
     return check_labels(picture(hall(), *slices), [])
 
 

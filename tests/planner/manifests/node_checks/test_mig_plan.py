@@ -1,4 +1,4 @@
-"""How idle nodes are cut for MIG slices that are asked for."""
+"""Tests how idle nodes are partitioned for requested MIG slices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def nodes(*names: str, gpus: int = 2, busy: str = "") -> Snapshot:
 
 
 def asking(count: int, **profiles: int) -> PodGroup:
-    """So many pods of these slices; `one_10` is 1g.10gb, `three_40` 3g.40gb."""
+    """This many pods of these slices; `one_10` is 1g.10gb, `three_40` is 3g.40gb."""
     words = {"one_10": "1g.10gb", "three_40": "3g.40gb", "seven_80": "7g.80gb"}
     requests = {f"nvidia.com/mig-{words[word]}": amount for word, amount in profiles.items()}
     return PodGroup("team/Deployment/chat", (PodSet("main", count, PodShape({**requests, "pods": 1})),))

@@ -1,4 +1,4 @@
-"""Whose place a bound pod takes: that of the reservation it names, and that which Kueue assigned it."""
+"""Tests which reservation covers a bound pod: the one that it names, or the one that Kueue assigned."""
 
 from __future__ import annotations
 

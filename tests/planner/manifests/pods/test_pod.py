@@ -1,4 +1,4 @@
-"""What one pod asks for, by the kubelet's rules."""
+"""Tests the resources of one pod, by the rules of the kubelet."""
 
 import copy
 
@@ -176,7 +176,7 @@ JSON = st.recursive(
 
 
 def places(value, path=()):
-    """Every place in a document."""
+    """The path of every value in a document."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:

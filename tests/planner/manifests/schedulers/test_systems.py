@@ -1,4 +1,4 @@
-"""Which scheduling systems a cluster's objects show, and which queues and topologies each of them has."""
+"""Tests which scheduling systems the objects of a cluster show, with their queues and topologies."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NODE = {
 
 
 def seen(*documents: Json) -> SchedulersSeen:
-    """What a node and these objects show."""
+    """The systems that a node and these objects show."""
     return read([("c.yaml", document) for document in (NODE, *documents)]).base.schedulers
 
 
 def obj(group: str, kind: str, name: str = "x", **fields: Any) -> Json:
-    """An object of a kind, in the group's first version."""
+    """An object of a kind in the first version of its group."""
     metadata = {"name": name, **fields.pop("metadata", {})}
     return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": metadata, **fields}
 
 
 def pod(*args: str, image: str = "main", labels: dict[str, str] | None = None, **spec: Any) -> Json:
-    """A bound pod, whose container has these arguments."""
+    """A bound pod whose container has these arguments."""
     container = {"name": "main", "image": image, "args": list(args)}
     metadata = {"namespace": "system", "labels": labels or {}}
     return obj("", "Pod", "p", metadata=metadata, spec={"nodeName": "n1", "containers": [container], **spec})

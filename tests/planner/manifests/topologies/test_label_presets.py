@@ -1,4 +1,4 @@
-"""Every source of topology labels, by its own documentation's keys: proposed, planned over, and shown."""
+"""Tests every source of topology labels with the keys of its documentation: proposed, planned and shown."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CLIQUE = "nvidia.com/gpu.clique"
 
 
 def nodes(keys: tuple[str, ...], **extra_labels: str):
-    """Eight nodes, halved at each level: the values of a level repeat under other parents."""
+    """Eight nodes, divided in two at each level: the values of a level repeat under other parents."""
     members = []
     for place in range(8):
         labels = {key: f"v{place >> max(0, 2 - depth) & 1}" for depth, key in enumerate(keys)}

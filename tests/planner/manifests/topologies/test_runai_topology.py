@@ -1,4 +1,4 @@
-"""A topology in the JSON of Run:ai's API, among the files of a cluster."""
+"""Tests a topology in the JSON format of Run:ai's API among the files of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topologies proposed from labels, and counted domain by domain."""
+"""Tests topologies that are proposed from labels, with the count of their domains."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-
 
 
 def recipe(count: int, **extra_labels: str):
-    """Nodes with the recipe's labels, four to a rack."""
+    """Nodes with the recipe's labels, four per rack."""
     return [
         node(f"n{i}", labels={BLOCK: "b", RACK: f"r{i // 4}", **extra_labels}, gpu=8)
         for i in range(1, count + 1)

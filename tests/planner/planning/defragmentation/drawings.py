@@ -1,4 +1,4 @@
-"""Small clusters with pods and gangs that may be moved, and by brute force whether they fit elsewhere."""
+"""Small clusters with movable pods and gangs, and a brute-force check whether they fit elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRAWING = "\n".join(f"r{rack}: r{rack}-n1 r{rack}-n2 gpu=4" for rack in range(1,
 
 
 def drawn(seed: int) -> tuple[Snapshot, list[Movable]]:
-    """Four racks of two nodes of 4 GPUs with random pods, pairs and others that stay."""
+    """Four racks of two nodes of 4 GPUs with random single pods, pairs, and pods that must stay."""
     random = Random(seed)
     left = dict.fromkeys(NODES, 4)
     movables = []
@@ -46,7 +46,7 @@ def drawn(seed: int) -> tuple[Snapshot, list[Movable]]:
 
 
 def every_place(movable: Movable, free: Counter[str]) -> Iterator[tuple[str, ...]]:
-    """Every node or pair of nodes with room for it."""
+    """Every node or pair of nodes with room for the movable."""
     gpu = gpus_of(movable.pods[0].requests)
     size, required = len(movable.pods), movable.group.constraint.required
     if size == 2:
@@ -57,7 +57,7 @@ def every_place(movable: Movable, free: Counter[str]) -> Iterator[tuple[str, ...
 
 
 def all_fit(movables: list[Movable], free: Counter[str]) -> bool:
-    """Whether all have a place at once, by trying everything."""
+    """Returns whether all have a place at the same time, by trying all combinations."""
     if not movables:
         return True
     first, rest = movables[0], movables[1:]
@@ -69,13 +69,13 @@ def all_fit(movables: list[Movable], free: Counter[str]) -> bool:
 
 
 def lone(name: str, node: str, gpu: int = 1, **words) -> Movable:
-    """A pod by itself on a node."""
+    """A single pod on a node."""
     pod = BoundPod(f"team/{name}", node, amounts(gpu=gpu) | {"pods": 1})
     return Movable(gang(1, gpu=gpu, name=f"team/Pod/{name}", reserve="nodes"), (pod,), **words)
 
 
 def together(name: str, nodes: str, gpu: int = 8, required: str = "", **words) -> Movable:
-    """A gang of a pod on each of these nodes, which holds nothing."""
+    """A gang with one pod on each of these nodes and without a reservation."""
     size = len(nodes.split())
     pods = tuple(
         BoundPod(f"team/{name}-{index}", node, amounts(gpu=gpu) | {"pods": 1})
@@ -86,5 +86,5 @@ def together(name: str, nodes: str, gpu: int = 8, required: str = "", **words) -
 
 
 def occupied(drawing: str, *movables: Movable, levels: tuple[str, ...] = ("rack",)) -> Snapshot:
-    """The drawn cluster with the pods of these on it."""
+    """The drawn cluster with these pods."""
     return cluster(drawing, levels, pods=[pod for movable in movables for pod in movable.pods])

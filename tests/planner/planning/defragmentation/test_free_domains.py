@@ -1,4 +1,4 @@
-"""Which gangs and pods to move so that whole racks are free."""
+"""Tests which gangs and pods to move to free whole racks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RACKS = """
 
 
 def freed(snapshot: Snapshot, *movables: Movable, count: int = 1) -> Defragmentation | NoMoves:
-    """The cheapest moves that free so many racks."""
+    """The cheapest moves that free this many racks."""
     return free_domains(snapshot, movables, snapshot.topologies[0], "rack", count)
 
 
 def names(result: Defragmentation | NoMoves) -> list[str]:
-    """Who is moved."""
+    """The names of the movables."""
     assert isinstance(result, Defragmentation), result
     return sorted(move.movable.name for move in result.moves)
 
@@ -153,7 +153,7 @@ def test_a_gang_takes_along_what_it_holds():
 
 
 def cheapest_by_hand(movables: list[Movable], count: int) -> Cost | None:
-    """The least cost of freeing so many racks."""
+    """The least cost of freeing this many racks, by brute force."""
     free = Counter(dict.fromkeys(NODES, 4))
     for movable in movables:
         for pod in movable.pods:

@@ -1,4 +1,4 @@
-"""Which gangs and pods to move so that a gang that waits has a place."""
+"""Tests which gangs and pods to move to make a place for a waiting gang."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RACKS = """
 
 
 def names(result: Defragmentation | NoMoves) -> list[str]:
-    """Who is moved."""
+    """The names of the movables."""
     assert isinstance(result, Defragmentation), result
     return sorted(move.movable.name for move in result.moves)
 
@@ -131,7 +131,9 @@ def test_a_gang_moves_for_a_gang():
 
 
 def cheapest_by_hand(movables: list[Movable], snapshot, group) -> Cost | None:
-    """The least cost of every set of movables without which the gang has a place that leaves them one."""
+    """The least cost, by brute force, of a set of movables without which the gang fits and which fit
+    elsewhere afterwards.
+    """
     free = Counter(dict.fromkeys(snapshot.nodes, 4))
     for movable in movables:
         for pod in movable.pods:

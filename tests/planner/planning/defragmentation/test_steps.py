@@ -1,4 +1,4 @@
-"""How moves are carried out: who leaves next and to where, and what stops it."""
+"""Tests how moves are carried out: which gang moves next and where to, and what stops the moves."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ R1 = ("a", "b")
 
 
 def cordoned(*movables: Movable) -> Snapshot:
-    """The racks with their pods; r1 is to be free."""
+    """The racks with their pods; r1 is to be freed."""
     return shut(occupied(RACKS, *movables), R1)
 
 
 def task_of(snapshot: Snapshot, movables: Iterable[Movable]) -> MoveTask:
-    """What is to be done there."""
+    """The move task for these racks."""
     task = move_task(snapshot, movables, R1)
     assert isinstance(task, MoveTask), task
     return task
@@ -53,7 +53,7 @@ def step_of(snapshot: Snapshot, *movables: Movable) -> Step:
 
 
 def holding(snapshot: Snapshot, movable: Movable, *open_nodes: str) -> Snapshot:
-    """The movable holds what the planner gives it where only these nodes are open."""
+    """The movable with the reservation that the planner makes if only these nodes are schedulable."""
     around = left_behind(shut(snapshot, set(snapshot.nodes) - set(open_nodes)), [movable])
     held = reservation_for(around, movable.group, plan(around, movable.group))
     assert held is not None, "it has a place"
@@ -61,7 +61,7 @@ def holding(snapshot: Snapshot, movable: Movable, *open_nodes: str) -> Snapshot:
 
 
 def moved_to(snapshot: Snapshot, movable: Movable, *nodes: str) -> tuple[Snapshot, Movable]:
-    """Its pods are gone, and others like them stand on these nodes."""
+    """The state after its pods were deleted and replaced on these nodes."""
     for pod in movable.pods:
         snapshot = snapshot.without_pod(pod)
     pods = tuple(

@@ -1,4 +1,6 @@
-"""Racks and blocks looked at together: large gangs of whole nodes without a level have proven places."""
+"""Racks and blocks searched together: large gangs of whole nodes without a level have proven optimal
+places.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -17,7 +19,9 @@ RACKS, HOSTS = 512, 18
 
 
 def hall(used_racks=frozenset(), random=None):
-    """512 racks of 18 nodes, eight a block; in these racks every node is used, or by `random` about half."""
+    """512 racks of 18 nodes, eight racks per block; every node of these racks is used, or about half of the
+    nodes with `random`.
+    """
     pods = [
         BoundPod(f"x/on-r{rack}-n{host}", f"r{rack}-n{host}", {GPU: 8, "pods": 1})
         for rack in sorted(used_racks)
@@ -32,7 +36,9 @@ def hall(used_racks=frozenset(), random=None):
 
 
 def used_as(used, seed):
-    """The hall without a pod, with half of the racks used whole, or with half of the nodes of every other."""
+    """The hall without pods, with half of the racks fully used, or with half of the nodes of every other rack
+    used.
+    """
     random = Random(seed)
     if used == "none":
         return hall()
@@ -42,12 +48,12 @@ def used_as(used, seed):
 
 
 def whole_nodes(pods):
-    """So many pods of one node each, no level asked."""
+    """This many pods of one node each, without a constraint."""
     return gang(pods, gpu=8, cpu=1)
 
 
 def domains(answer):
-    """How many blocks and racks an answer uses."""
+    """The number of blocks and racks that an answer uses."""
     racks = {pod.node.partition("-")[0] for pod in answer.assignments}
     return len({int(rack[1:]) // 8 for rack in racks}), len(racks)
 

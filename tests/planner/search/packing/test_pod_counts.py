@@ -1,4 +1,4 @@
-"""Sums and bounds of one class of pods: quick ways come to the same as the plain ones."""
+"""Sums and bounds of one pod class: the fast algorithms give the results of the plain ones."""
 
 from random import Random
 

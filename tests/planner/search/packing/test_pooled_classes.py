@@ -1,4 +1,4 @@
-"""Gangs of several kinds of pods in more mixtures than can be tried one by one: looked at pooled."""
+"""Gangs with several pod classes and more mixtures than can be tried one by one: the classes are pooled."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -24,7 +24,7 @@ ANY_COST = defaultdict[int, int](lambda: 99)
 
 
 def hall(blocks: int, racks: int, hosts: int, used: Callable[[], int] = lambda: 0):
-    """So many blocks of racks of hosts with four GPUs each, of which some are in use."""
+    """This many blocks of racks of nodes with four GPUs each, some of them in use."""
     rows = [
         f"b{b}/r{b}-{r}: n{b}-{r}-{h} {TRAY} used={used()}"
         for b in range(blocks)
@@ -35,13 +35,13 @@ def hall(blocks: int, racks: int, hosts: int, used: Callable[[], int] = lambda: 
 
 
 def half_used(seed: int) -> Callable[[], int]:
-    """Half of the hosts have one to four GPUs in use."""
+    """Half of the nodes have one to four GPUs in use."""
     random = Random(seed)
     return lambda: random.choice((0, 0, 0, 0, 1, 2, 3, 4))
 
 
 def searches(moment, group):
-    """The search by every mixture with time enough, and one that may try none; what they are asked for."""
+    """A search of every mixture with enough time, and one that may try no mixture; and their request."""
     view = search_space(moment, moment.base.trees["topo"], occupied=True)
     kinds = topology_request(resolved_group(group), view.tree.topology).kinds
     weights, match = view.weights(kinds), view.match(kinds)

@@ -1,4 +1,4 @@
-"""Rules over labels that are no level, on clusters of a thousand nodes: searched to their end.
+"""Rules over labels that are not levels, on clusters of a thousand nodes: the search is complete.
 
 block b0 … b3, 16 racks each, 18 nodes a rack; every third node is half used.
 `ups` feeds whole racks, four of them in each block; `chassis` is two nodes of one rack;
@@ -24,7 +24,7 @@ RACKS, HOSTS = 64, 18
 
 @pytest.fixture(scope="module")
 def moment() -> Snapshot:
-    """See the drawing above."""
+    """The cluster described above."""
     nodes, pods = [], []
     for number in range(RACKS * HOSTS):
         rack, place = divmod(number, HOSTS)
@@ -42,7 +42,7 @@ def moment() -> Snapshot:
 
 
 def pods(count: int, app: str = "a", *, apart: tuple[str, str] = ("", ""), near: tuple[str, str] = ("", "")):
-    """A PodSet of whole nodes, apart from or near to pods of an app over a label."""
+    """A PodSet of whole nodes with affinity or anti-affinity to pods of an app over a label."""
     affinity = {}
     for field, (key, other) in (("podAntiAffinity", apart), ("podAffinity", near)):
         if key:
@@ -53,7 +53,7 @@ def pods(count: int, app: str = "a", *, apart: tuple[str, str] = ("", ""), near:
 
 
 def placed(moment: Snapshot, *sets: PodSet) -> dict[str, list[dict[str, str]]]:
-    """The labels of the nodes of each PodSet's pods, after a search to its end."""
+    """The labels of the nodes of each PodSet's pods, after a complete search."""
     answer = plan(moment, gang(*sets, reserve="nodes"))
     assert answer.decision == "admitted", answer.message
     assert not answer.warnings

@@ -1,4 +1,4 @@
-"""Pods spread over rows that cut the racks: there is a place, or the proof that there is none."""
+"""Pods spread over rows that cross the racks: the search finds a place or proves that there is none."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +16,9 @@ ROWS = 24
 
 
 def hall(nodes, rows, used, seed, per_rack=18):
-    """Racks of nodes with 8 GPUs; every `rows`-th node is in the same row; so much of them is used whole."""
+    """Racks of nodes with 8 GPUs; every `rows`-th node is in the same row; this fraction of the nodes is
+    used.
+    """
     random = Random(seed)
     hosts = [
         node(f"n{place}", labels={"rack": f"r{place // per_rack}", "row": f"row{place % rows}"})
@@ -27,19 +29,19 @@ def hall(nodes, rows, used, seed, per_rack=18):
 
 
 def spread(pods, skew=1):
-    """So many pods of a node each, over the rows."""
+    """This many pods of one node each, spread over the rows."""
     rule = SpreadConstraint("row", skew, (Requirement("app", "In", ("a",)),))
     pod = replace(shape(gpu=8), labels={"app": "a"}, spread=(rule,))
     return gang(pod_set(pods, pod), reserve="none")
 
 
 def rows_used(moment, answer):
-    """The pods in each row."""
+    """The number of pods in each row."""
     return Counter(moment.nodes[pod.node].labels["row"] for pod in answer.assignments)
 
 
 def has_place(moment, pods, skew):
-    """Whether some number of pods may be in the emptiest row: told by what each row has free."""
+    """Returns whether the spread is possible, computed from the free nodes of each row for each minimum."""
     free = Counter({n.labels["row"]: 0 for n in moment.nodes.values()})
     used = {pod.node for pod in moment.pods}
     free.update(n.labels["row"] for n in moment.nodes.values() if n.name not in used)

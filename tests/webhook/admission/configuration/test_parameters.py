@@ -1,4 +1,6 @@
-"""One ConfigMap chooses: the cluster's keys over the file's, a namespace's over all others, no tenant's."""
+"""The ConfigMap of parameters: which value wins (namespace, cluster, file), and that tenants cannot set
+any.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SYSTEM = "bayplan-system"
 
 
 def config_map(namespace: str = "", **data: str) -> Json:
-    """A ConfigMap of parameters; two underscores in a name stand for a dot, one for a dash."""
+    """A ConfigMap of parameters: two underscores in a name mean a dot, one means a dash."""
     metadata = {"name": "bayplan-parameters", **({"namespace": namespace} if namespace else {})}
     keys = {key.replace("__", ".").replace("_", "-"): value for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": keys}
@@ -275,7 +277,7 @@ def test_data_of_any_shape_is_read_without_a_traceback(data: Any) -> None:
 
 
 def huge(keys: int = 10_000) -> Json:
-    """A ConfigMap of nearly 1 MiB: so many keys, of as many namespaces."""
+    """A ConfigMap of nearly 1 MiB with this many keys, for as many namespaces."""
     data = {f"namespace.team-{number}.guaranteed-qos.enabled": "false" for number in range(keys)}
     return {**config_map(SYSTEM), "data": {**data, "mode": "audit", "nccl-env.ib-hca": "m" * 400_000}}
 

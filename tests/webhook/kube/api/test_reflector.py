@@ -21,9 +21,9 @@ def reservation(name: str, version: int, since: int = 1) -> dict[str, object]:
 
 
 def store() -> tuple[Store[str], list[str], list[str]]:
-    """A store of the objects' `word`, what it read, and which keys it said were stirred."""
+    """A store of the objects' `word`, what it read, and which keys it said were changed."""
     reads: list[str] = []
-    stirred: list[str] = []
+    changed: list[str] = []
 
     def read(document, where):
         reads.append(document["metadata"]["name"])
@@ -31,7 +31,7 @@ def store() -> tuple[Store[str], list[str], list[str]]:
             raise InputError("is bad", where)
         return document.get("word")
 
-    return Store(read, "Thing", stirred.append, threading.Lock()), reads, stirred
+    return Store(read, "Thing", changed.append, threading.Lock()), reads, changed
 
 
 def listed(kept: Store[str], *items: dict[str, object]) -> None:
@@ -41,10 +41,10 @@ def listed(kept: Store[str], *items: dict[str, object]) -> None:
 
 def test_an_object_that_says_the_same_stirs_nobody():
     """A heartbeat is a new version with the same words."""
-    kept, _, stirred = store()
+    kept, _, changed = store()
     listed(kept, item("a", 1, word="x"))
     kept.changed(Event("MODIFIED", item("a", 2, word="x")))
-    assert stirred == ["a"]
+    assert changed == ["a"]
 
 
 def test_a_second_list_reads_only_what_changed():
@@ -58,11 +58,11 @@ def test_a_second_list_reads_only_what_changed():
 
 def test_what_a_list_lacks_is_gone():
     """Also what was left out before."""
-    kept, _, stirred = store()
+    kept, _, changed = store()
     listed(kept, item("a", 1, word="x"), item("b", 2, word="bad"))
     listed(kept)
     assert (kept.items, kept.bad) == ({}, {})
-    assert stirred == ["a", "a"]
+    assert changed == ["a", "a"]
 
 
 def test_an_unreadable_object_is_left_out_with_its_reason_and_comes_back():

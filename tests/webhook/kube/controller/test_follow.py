@@ -1,4 +1,4 @@
-"""A reservation follows what schedulers really bound: the seats of pods that stand elsewhere than planned."""
+"""A reservation follows the bindings of the scheduler: it is updated for pods on other nodes than planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gangs whose pods wait at Kueue's gate: Bayplan queues them once Kueue has admitted them, not before."""
+"""Gangs whose pods wait at Kueue's gate: Bayplan queues them after Kueue has admitted them, not before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of the leader's work when something in it fails, on virtual time."""
+"""The behaviour of the leader when part of its work fails, in virtual time."""
 
 from __future__ import annotations
 

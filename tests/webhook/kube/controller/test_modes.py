@@ -1,4 +1,4 @@
-"""What the controller does in namespaces that are not enforced, or not any more: it lets everything go."""
+"""The controller in namespaces that are not, or no longer, enforced: it releases everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A long queue is told its positions without keeping the leader from its work."""
+"""Updates of queue positions in a long queue do not delay the leader's other work."""
 
 from __future__ import annotations
 

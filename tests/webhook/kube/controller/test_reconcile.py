@@ -1,4 +1,4 @@
-"""What the controller decides: release, claim, let in, admit by priority and age, backfill, replan."""
+"""The decisions of the controller: release, claim, ungate, admit by priority and age, backfill, replan."""
 
 from __future__ import annotations
 

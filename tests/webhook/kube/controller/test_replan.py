@@ -1,4 +1,4 @@
-"""Another place for a gang whose nodes went: the fewest moved pods, then its own rules."""
+"""A new place for a gang that lost nodes: the fewest moved pods first, then the usual objective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of the controller on a book that others change meanwhile: nothing is given to two gangs."""
+"""Rounds of the controller while others change the reservations: no place is given to two gangs."""
 
 from __future__ import annotations
 

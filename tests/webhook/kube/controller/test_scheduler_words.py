@@ -1,4 +1,4 @@
-"""A gang that nothing binds hears why on its workload, in the words of its own scheduler."""
+"""A gang whose pods are not bound gets an event with the reason of its own scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller sees stored objects, and yet blames no amount that policies wrote into them."""
+"""The controller reads stored objects, but its messages never blame amounts that policies wrote."""
 
 from __future__ import annotations
 

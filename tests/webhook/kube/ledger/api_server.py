@@ -20,7 +20,7 @@ COLLECTION = 4
 
 
 class ApiServer:
-    """Stored objects by path, and every change so far."""
+    """The stored objects by path, and every change so far."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -30,12 +30,12 @@ class ApiServer:
         self.clients: list[Client] = []
 
     def client(self) -> Client:
-        """A client of its own; its watch tells everything at once."""
+        """A new client; its watch reports everything at once."""
         self.clients.append(Client(self))
         return self.clients[-1]
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Json:
-        """Answer one call. Raises `ApiError`."""
+        """Answers one call. Raises `ApiError`."""
         match method:
             case "GET":
                 return copy.deepcopy(self._existing(path)) if path in self.objects else self._listed(path)
@@ -90,9 +90,8 @@ class ApiServer:
 
 
 class Client(Api):
-    """One user of the server. `shown`: the resource version up to which its watches tell of changes.
-
-    `before` is awaited before each call is answered, with its method and path.
+    """One client of the server. Its watches report changes up to the resource version `shown`. `before` is
+    awaited before each call is answered, with the method and the path.
     """
 
     def __init__(self, server: ApiServer) -> None:
@@ -103,24 +102,24 @@ class Client(Api):
         self.before: Callable[[str, str], Awaitable[None]] = _at_once
 
     def hold(self) -> None:
-        """The watch tells of nothing that comes from now on."""
+        """From now on the watch reports nothing new."""
         self.shown = self._server.version
 
     def show(self, changes: int = EVERYTHING) -> None:
-        """The watch tells of so many changes more."""
+        """The watch reports this many further changes."""
         self.shown = min(self.shown + changes, EVERYTHING)
         self.wake()
 
     def wake(self) -> None:
-        """Whoever watches looks again."""
+        """Makes all watches check for changes."""
         self._news.set()
         self._news = asyncio.Event()
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Closes nothing: no connection is open."""
 
     async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
-        """Changes after a resource version, up to what is shown."""
+        """The changes after a resource version, up to `shown`."""
         yield Event("OPENED", {})
         version_shown = int(version)
         while True:
@@ -169,14 +168,16 @@ def _merged(stored: Json, patch: Mapping[str, Any]) -> Json:
 
 
 class VirtualTime(asyncio.SelectorEventLoop):
-    """An event loop on which nobody waits in earnest: where all do, time goes on to the next pause's end."""
+    """An event loop with virtual time: when every task waits, the time advances to the end of the next
+    pause.
+    """
 
     def __init__(self) -> None:
         super().__init__(_Skipping(self))
         self.now = 0.0
 
     def time(self) -> float:
-        """Virtual seconds."""
+        """The virtual time in seconds."""
         return self.now
 
 
@@ -186,7 +187,7 @@ class _Skipping(selectors.DefaultSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready now; else the time passes."""
+        """Returns what is ready now, or else advances the time."""
         ready = super().select(0)
         if not ready and timeout is None:
             raise RuntimeError("everything waits for ever")

@@ -1,4 +1,4 @@
-"""Replicas' ledgers on an API server in memory."""
+"""The ledgers of several replicas on an API server in memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NOW = 2.0
 
 
 def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a script on virtual time."""
+    """Runs a script in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTime) as runner:
         runner.run(script())
 
 
 async def started(server: ApiServer, owners: Owners = no_owners) -> tuple[KubeLedger, Client]:
-    """A replica's ledger that knows the book, and its client."""
+    """The ledger of a replica that has read the reservations, and its client."""
     client = server.client()
     ledger = KubeLedger(client, owners=owners)
     await ledger.start()
@@ -32,7 +32,7 @@ async def started(server: ApiServer, owners: Owners = no_owners) -> tuple[KubeLe
 
 
 async def outcome(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0, now: float = NOW) -> str:
-    """ "taken", or the name of the gang that is in the way."""
+    """ "taken", or the name of the gang in conflict."""
     try:
         await ledger.reserve(wanted, planned_on, now)
     except Conflict as conflict:
@@ -41,5 +41,5 @@ async def outcome(ledger: KubeLedger, wanted: Reservation, planned_on: int = 0, 
 
 
 async def holders(ledger: KubeLedger) -> set[str]:
-    """The gangs in the book."""
+    """The gangs with a reservation."""
     return {reservation.gang for reservation in (await ledger.book(NOW)).reservations}

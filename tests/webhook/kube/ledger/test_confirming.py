@@ -1,4 +1,4 @@
-"""A review's word changes nothing for good: objects that are stored do."""
+"""A review alone changes nothing permanently: only stored objects do."""
 
 from __future__ import annotations
 

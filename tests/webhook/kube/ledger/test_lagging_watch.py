@@ -1,4 +1,4 @@
-"""Replicas whose watches lag: what one has not been told of yet is never taken for free, nor for held."""
+"""Replicas with lagging watches: what a replica has not seen yet is never treated as free, nor as held."""
 
 from __future__ import annotations
 

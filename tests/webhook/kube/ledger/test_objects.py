@@ -1,4 +1,4 @@
-"""What is known of the Reservation objects answers at once what a walk over all of them would find."""
+"""The indexes over Reservation objects give the same answers as a scan of all objects."""
 
 import math
 from dataclasses import replace

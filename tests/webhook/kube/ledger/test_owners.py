@@ -1,4 +1,4 @@
-"""Whose a hold is that ended: what the API server is asked for it, and how often."""
+"""Finding the owner of an expired reservation: the calls to the API server, and their number."""
 
 from __future__ import annotations
 

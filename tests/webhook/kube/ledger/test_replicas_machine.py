@@ -1,4 +1,4 @@
-"""Two replicas on one API server, by random walks in which each watch lags as it will."""
+"""Two replicas on one API server, compared by random walks in which each watch lags arbitrarily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the leader begins to move: who has waited for how long, and how long the last moves are ago."""
+"""When the leader starts moves: the waiting times, and the time since the last moves."""
 
 from __future__ import annotations
 

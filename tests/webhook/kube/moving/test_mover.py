@@ -1,4 +1,4 @@
-"""Moves carried out on an API server in memory, whose controllers are played by the test."""
+"""Moves on an API server in memory, whose controllers the test simulates."""
 
 from __future__ import annotations
 

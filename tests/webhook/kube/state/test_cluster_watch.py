@@ -1,4 +1,4 @@
-"""Which objects of a watched cluster count for its picture."""
+"""Which objects of a watched cluster become part of its snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KAI counts living pods: what it was told of a Job's gang is lowered as the Job's pods succeed."""
+"""The gang size in KAI is lowered as pods of the Job succeed, because KAI counts living pods."""
 
 from __future__ import annotations
 

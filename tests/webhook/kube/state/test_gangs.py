@@ -1,4 +1,4 @@
-"""Who is of which gang: a pod's words, its owner's, and what is left of a gang that is none any more."""
+"""Which gang an object belongs to: the pod's annotations, its owner's, and remains of a former gang."""
 
 from __future__ import annotations
 

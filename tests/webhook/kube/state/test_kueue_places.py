@@ -1,4 +1,4 @@
-"""Kueue's assignments in both of their forms, and what is no assignment."""
+"""Kueue's assignments in both formats, and values that are no assignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture that is kept up with changes is the one that would be made anew from what is there."""
+"""The incrementally updated snapshot equals one that is built anew from all objects."""
 
 from __future__ import annotations
 

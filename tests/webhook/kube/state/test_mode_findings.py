@@ -1,4 +1,6 @@
-"""The doctor says where modes and the API server's selectors differ, before a replica is ever missing."""
+"""The doctor reports differences between modes and the API server's selectors while all replicas still
+run.
+"""
 
 from __future__ import annotations
 

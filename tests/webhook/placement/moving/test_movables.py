@@ -1,4 +1,4 @@
-"""Which gangs and pods may be moved elsewhere: who has agreed, and what keeps the others."""
+"""Which gangs and pods may be moved: those that agreed, and what prevents others."""
 
 from __future__ import annotations
 

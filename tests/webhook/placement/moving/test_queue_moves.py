@@ -1,4 +1,4 @@
-"""For which gang of the queue others move: for the first that it helps, and never past those before it."""
+"""For which waiting gang others are moved: the first that it helps, and never ahead of earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates that differ in what no policy looks at: each kind is judged once, with the same answer."""
+"""Templates that differ only in fields that no policy reads are evaluated once, with the same result."""
 
 from __future__ import annotations
 

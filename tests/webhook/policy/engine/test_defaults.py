@@ -1,4 +1,4 @@
-"""Defaults are there when a policy looks, and gone from what comes out."""
+"""Policies see defaulted fields, but the result does not contain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PolicyExceptions: what an exempt policy says or writes is taken back and told, until they end."""
+"""PolicyExceptions: results and mutations of exempt policies are dropped and reported, until they expire."""
 
 from __future__ import annotations
 

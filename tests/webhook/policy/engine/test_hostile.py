@@ -1,4 +1,4 @@
-"""Objects that nobody would write: a run ends, in words, whatever the object holds."""
+"""Malformed and hostile objects: a run always ends with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies of Kubernetes' own that name what their kind does not have: at run their failurePolicy decides."""
+"""Kubernetes policies with fields that the kind does not have: at run time their failurePolicy decides."""
 
 from __future__ import annotations
 

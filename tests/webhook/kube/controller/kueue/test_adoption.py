@@ -1,4 +1,6 @@
-"""What Kueue assigns is held, moved with its assignment, and given back with it; nothing is taken for it."""
+"""Kueue's assignments are reserved, moved and released with Kueue; nothing is taken away from others for
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ApplyConfiguration merges, what it leaves alone, and what it may not say."""
+"""What an ApplyConfiguration merges, what it leaves unchanged, and what it must not contain."""
 
 from __future__ import annotations
 

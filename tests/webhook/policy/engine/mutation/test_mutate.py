@@ -1,4 +1,4 @@
-"""What a mutating policy does to an object: the cases in which people are surprised."""
+"""The effect of a mutating policy on an object, in the cases that surprise users."""
 
 from __future__ import annotations
 
