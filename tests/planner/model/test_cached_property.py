@@ -28,7 +28,7 @@ def test_it_is_worked_out_once() -> None:
     record = Record()
     record.goes_on.set()
     assert (record.value, record.value, record.worked) == (1, 1, [1])
-    assert Record.value.__doc__ == "How often it was worked out."
+    assert Record.value.__doc__ == "The number of computations so far."
 
 
 def test_another_object_is_not_waited_for() -> None:
