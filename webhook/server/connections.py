@@ -28,11 +28,23 @@ HANDSHAKE_SECONDS = 3.0
 """Time for the TLS handshake of a new connection."""
 
 
-NEWCOMER_SECONDS = 0.004
-"""Pause after a new connection that replaced another one. A flood of new connections, each with a handshake
-of a millisecond or two, then leaves most of the event loop to existing ones, and each of `MAX_CONNECTIONS`
-new ones has a second before it is replaced itself.
+HANDSHAKE_PAUSE = 0.004
+"""Pause in accepting for each handshake that begins at the limit. A flood of new connections, each with a
+handshake of a millisecond or two, then leaves most of the event loop to existing ones, and each of
+`MAX_CONNECTIONS` new ones has a second before it is replaced itself.
 """
+
+
+ACCEPT_PAUSE = 0.00025
+"""Pause in accepting for each connection that is accepted at the limit: about twice what it costs. If callers
+never begin a handshake, the queue of connections that wait to be accepted moves this fast. With the pause for
+a handshake in its place, a new connection of the API server waited a second in that queue, or longer: the
+kernel drops connections while the queue is full, and the caller repeats them after a second.
+"""
+
+
+SHORTEST_PAUSE = 0.001
+"""Pauses are added up until they reach this: the event loop does not sleep for less."""
 
 
 FIRST_REQUEST_SECONDS = 10.0
@@ -146,6 +158,8 @@ class Listener:
         self._limit = limit
         self._sockets: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._pause = 0.0
+        """Seconds for which accepting has yet to pause."""
         self._handshakes: dict[str, dict[asyncio.Task[None], None]] = {}
         """By the caller's address, the longest-running first."""
 
@@ -189,7 +203,9 @@ class Listener:
             except OSError:  # the caller has gone already, or there are no more file descriptors
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
-            crowded = self._number >= self._limit
+            crowded = self._crowded
+            if crowded:
+                self._pause += ACCEPT_PAUSE
             if crowded and not self._make_room():
                 connection.close()
             else:
@@ -197,7 +213,7 @@ class Listener:
                 self._handshakes.setdefault(address, {})[task] = None
                 task.add_done_callback(partial(self._forget, address))
             # Accepting does not wait while callers are queued, which would block everything else.
-            await asyncio.sleep(NEWCOMER_SECONDS if crowded else 0)
+            await asyncio.sleep(self._take_pause())
 
     async def _connect(self, connection: socket.socket) -> None:
         """Hands the connection over to the server once its handshake is done."""
@@ -205,6 +221,8 @@ class Listener:
             async with asyncio.timeout(HANDSHAKE_SECONDS if self._tls else None):
                 if self._tls is not None:
                     await _first_byte(connection)
+                    if self._crowded:
+                        self._pause += HANDSHAKE_PAUSE
                 _, handler = await asyncio.get_running_loop().connect_accepted_socket(
                     self._server,
                     connection,
@@ -213,9 +231,18 @@ class Listener:
                 )
             self._connections.opened(handler)
 
+    def _take_pause(self) -> float:
+        """Returns the seconds to pause now; 0 while they are fewer than `SHORTEST_PAUSE`."""
+        if self._pause < SHORTEST_PAUSE:
+            return 0.0
+        pause, self._pause = self._pause, 0.0
+        return pause
+
     @property
-    def _number(self) -> int:
-        return sum(map(len, self._handshakes.values())) + len(self._server.connections)
+    def _crowded(self) -> bool:
+        """Whether there are as many connections as allowed."""
+        handshakes = sum(map(len, self._handshakes.values()))
+        return handshakes + len(self._server.connections) >= self._limit
 
     def _make_room(self) -> bool:
         if not self._handshakes:

@@ -230,6 +230,42 @@ async def test_a_handshake_that_does_not_come_is_waited_for_only_briefly(
             writer.close()
 
 
+async def test_connections_that_begin_no_handshake_delay_no_newcomer(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two are allowed, twenty silent ones come: each is replaced at once, for a pause of a minute is only for
+    handshakes that begin."""
+    monkeypatch.setattr(connections, "HANDSHAKE_PAUSE", 60.0)
+    async with listening(limit=2, tls=tls) as (listener, _):
+        silent = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(20)]
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(20)) as session:
+            answer = await session.get(f"https://127.0.0.1:{listener.port}/", ssl=False)
+            assert await answer.text() == "pong"
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_handshake_at_the_limit_pauses_accepting(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two are allowed and there: a third shakes hands, a fourth is accepted meanwhile, a fifth is not."""
+    monkeypatch.setattr(connections, "HANDSHAKE_PAUSE", 60.0)
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    async with listening(limit=2, tls=tls) as (listener, _):
+        opened = [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
+        opened.append(await asyncio.open_connection("127.0.0.1", listener.port, ssl=trusting))
+        opened += [await asyncio.open_connection("127.0.0.1", listener.port) for _ in range(2)]
+        assert await ended(opened[0][0])
+        assert await ended(opened[1][0])
+        replaced = asyncio.create_task(ended(opened[3][0]))
+        done, _ = await asyncio.wait([replaced], timeout=0.3)
+        replaced.cancel()
+        for _, writer in opened:
+            writer.transport.abort()
+    assert not done, "with the fifth accepted, the fourth is replaced"
+
+
 class Clock:
     """Monotonic seconds that a test moves."""
 
