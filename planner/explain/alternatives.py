@@ -230,11 +230,18 @@ def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> I
         finest = _level_of(outcome, topology)
     for level in range(finest, ROOT, -1):
         tighter = _required_at(problem, topology.levels[level], culprits)
-        # Without slices and leaf-spine rules, the placement that was found proves that this level works.
-        if (not culprits and not asked.wishes) or trial.placed(tighter):
+        # A placement in the topology's own tree proves that this level works, without slices and leaf-spine
+        # rules. Without a level, nodes outside the topology may have been used too.
+        proves = not culprits and not asked.wishes and _in_tree(outcome, shortfall)
+        if proves or trial.placed(tighter):
             yield Alternative(f"required at {topology.levels[level]}{suffix}", tighter.asked)
             return
     yield Alternative(f"no required level{suffix}", loose.asked)
+
+
+def _in_tree(outcome: Outcome, shortfall: Shortfall) -> bool:
+    """Whether the placement is in the tree that was searched with the level."""
+    return outcome.best is not None and outcome.best.tree is shortfall.tried.tree
 
 
 def _level_of(outcome: Outcome, topology: Topology) -> int:
