@@ -192,7 +192,9 @@ def _of_cluster(
     outside = total - len((space.plain or space.tree).nodes)
     counted = {cause: count for cause, count in causes.items() if cause != FITS and count}
     if outside:
-        counted[f"{OUTSIDE}{space.tree.topology.name or '(no label of any level)'}"] = outside
+        counted[f"{OUTSIDE}{space.tree.topology.name or 'of node labels (Topology objects have them)'}"] = (
+            outside
+        )
     return NodeCounts(
         total, dict(sorted(counted.items(), key=lambda item: (-item[1], natural(item[0])))), shortages
     )

@@ -13,7 +13,8 @@ def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     """Returns the topologies that a node belongs to.
 
     The topologies of each scheduler are considered separately. The topology derived from the nodes' labels
-    has only the nodes that belong to no Topology object. The first rule that applies decides:
+    has all nodes that belong to no Topology object, and only these: no administrator has said that a node
+    without some of the labels is left out. For Topology objects the first rule that applies decides:
 
     1. topologies whose node selector matches the node;
     2. topologies without a selector of which the node has all level labels (except the hostname);
@@ -25,7 +26,7 @@ def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
         by_source.setdefault(topology.source, []).append(topology)
     in_labels = by_source.pop(NODE_LABELS, [])
     of_objects = [own for same_source in by_source.values() for own in _topologies_of(node, same_source)]
-    return of_objects or _topologies_of(node, in_labels)
+    return of_objects or in_labels
 
 
 def _topologies_of(node: Node, topologies: list[Topology]) -> list[Topology]:
