@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SHORT = 0.03
-"""Core seconds up to which a decision never yields: that of an ordinary pod takes 13 ms."""
+"""Core seconds up to which a decision never yields, unless its flow counts as long: that of an ordinary pod
+takes 13 ms."""
 
 
 PATIENCE = 2.0
@@ -29,8 +30,13 @@ time (`service.BUSY_SHARE`)."""
 
 
 RECENT = 1 / 4
-"""How much of a flow's expected seconds its latest decision makes up: after ten long ones and a short one it
-still counts as long."""
+"""How much of a flow's expected seconds its latest decision makes up. The expected seconds decide whether the
+flow counts as long: from `SHORT` on."""
+
+
+CAP = 4
+"""In multiples of `SHORT`, what a decision counts for at most: so however long one was, a flow counts as short
+again after seven of 13 ms."""
 
 
 MOST_FLOWS = 4096
@@ -59,7 +65,7 @@ class Precedence:
         self._expected: OrderedDict[str, float] = OrderedDict()
 
     @contextmanager
-    def running(self, over: Callable[[], bool], flow: str = "") -> Iterator[Callable[[], bool]]:
+    def running(self, over: Callable[[], bool], flow: str) -> Iterator[Callable[[], bool]]:
         """Within it a decision of the flow runs in this thread. Gives what the decision is to ask at each
         step of long work: whether it is `over`; before it answers, it lets others go first."""
         own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
@@ -80,6 +86,7 @@ class Precedence:
                 self._changed.notify_all()
 
     def _remember(self, flow: str, seconds: float) -> None:
+        seconds = min(seconds, CAP * SHORT)
         former = self._expected.pop(flow, seconds)
         self._expected[flow] = former + RECENT * (seconds - former)
         if len(self._expected) > MOST_FLOWS:
