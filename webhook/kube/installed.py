@@ -14,6 +14,10 @@ Json = Mapping[str, Any]
 NAME = "bayplan"
 """The Deployment's name in the manifests and the chart."""
 
+CONTAINER = "webhook"
+"""The name of the container that runs `bayplan serve` there; others, such as a sidecar, have options of their
+own."""
+
 
 def deployment_path(namespace: str, name: str = NAME) -> str:
     """Returns the API path of the replicas' Deployment."""
@@ -21,19 +25,23 @@ def deployment_path(namespace: str, name: str = NAME) -> str:
 
 
 async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Settings:
-    """Returns the settings in the Deployment's arguments, or the defaults without one. Raises `ApiError`."""
-    return Settings(mode=mode_of_arguments(await api.find(deployment_path(namespace, name)) or {}))
+    """Returns the settings of the Deployment in the API server. Raises `ApiError`."""
+    return settings_of(await api.find(deployment_path(namespace, name)))
+
+
+def settings_of(deployment: Json | None) -> Settings:
+    """Returns the settings in the Deployment's arguments, or the defaults without one."""
+    return Settings(mode=mode_of_arguments(deployment or {}))
 
 
 def mode_of_arguments(deployment: Json) -> Mode:
-    """Returns the last `--mode` in a Deployment's containers, or the default of `bayplan serve`."""
+    """Returns the last `--mode` of Bayplan's container in a Deployment, or the default of `bayplan serve`."""
     template = (deployment.get("spec") or {}).get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
-    words = [word for container in containers for word in _command_line(container)]
-    modes = [after for word, after in pairwise([*words, ""]) if word == "--mode"]
-    modes += [word.removeprefix("--mode=") for word in words if word.startswith("--mode=")]
-    return next((mode for mode in MODES if mode in modes[-1:]), DEFAULT_SETTINGS.mode)
-
-
-def _command_line(container: Json) -> list[str]:
-    return [*(container.get("command") or ()), *(container.get("args") or ())]
+    serving = next((container for container in containers if container.get("name") == CONTAINER), {})
+    chosen = ""
+    for word, after in pairwise([*(serving.get("command") or ()), *(serving.get("args") or ()), ""]):
+        option, equals, value = word.partition("=")
+        if option == "--mode":
+            chosen = value if equals else after
+    return next((mode for mode in MODES if mode == chosen), DEFAULT_SETTINGS.mode)

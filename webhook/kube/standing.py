@@ -7,10 +7,11 @@ decides in its next round. Begin with `standing_of`.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -29,7 +30,7 @@ from webhook.kube.controller import steps
 from webhook.kube.controller.kueue.words import KueueSays, said_of
 from webhook.kube.controller.leader import lease_path
 from webhook.kube.controller.world import World, world_of
-from webhook.kube.installed import deployment_path, installed_settings
+from webhook.kube.installed import deployment_path, settings_of
 from webhook.kube.reports import report_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
@@ -47,6 +48,10 @@ it lost its place and has no other.
 
 NEWS_SECONDS = 1.0
 """Seconds between two reads while somebody watches: a burst of changes gives one read."""
+
+
+HEALTH_SECONDS = 10.0
+"""Seconds for which what is read of the installation itself, such as its Deployment, serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +168,22 @@ class Lookout:
     runtime: ClusterRuntime
     namespace: str
     unread: tuple[str, ...]
+    _deployment: Json | ApiError | None = None
+    _asked: float = field(default=float("-inf"))
+
+    async def deployment(self) -> Json | None:
+        """Returns the replicas' Deployment, None if there is none. It is read every `HEALTH_SECONDS` at most,
+        not for every picture of the live page. Raises `ApiError` if it could not be read.
+        """
+        if time.monotonic() - self._asked >= HEALTH_SECONDS:
+            try:
+                self._deployment = await self.runtime.api.find(deployment_path(self.namespace))
+            except ApiError as error:
+                self._deployment = error
+            self._asked = time.monotonic()
+        if isinstance(self._deployment, ApiError):
+            raise self._deployment
+        return self._deployment
 
     async def kueue_workloads(self, name: str) -> tuple[KueueSays, ...]:
         """Returns what Kueue says of the workload NAMESPACE/KIND/NAME; nothing for another form of name."""
@@ -180,7 +201,7 @@ class Lookout:
         """Returns the current state."""
         runtime = self.runtime
         with suppress(ApiError):  # `unread` tells who may not read it
-            runtime.settings = await installed_settings(runtime.api, self.namespace)
+            runtime.settings = settings_of(await self.deployment())
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
         in_force = runtime.environment().beside(PolicySet())

@@ -8,17 +8,13 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from webhook.kube.api.client import Api, ApiError
+from webhook.kube.api.client import ApiError
 from webhook.kube.api.reflector import Reflector, served_path
-from webhook.kube.installed import deployment_path
 from webhook.kube.reports import GROUP, RESOURCE
-from webhook.kube.standing import ClusterStanding, Lookout
+from webhook.kube.standing import HEALTH_SECONDS, ClusterStanding, Lookout
 from webhook.ui.decision_log import EVENTS, EVENTS_QUERY, REPORTS_QUERY, EventLog, ReportLog
 from webhook.ui.picture import HealthLine, Picture
 from webhook.ui.replica_metrics import ReplicaSummary, replica_summary
-
-HEALTH_SECONDS = 10.0
-"""Seconds between checks of the replicas, even if nothing else changes."""
 
 MAX_LOGS_SECONDS = 5.0
 """Maximum seconds that the first picture waits for Events and Reports, which the user may not be allowed to
@@ -93,20 +89,20 @@ class LiveSource:
         if time.monotonic() - self._asked >= HEALTH_SECONDS:
             self._asked = time.monotonic()
             api, namespace = self.lookout.runtime.api, self.lookout.namespace
-            self._replicas = await replicas_ready(api, namespace)
+            self._replicas = await replicas_ready(self.lookout)
             self._summary = await replica_summary(api, namespace, time.time())
 
 
-async def replicas_ready(api: Api, namespace: str) -> tuple[HealthLine, ...]:
+async def replicas_ready(lookout: Lookout) -> tuple[HealthLine, ...]:
     """Returns how many of the webhook's replicas are ready; nothing without permission to read the
     Deployment.
     """
     try:
-        deployment = await api.find(deployment_path(namespace))
+        deployment = await lookout.deployment()
     except ApiError:
         return ()
     if deployment is None:
-        return (HealthLine("webhook", "warning", f"there is no Deployment bayplan in {namespace}"),)
+        return (HealthLine("webhook", "warning", f"there is no Deployment bayplan in {lookout.namespace}"),)
     wanted = (deployment.get("spec") or {}).get("replicas", 1)
     ready = (deployment.get("status") or {}).get("readyReplicas", 0)
     message = f"{ready} of {wanted} replicas are ready"

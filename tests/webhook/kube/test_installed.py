@@ -28,7 +28,7 @@ class Installed(Api):
 
 def deployment(*arguments: str) -> Json:
     """One whose replicas are started with these arguments."""
-    container = {"name": "bayplan", "command": ["bayplan", "serve"], "args": list(arguments)}
+    container = {"name": "webhook", "command": ["bayplan", "serve"], "args": list(arguments)}
     return {"spec": {"template": {"spec": {"containers": [container]}}}}
 
 
@@ -39,12 +39,22 @@ def deployment(*arguments: str) -> Json:
         (["--mode=audit"], "audit"),
         (["--mode", "warn"], "warn"),
         (["--mode=audit", "--mode=enforce"], "enforce"),
+        (["--mode=enforce", "--mode", "audit"], "audit"),
+        (["--mode", "audit", "--mode=enforce"], "enforce"),
         (["--mode=loud"], "enforce"),
     ],
 )
 def test_the_mode_is_that_of_the_last_argument(words: list[str], mode: str) -> None:
     """As `bayplan serve` reads them; the overlay adds one behind that of the manifests."""
     assert mode_of_arguments(deployment(*words)) == mode
+
+
+def test_the_argument_of_a_sidecar_is_its_own() -> None:
+    """Whether it is before Bayplan's container or behind it."""
+    own = deployment("--mode=warn")["spec"]["template"]["spec"]["containers"]
+    sidecar = {"name": "proxy", "args": ["--mode=audit"]}
+    for containers in ([sidecar, *own], [*own, sidecar]):
+        assert mode_of_arguments({"spec": {"template": {"spec": {"containers": containers}}}}) == "warn"
 
 
 def test_the_deployment_that_ships_audits() -> None:

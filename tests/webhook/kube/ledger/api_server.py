@@ -101,6 +101,11 @@ class Client(Api):
         self.calls: list[tuple[str, str]] = []
         self.before: Callable[[str, str], Awaitable[None]] = _at_once
 
+    @property
+    def host(self) -> str:
+        """It has no address."""
+        return "memory"
+
     def hold(self) -> None:
         """From now on the watch reports nothing new."""
         self.shown = self._server.version
