@@ -96,9 +96,9 @@ def memory(limit: MemoryLimit | None, why: str, replicas: Replicas) -> Line:
     return Line(attack, bound, measured, alive and not limit.kills())
 
 
-def logs(replicas: Replicas) -> Line:
+def logs(output: str) -> Line:
     """Whether a replica met an error that it had no words for."""
-    _, *after = replicas.output().split("Traceback (most recent call last):\n")
+    _, *after = output.split("Traceback (most recent call last):\n")
     ends = [next((line for line in text.splitlines() if not line.startswith(" ")), "") for text in after]
     measured = f"{len(ends)} tracebacks {sorted(set(ends))[:5] or ''}"
     return Line("what replicas log of all these", "no traceback", measured, not ends)
@@ -162,7 +162,7 @@ def on_one_plane(options: Options) -> Iterator[Line]:
             for part in parts:
                 yield from ON_ONE_PLANE[part](plane.api, replicas, options)
             yield memory(limit, why, replicas)
-            yield logs(replicas)
+            yield logs(replicas.output())
         finally:
             replicas.stop()
             if limit is not None:

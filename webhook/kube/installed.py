@@ -38,7 +38,7 @@ def mode_of_arguments(deployment: Json) -> Mode:
     """Returns the last `--mode` of Bayplan's container in a Deployment, or the default of `bayplan serve`."""
     template = (deployment.get("spec") or {}).get("template") or {}
     containers = (template.get("spec") or {}).get("containers") or []
-    serving = next((container for container in containers if container.get("name") == CONTAINER), {})
+    serving: Json = next((container for container in containers if container.get("name") == CONTAINER), {})
     chosen = ""
     for word, after in pairwise([*(serving.get("command") or ()), *(serving.get("args") or ()), ""]):
         option, equals, value = word.partition("=")

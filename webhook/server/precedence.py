@@ -35,7 +35,7 @@ flow counts as long: from `SHORT` on."""
 
 
 CAP = 4
-"""In multiples of `SHORT`, what a decision counts for at most: so however long one was, a flow counts as short
+"""In multiples of `SHORT`, what a decision counts for at most: however long it was, its flow counts as short
 again after seven of 13 ms."""
 
 
