@@ -13,7 +13,7 @@ from planner.bandwidth.comparison import GangLayout, layout_of
 from planner.bandwidth.model import Estimate, all_reduce
 from planner.bandwidth.nccl_tests import Measurement, NcclRun
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import belongs, carried
+from planner.cluster.usage.occupancy import carried
 from planner.model.node import divided
 from planner.model.reservation import Reservation
 from planner.model.resources import GPU
@@ -77,12 +77,8 @@ def verify(snapshot: Snapshot, held: Reservation) -> Verification:
     planned: Counter[str] = Counter()
     for assignment in held.assignments:
         planned[assignment.node] += assignment.count
-    bound: Counter[str] = Counter()
-    for node in snapshot.bound.carriers.get(held.id) or ():
-        for pod in snapshot.bound.on(node):
-            ids = carried(pod)
-            if belongs(pod, held.gang, held.id) and (len(ids) == 1 or node in planned):
-                bound[node] += 1
+    own = snapshot.bound.of_gang(held.gang, held.id)
+    bound = Counter(pod.node for pod in own if len(carried(pod)) == 1 or pod.node in planned)
     seats = tuple(NodeSeats(node, planned[node], bound[node]) for node in sorted({*planned, *bound}))
     gpus = _gpus(snapshot, held, bound if sum(bound.values()) == sum(planned.values()) else planned)
     return Verification(held, seats, gpus, _layout(snapshot, held, gpus))

@@ -18,7 +18,7 @@ from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.cluster.usage.node_usage import NodeUsage
-from planner.cluster.usage.occupancy import Holds, Pods, belongs
+from planner.cluster.usage.occupancy import Holds, Pods
 from planner.devices.claims import NO_CLAIMS, Claims
 from planner.model.cached_property import cached_property
 from planner.model.growth import AutoscalerGroup, GrowingPool
@@ -240,19 +240,13 @@ class Snapshot:
         if former is None:
             return self
         left = self.without(gang)
-        for node in self.bound.carriers.get(former.id) or ():
-            for pod in self.bound.on(node):
-                if belongs(pod, gang, former.id):
-                    left = left.without_pod(pod)
+        for pod in self.bound.of_gang(gang, former.id):
+            left = left.without_pod(pod)
         return left
 
     def runs(self, reservation: Reservation) -> bool:
         """Whether a pod of the reservation's gang is bound."""
-        return any(
-            belongs(pod, reservation.gang, reservation.id)
-            for node in self.bound.carriers.get(reservation.id) or ()
-            for pod in self.bound.on(node)
-        )
+        return any(True for _ in self.bound.of_gang(reservation.gang, reservation.id))
 
     def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
         """Returns all reservations except the gang's. It searches from the end: who releases a place has

@@ -97,12 +97,7 @@ def _neighbours(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
 
 def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Assignment, int]]:
     """Yields the assignments of a reservation, each with the number of its pods that are not bound yet."""
-    bound_counts = Counter(
-        node
-        for node in snapshot.bound.carriers.get(reservation.id) or ()
-        for pod in snapshot.bound.on(node)
-        if belongs(pod, reservation.gang, reservation.id)
-    )
+    bound_counts = Counter(pod.node for pod in snapshot.bound.of_gang(reservation.gang, reservation.id))
     for assignment in reservation.assignments:
         bound_count = min(assignment.count, bound_counts[assignment.node])
         bound_counts[assignment.node] -= bound_count

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import carried
-from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation, reservation_id
@@ -42,14 +40,8 @@ def stands(snapshot: Snapshot, group: PodGroup) -> bool:
 
 
 def _is_carried(snapshot: Snapshot, gang: str, wants_devices: bool) -> bool:
-    pods, name = snapshot.bound, reservation_id(gang)
-    return any(
-        name in carried(pod)
-        and namespace_of(pod.name) == namespace_of(gang)
-        and (_has_devices(pod) or not wants_devices)
-        for node in pods.carriers.get(name) or ()
-        for pod in pods.on(node)
-    )
+    pods = snapshot.bound.of_gang(gang, reservation_id(gang))
+    return any(_has_devices(pod) or not wants_devices for pod in pods)
 
 
 def _has_devices(pod: BoundPod) -> bool:

@@ -263,3 +263,10 @@ def test_pods_are_known_by_node_and_by_the_reservations_that_they_carry():
     assert pods.without_pod(first).carriers == {"bp-1": frozenset("n")}
     assert pods.without_pod(first).without_pod(other).carriers == {}
     assert (len(pods), first in pods, list(pods.without_pod(first))) == (2, True, [other])
+
+
+def test_the_pods_of_a_gang_carry_its_id_and_are_in_its_namespace():
+    """A copy of the id in another namespace means nothing; they come node by node, without all others."""
+    own = [BoundPod(f"x/{n}", node, {}, "bp-1") for n, node in enumerate("nm")]
+    others = [BoundPod("y/1", "n", {}, "bp-1"), BoundPod("x/3", "n", {}, "bp-2"), BoundPod("x/4", "k", {})]
+    assert [pod.name for pod in Pods.of([*others, *own]).of_gang("x/Job/a", "bp-1")] == ["x/1", "x/0"]

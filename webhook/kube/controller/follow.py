@@ -19,7 +19,7 @@ from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains
-from webhook.kube.controller.restore import own_pods, seated
+from webhook.kube.controller.restore import seated
 
 
 def followed(
@@ -31,7 +31,7 @@ def followed(
     """
     pods = [
         pod
-        for pod in own_pods(snapshot, held.gang)
+        for pod in snapshot.bound.of_gang(held.gang, held.id)
         if carried(pod) == [held.id] and pod.node not in left and _usable(snapshot, pod.node)
     ]
     stands, seats = seated(group, pods), Counter[tuple[str, str]]()

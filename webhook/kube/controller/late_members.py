@@ -9,7 +9,6 @@ from dataclasses import replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
-from webhook.kube.controller.restore import own_pods
 from webhook.kube.state.gathering import Gang, on_seats
 from webhook.placement.gang_members import GangMember, SeatNames, grown, seated_gang
 from webhook.placement.hold_limits import HoldLimits
@@ -22,7 +21,7 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
     """
     if not gang.members:
         return gang, ()
-    bound = [pod.requests for pod in own_pods(snapshot, gang.name)]
+    bound = [pod.requests for pod in snapshot.bound.of_gang(gang.name, held.id)]
     seated = seated_gang(held, gang.group, gang.members, bound)
     late = {member.uid for member in seated.left}
     refs = tuple(ref for ref in gang.refs if ref.uid not in late)

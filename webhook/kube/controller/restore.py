@@ -28,7 +28,7 @@ def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservati
 
     `pinned`: the gang as in its templates. `freed`: the same without what its plan wrote there.
     """
-    pods = own_pods(snapshot, pinned.name)
+    pods = list(snapshot.bound.of_gang(pinned.name, reservation_id(pinned.name)))
     around = snapshot
     for pod in pods:
         around = around.without_pod(pod)
@@ -37,12 +37,6 @@ def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservati
         if isinstance(outcome, Reservation):
             break
     return outcome
-
-
-def own_pods(snapshot: Snapshot, gang: str) -> list[BoundPod]:
-    """Returns the bound pods that name the gang's reservation."""
-    name = reservation_id(gang)
-    return [pod for pod in snapshot.pods if name in pod.reservation.split(",")]
 
 
 def _anew(around: Snapshot, group: PodGroup) -> Reservation | Answer:

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import carried
 from planner.model.labels import selects
-from planner.model.names import namespace_of
 from planner.model.pod import NodeSelection
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
@@ -39,13 +37,7 @@ def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
 
 def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
     """What its pods say that are on a node, each for the PodSets whose pods ask for the same."""
-    name, space = reservation_id(group.name), namespace_of(group.name)
-    bound = [
-        pod
-        for node in sorted(snapshot.bound.carriers.get(name) or ())
-        for pod in snapshot.bound.on(node)
-        if pod.selection is not None and name in carried(pod) and namespace_of(pod.name) == space
-    ]
+    bound = list(snapshot.bound.of_gang(group.name, reservation_id(group.name)))
     return {
         pod_set.name: [
             pod.selection
@@ -59,7 +51,7 @@ def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
 def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selections) -> dict[str, str]:
     """The nodes of a place, without a pod of its gang, where none of the pods that are to come may be: Kueue
     has admitted them in another flavor than before. Each with the reason in words."""
-    standing = snapshot.bound.carriers.get(held.id) or ()
+    standing = {pod.node for pod in snapshot.bound.of_gang(held.gang, held.id)}
     result: dict[str, str] = {}
     for seat in held.assignments:
         own, node = selections.get(seat.pod_set, ()), snapshot.nodes.get(seat.node)

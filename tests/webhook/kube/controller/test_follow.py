@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+import pytest
+
 from planner.cluster.snapshot import Snapshot
+from planner.cluster.usage.occupancy import Pods
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup, ReserveMode
@@ -13,6 +17,7 @@ from planner.model.topology import HOSTNAME
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
 from webhook.kube.controller.reconcile import reconcile
+from webhook.kube.controller.restore import restored
 from webhook.kube.controller.steps import Follow, LetIn
 
 NODE = amounts(gpu=8, pods=1)
@@ -155,3 +160,45 @@ def test_gated_pods_are_let_in_to_the_seats_that_are_left():
     assert isinstance(follow, Follow)
     assert isinstance(let_in, LetIn)
     assert let_in.reservation == follow.reservation
+
+
+@pytest.mark.parametrize("reserve", ["nodes", "domain"])
+def test_a_pod_of_another_namespace_with_the_gangs_id_is_not_followed(reserve: ReserveMode) -> None:
+    """Everybody may write the annotation onto their own pods: a place does not move for a copy of it."""
+    group = nodes_of(2, reserve=reserve)
+    snapshot = standing(booked(racks(2, 3), group), "r1-n1")
+    intruder = BoundPod("intruder/x", "r2-n3", NODE, reservation_id("default/Job/a"))
+    assert moved(snapshot.with_pod(intruder), group) is None
+
+
+def test_a_vanished_place_is_not_restored_around_a_pod_of_another_namespace() -> None:
+    """Where such a pod is says nothing of the gang."""
+    group, other = nodes_of(2, reserve="nodes"), BoundPod("intruder/x", "r2-n3", NODE, "")
+    copied = replace(other, reservation=reservation_id(group.name))
+    places = [restored(racks(2, 3).with_pod(pod), group, group) for pod in (other, copied)]
+    assert places[0] == places[1]
+
+
+def test_a_round_reads_of_all_pods_those_of_its_gangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It walks no more often over all pods for many gangs than for one: 4,000 gangs took 6 s."""
+
+    def walks(gangs: int) -> int:
+        groups = [replace(nodes_of(1, reserve="nodes"), name=f"default/Job/{n}") for n in range(gangs)]
+        snapshot = booked(racks(1, gangs), *groups)
+        for group in groups:
+            (seat,) = snapshot.reservations[len(snapshot.bound)].assignments
+            name = f"default/{len(snapshot.bound)}"
+            snapshot = snapshot.with_pod(BoundPod(name, seat.node, NODE, reservation_id(group.name)))
+        all_pods, count = Pods.__iter__, 0
+
+        def counted(pods: Pods) -> Iterator[BoundPod]:
+            nonlocal count
+            count += 1
+            return all_pods(pods)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Pods, "__iter__", counted)
+            assert reconcile(world(snapshot, works=tuple(map(work, groups)))) == []
+        return count
+
+    assert walks(1) == walks(20)

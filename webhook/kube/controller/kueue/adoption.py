@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.cluster.snapshot import Snapshot
-from planner.cluster.usage.occupancy import add, carried
+from planner.cluster.usage.occupancy import add
 from planner.ledger.conflicts import RecordedReservation, in_the_way
-from planner.model.names import namespace_of
 from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment
@@ -100,14 +99,9 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
     """Returns the bound pods of a Workload: those that name it, or have the id of what the gang `name`
     holds.
     """
-    ids = {reservation_id(gang) for gang in (place.gang, name) if gang}
-    nodes = {node for own in ids for node in snapshot.bound.carriers.get(own) or ()}
-    return [
-        pod
-        for node in sorted(nodes)
-        for pod in snapshot.bound.on(node)
-        if namespace_of(pod.name) == place.ref.namespace and not ids.isdisjoint(carried(pod))
-    ]
+    gangs = filter(None, (place.gang, name))
+    own = {pod.name: pod for gang in gangs for pod in snapshot.bound.of_gang(gang, reservation_id(gang))}
+    return sorted(own.values(), key=lambda pod: (pod.node, pod.name))
 
 
 @dataclass(frozen=True)

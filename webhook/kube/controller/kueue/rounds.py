@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import carried
-from planner.model.names import kind_of
+from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.kueue.adoption import NodesByLabels, adopted, pods_of
@@ -87,7 +87,7 @@ def kueue_round(
         holding = _holding(snapshot, place, own)
         if len(holding) > 1:  # one Workload with several of our gangs: which pods go where is unknown
             for unclear in holding:
-                if not snapshot.bound.carriers.get(unclear.id):
+                if not snapshot.runs(unclear):
                     actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
                     snapshot = snapshot.without(unclear.gang)
             continue
@@ -139,7 +139,9 @@ def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> 
 def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:
     """Returns what gangs hold for the Workload's pods under other names than its own."""
     ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
-    by_pods = [gang for name in sorted(ids) if (gang := snapshot.holds.gangs.get(name))]
+    gangs = (snapshot.holds.gangs.get(name) for name in sorted(ids))
+    # A pod may carry a copy of another namespace's id (`belongs`).
+    by_pods = [gang for gang in gangs if gang and namespace_of(gang) == place.ref.namespace]
     names = dict.fromkeys((*(gang.name for gang in own), *by_pods))
     held = (snapshot.holding(name) for name in names if name != place.gang)
     return [reservation for reservation in held if reservation is not None]

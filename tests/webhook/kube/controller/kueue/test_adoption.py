@@ -279,3 +279,14 @@ def test_a_workload_whose_gang_has_come_to_hold_a_place_is_held_once() -> None:
     state = after(doubled, [released, moved])
     assert [held.gang for held in state.reservations] == ["default/Job/a"]
     assert seats(state, "default/Job/a") == {"r2-n1": 1, "r2-n2": 1}
+
+
+def test_a_copied_id_does_not_give_another_namespaces_place_to_a_workload() -> None:
+    """Everybody may write the annotation onto their own pods: the gang whose id it is keeps its place."""
+    other = replace(JOB, name="other/Job/a")
+    place = assigned("w", {"r2-n1": 1})
+    pods = f"{reservation_id(place.gang)},{reservation_id(other.name)}"
+    snapshot = booked(racks(2, 2), other).with_pod(replace(bound(place, "r2-n1"), reservation=pods))
+    (step,) = steps(snapshot, place)
+    assert isinstance(step, Adopt)
+    assert step.reservation.gang == place.gang
