@@ -60,6 +60,7 @@ from webhook.kube.state.kueue_flavors import (
     of_pods,
     outside_flavors,
     within_flavors,
+    without_labels,
 )
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.gang_members import GangMember
@@ -176,7 +177,9 @@ class _Due:
         if lost:
             gang = _in_flavors(self.snapshot, gang)
             why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
-            outcome = replan(self.snapshot, _free(self.snapshot, gang, reservation), reservation, lost)
+            free = _free(self.snapshot, gang, reservation)
+            keeping = without_labels(free, selections)  # its bound pods may be in another flavor
+            outcome = replan(self.snapshot, free, reservation, lost, keeping)
             if not isinstance(outcome, Move):
                 self.actions.append(Stuck(gang, why, outcome))
                 return reservation
@@ -383,9 +386,14 @@ def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
 
 
 def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang restricted to the nodes of the flavors of its pods, bound pods included."""
-    group = within_flavors(gang.group, of_pods(gang.group, gang.pods))
-    return replace(gang, group=within_flavors(group, of_bound_pods(snapshot, group)))
+    """Returns the gang restricted to the nodes of the flavors of its pods.
+
+    Of a PodSet the pods to come determine it, and only if they say nothing, the bound ones: the seats that
+    are planned are for the former. If the bound ones did, a gang whose flavor changed would move each round.
+    """
+    to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
+    selections = {**of_bound_pods(snapshot, gang.group), **to_come}
+    return replace(gang, group=within_flavors(gang.group, selections))
 
 
 def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:

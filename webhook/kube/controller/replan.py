@@ -50,9 +50,19 @@ def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
     return result
 
 
-def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterable[str]) -> Move | Answer:
-    """Returns where the gang goes now, or the planner's answer if it has no place."""
-    gone = frozenset(lost)
+def replan(
+    snapshot: Snapshot,
+    group: PodGroup,
+    held: Reservation,
+    lost: Iterable[str],
+    keeping: PodGroup | None = None,
+) -> Move | Answer:
+    """Returns where the gang goes now, or the planner's answer if it has no place.
+
+    `keeping`: the gang as its pods on the other nodes satisfy it, if that differs from what those need that
+    move.
+    """
+    gone, keeping = frozenset(lost), keeping or group
     around = snapshot.ended(held.gang)  # its remaining pods are seated below, and counted once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
@@ -61,7 +71,7 @@ def replan(snapshot: Snapshot, group: PodGroup, held: Reservation, lost: Iterabl
             moving[assignment.pod_set] += assignment.count
     if stays:
         for domain in _wider(held):
-            filled = _fill(around, group, held, stays, moving, domain)
+            filled = _fill(around, group, keeping, held, stays, moving, domain)
             if filled is not None:
                 return _move(held, filled, sorted(gone))
     answer = plan(around, group)
@@ -77,6 +87,7 @@ def _wider(held: Reservation) -> list[Domain]:
 def _fill(
     around: Snapshot,
     group: PodGroup,
+    keeping: PodGroup,
     held: Reservation,
     stays: tuple[Assignment, ...],
     moving: Counter[str],
@@ -108,7 +119,7 @@ def _fill(
     if answer.decision != "admitted":
         return None
     taken = _merged(around, held, stays, answer, inside=inside)
-    return taken if replay(around, group, taken) is not None else None
+    return taken if replay(around, keeping, taken) is not None else None
 
 
 def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:

@@ -70,6 +70,18 @@ def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
     return replace(group, pod_sets=tuple(sets))
 
 
+def without_labels(group: PodGroup, selections: Selections) -> PodGroup:
+    """The gang, each PodSet without the node labels that its pods name: what also holds for those of its pods
+    that are in another flavor."""
+
+    def freed(pod_set: PodSet) -> PodSet:
+        labels = {key for own in selections.get(pod_set.name, ()) for key in own.node_selector}
+        selector = {key: value for key, value in pod_set.shape.node_selector.items() if key not in labels}
+        return replace(pod_set, shape=replace(pod_set.shape, node_selector=selector))
+
+    return replace(group, pod_sets=tuple(map(freed, group.pod_sets)))
+
+
 def _within(pod_set: PodSet, selections: Sequence[NodeSelection]) -> PodSet:
     if not selections:
         return pod_set

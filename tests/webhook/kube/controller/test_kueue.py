@@ -11,6 +11,7 @@ from planner.manifests.pods.bound_pod import pod_from
 from planner.model.errors import Where
 from planner.model.labels import Taint, Toleration
 from planner.model.pod import BoundPod, NodeSelection
+from planner.model.podgroup import ReserveMode
 from planner.model.reservation import reservation_id
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
@@ -174,6 +175,29 @@ def test_a_gang_that_kueue_admits_in_another_flavor_moves_there() -> None:
     assert isinstance(moved, MoveTo)
     assert moved.why == "r1-n1 (not of its flavor in Kueue), r1-n2 (not of its flavor in Kueue)"
     assert isinstance(let_in, LetIn)
+
+
+@pytest.mark.parametrize("reserve", ["domain", "nodes"])
+@pytest.mark.parametrize("in_template", [{}, SECOND.node_selector])
+def test_a_pod_that_comes_in_another_flavor_than_those_that_stand_moves_its_seat_once(
+    reserve: ReserveMode, in_template: dict[str, str]
+) -> None:
+    """Of a Deployment each pod is admitted by itself, and a template may be edited while old pods run."""
+    standing = gang(2, name="default/Job/a", reserve=reserve)
+    requests = standing.pod_sets[0].shape.requests
+    first = BoundPod("default/a-0", "r1-n1", requests, reservation_id(standing.name))
+    snapshot = booked(pools(), standing)
+    snapshot = snapshot.with_pod(replace(first, selection=NodeSelection({"pool": "first"})))
+    (template,) = standing.pod_sets
+    shape = replace(template.shape, node_selector=in_template)
+    edited = replace(standing, pod_sets=(replace(template, shape=shape),))
+    seen = world(snapshot, works=(work(edited),), pods=(pod("a-1", "a", selection=SECOND),))
+    moved, let_in = reconcile(seen)
+    assert isinstance(moved, MoveTo)
+    assert nodes(moved) == {"r1-n1", "r2-n1"}
+    assert isinstance(let_in, LetIn)
+    after = replace(seen, snapshot=snapshot.with_reservation(moved.move.reservation))
+    assert [type(action) for action in reconcile(after)] == [LetIn]
 
 
 def test_pods_are_not_pinned_before_kueue_has_admitted_them() -> None:
