@@ -19,6 +19,7 @@ from webhook.admission.context import RequestContext
 from webhook.admission.unchanged import begins
 from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
+from webhook.placement.hold import stands
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
@@ -59,13 +60,14 @@ class PlanStep:
         """The plan of the object's gangs, None where there is nothing to plan."""
         if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
             return None
+        gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
             # Such a pod was reserved before it had a name, or by its owner: the id that it carries tells.
             namespace, own = self._request.namespace, workload.gangs[0]
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
             )
-            if replayed is not None and comes_to_kueues_gate(workload, self._request.operation):
+            if replayed is not None and gated_by_kueue:
                 return at_kueues_gate(replayed)
             if replayed is not None or is_of_gang(obj, workload.owner) or _was_let_in(obj):
                 return replayed
@@ -77,6 +79,8 @@ class PlanStep:
         plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits, rules)
         if workload.awaits_kueue:
             plan = until_admitted(plan, around)
+            if gated_by_kueue and _has_idle_place(self.snapshot, plan):
+                plan = at_kueues_gate(plan)
         self.snapshot = plan.snapshot
         return replace(
             plan,
@@ -135,6 +139,15 @@ class PlanStep:
             return replace(gang_plan, answer=first.answer, first=first.group)
         self._first[group.name] = _FirstAnswer(answer, group)
         return gang_plan
+
+
+def _has_idle_place(snapshot: Snapshot, plan: WorkloadPlan) -> bool:
+    """Whether the gangs of a pod have their place, and no pod is bound there.
+
+    Kueue admits a pod group as a whole: while a pod of it runs, the others come in the flavor of its place.
+    If Kueue has evicted all of it, it may admit it in another flavor when its pods come again.
+    """
+    return all(placed.answer.replayed and not stands(snapshot, placed.group) for placed in plan.placed)
 
 
 def _is_whole(workload: Workload) -> bool:

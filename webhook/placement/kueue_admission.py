@@ -14,13 +14,9 @@ from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import kind_of
 from planner.model.schedulers import KUEUE, SchedulersSeen
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload
-
-GATED_OWNERS = ("", "Pod", "ReplicaSet", "StatefulSet", "LeaderWorkerSet")
-"""What makes the pods that Kueue gates, "" for a user (Kueue v0.19.2, pkg/controller/jobs)."""
 
 
 def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) -> Workload:
@@ -48,8 +44,12 @@ def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
 
 
 def comes_to_kueues_gate(workload: Workload, operation: str) -> bool:
-    """Whether this is a new pod that Kueue gates: of those of a Job, which it suspends, it gates none."""
-    return workload.awaits_kueue and operation == "CREATE" and kind_of(workload.owner) in GATED_OWNERS
+    """Whether this is a new pod that Kueue gates.
+
+    It gates the pods of every owner, known or unknown, except of one that it has suspended before (Kueue
+    v0.19.2, pkg/controller/jobs/pod/pod_webhook.go, FindAncestorJobManagedByKueue).
+    """
+    return workload.awaits_kueue and operation == "CREATE" and not workload.owner_suspends
 
 
 def at_kueues_gate(plan: WorkloadPlan) -> WorkloadPlan:

@@ -188,6 +188,7 @@ class _Reader:
             template_immutable=row.template_immutable,
             owner=owner,
             owner_has_templates=bool(owner) and (owner_row is None or owner_row.has_templates),
+            owner_suspends=owner_row is not None and bool(owner_row.suspend),
             asks=chosen.stated or top.stated or any(part.request.stated for part in sets.values()),
             claims=any(part.claims for part in sets.values()),
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",

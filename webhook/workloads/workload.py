@@ -75,6 +75,7 @@ class Workload:
     - `left`: the pods whose gangs another system plans (Grove's).
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
       this object from a template, or may have, if its kind is unknown.
+      `owner_suspends`: Kueue would suspend the owner itself.
     - `asks`: there is a topology or bayplan.dev key. `claims`: some pod claims a device.
     - `queue`: the queue of the PodGroup that a pod names, "" for none.
     - `suspended`: it creates no pods until it is resumed, and holds nothing until then.
@@ -96,6 +97,7 @@ class Workload:
     template_immutable: bool = False
     owner: str = ""
     owner_has_templates: bool = False
+    owner_suspends: bool = False
     asks: bool = False
     claims: bool = False
     queue: str = ""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.pod import BoundPod
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, Json, asked, holding, stored
 from tests.webhook.workloads import objects as o
@@ -110,14 +111,40 @@ def test_what_can_never_run_is_refused_whoever_queues_it() -> None:
     assert "can never run" in response.message
 
 
+def with_its_place(*nodes: str) -> Snapshot:
+    """Kueue has admitted the group before, which holds its place; so many of its pods run on these nodes."""
+    (held,) = holding(asked(member())).reservations
+    seen = Snapshot(replace(HALL.base, schedulers=PLAIN.base.schedulers)).with_reservation(held)
+    for number, node in enumerate(nodes, 1):
+        requests = dict(held.requests)["main"]
+        seen = seen.with_pod(BoundPod(f"team/demo-{number}", node, requests, held.id))
+    return seen
+
+
 def test_a_pod_that_comes_again_goes_where_its_gang_has_its_place() -> None:
-    """Kueue has admitted the group before; a pod of it was evicted."""
-    first = asked(member())
-    snapshot = holding(first)
-    seen = Snapshot(replace(HALL.base, schedulers=PLAIN.base.schedulers))
-    again = asked(member(), on=seen.with_reservation(snapshot.reservations[0]))
+    """Kueue has admitted the group before; a pod of it was evicted, and the other one runs."""
+    (place,) = with_its_place().reservations
+    again = asked(member(), on=with_its_place(place.assignments[0].node))
     assert gates(stored(again)) == []
     assert RESERVATION in stored(again)["metadata"]["annotations"]
+
+
+def test_a_group_that_comes_again_is_not_pinned_before_kueue_has_admitted_it() -> None:
+    """Kueue has evicted all of it and may choose another flavor: it goes to its place when its gate is
+    open, and nothing is planned or held twice."""
+    again = asked(member(), on=with_its_place())
+    assert gates(stored(again)) == [QUEUED_GATE]
+    assert "nodeAffinity" not in str(stored(again)["spec"].get("affinity"))
+    assert reserved(again) == []
+    assert any("when Kueue has admitted it" in text for text in again.response.warnings)
+
+
+API_OF = {
+    "StatefulSet": "apps/v1",
+    "Job": "batch/v1",
+    "ReplicationController": "v1",
+    "Workflow": "argoproj.io/v1alpha1",
+}
 
 
 def made_for(kind: str, first: Json) -> Json:
@@ -130,13 +157,13 @@ def made_for(kind: str, first: Json) -> Json:
     pod = o.changed(o.annotated(o.POD, {}), ("metadata", "labels"), labels)
     pod["metadata"]["annotations"] = dict(first["metadata"]["annotations"])
     pod["metadata"]["ownerReferences"] = [
-        {"apiVersion": "v1", "kind": kind, "name": "demo", "uid": "u", "controller": True}
+        {"apiVersion": API_OF[kind], "kind": kind, "name": "demo", "uid": "u", "controller": True}
     ]
     pod["spec"] = copy.deepcopy(first["spec"])
     return pod
 
 
-@pytest.mark.parametrize(("kind", "waits"), [("StatefulSet", True), ("Job", False)])
+@pytest.mark.parametrize(("kind", "waits"), [(kind, kind != "Job") for kind in API_OF])
 def test_a_new_pod_of_a_set_is_not_pinned_before_kueue_has_admitted_it(kind: str, waits: bool) -> None:
     """Its gang has a place, and Kueue may choose another flavor; of a Job's pods it gates none."""
     first = asked(o.LWS)
