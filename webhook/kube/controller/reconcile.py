@@ -267,7 +267,7 @@ def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
     """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue decides when
     it starts.
     """
-    at_gates = all(pod.selection is not None and (pod.gated or pod.held_back) for pod in gang.pods)
+    at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
     return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
 
 
@@ -359,8 +359,11 @@ def _given_up_by_kueue(gang: Gang, now: float) -> bool:
     """Returns whether all of the gang's pods have waited for Kueue for more than `GRACE_SECONDS`.
 
     The pods of a group that restarts pass Kueue's gate at once. The nodes that the gang holds may be those
-    that the gang needs for which Kueue evicted it.
+    that the gang needs for which Kueue evicted it. A member without pods may be about to make some, which
+    Kueue need not gate (those of a Job).
     """
+    if not {member.uid for member in gang.members} <= {pod.brought_by for pod in gang.pods}:
+        return False
     waits = all(pod.awaits_kueue and now - pod.created > GRACE_SECONDS for pod in gang.pods)
     return bool(gang.pods) and waits and gang.group.on_unavailable == "queue"
 

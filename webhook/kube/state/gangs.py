@@ -20,6 +20,7 @@ from webhook.workloads import KINDS, Workload, read, wants_plan
 from webhook.workloads.fields import Field
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
 from webhook.workloads.pod_groups import KAI_GROUP, PodGroups, groups_named
+from webhook.workloads.reader import KUEUE_ADMISSION_GATE
 from webhook.workloads.stored import controller_of, reservation_ids, seconds
 from webhook.workloads.templates import value_at
 
@@ -121,6 +122,8 @@ class Unbound:
     pod_group: str = ""
     held_back: bool = False
     """It waits at a gate that others open."""
+    awaits_kueue: bool = False
+    """It waits at Kueue's gate: until Kueue has admitted it, its nodes are unknown."""
     member: GangMember | None = None
     """Its share in a gang of several objects, if no other object brings it; None for a gang of its own."""
     source: GroupSource | None = None
@@ -129,11 +132,6 @@ class Unbound:
     """The UID of the gang member that it comes from, which may be the pod itself."""
     selection: NodeSelection | None = None
     """The nodes that it may use, if Kueue gates it; None for all other pods."""
-
-    @property
-    def awaits_kueue(self) -> bool:
-        """Whether Kueue has not admitted it yet: until then its nodes are unknown."""
-        return self.held_back and self.selection is not None
 
 
 def work_from(
@@ -200,6 +198,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
         as_noted(workload.gangs, note.stated)[0] if workload.gangs and alone else None,
         (note,) if note.decision else (),
         held_back=any(gate != QUEUED_GATE for gate in gates),
+        awaits_kueue=KUEUE_ADMISSION_GATE in gates,
         verdict=_verdict(item),
         pod_group=str(annotations.get(KAI_GROUP, "")),
         member=_member(workload, document, waits=QUEUED_GATE in gates) if alone else None,

@@ -29,7 +29,7 @@ def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
     """
     result: dict[str, list[NodeSelection]] = {pod_set.name: [] for pod_set in group.pod_sets}
     for pod in pods:
-        if pod.selection is not None and not pod.held_back:
+        if pod.selection is not None and not pod.awaits_kueue:
             for name in [pod.pod_set] if pod.pod_set in result else list(result):
                 result[name].append(pod.selection)
     return result

@@ -13,7 +13,7 @@ from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.errors import Where
 from planner.model.pod import BoundPod
 from tests.builders import cluster
-from tests.webhook.kube.worlds import world
+from tests.webhook.kube.worlds import NOW, world
 from tests.webhook.placement.test_gangs_across_objects import (
     GANG,
     RACKS,
@@ -204,6 +204,23 @@ def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_som
     after = places(admit.reservation.assignments)
     assert Counter(part for part, _ in after.elements()) == {"prefill": 2, "decode": 2}
     assert {pod.pod_set for pod in admit.gang.pods} == {"decode"}
+
+
+def joined_late() -> tuple[Snapshot, tuple[Work, Work], tuple[Unbound, ...]]:
+    """Two Jobs, of which the first holds two seats in the rack of a to f; the pods of the second, which had
+    no room, wait for 100 s."""
+    used = "r1: a b\nr1: c d used=8\nr2: e f g h used=8"
+    state, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
+    state, (second,) = stored(state, replace(DECODE, gpus=8))
+    free = claimed(replace(cluster("r1: a b c d e f"), reservations=state.reservations))
+    return free, (first, second), tuple(replace(pod, created=NOW - 100) for pod in pods_of(second))
+
+
+def test_a_late_member_that_waits_for_kueue_takes_no_place_from_its_gang() -> None:
+    """The pods of the first Job may come at any moment."""
+    free, works, pods = joined_late()
+    waiting = tuple(replace(pod, held_back=True, awaits_kueue=True) for pod in pods)
+    assert not done(watching(free, works, waiting), Release)
 
 
 def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:

@@ -66,6 +66,9 @@ def test_kueues_gate_and_queue_are_read_from_what_is_stored() -> None:
         assert read.kueue is gates_pods
 
 
+AT_ITS_GATE = {"held_back": True, "awaits_kueue": True}
+"""Of a pod that Kueue has not admitted."""
+
 SECOND = NodeSelection({"pool": "second"})
 """What Kueue writes onto a pod that it admits in the flavor of rack r2."""
 
@@ -104,7 +107,7 @@ def test_only_what_all_pods_of_a_part_say_of_their_flavor_counts() -> None:
     first, second = admitted_in(SECOND)
     mixed = (first, replace(second, selection=NodeSelection({"pool": "first"})))
     (gang_in_both,) = gangs_of((work(GROUP, queued=True),), mixed).values()
-    waiting = (first, replace(second, selection=NodeSelection(), held_back=True))
+    waiting = (first, replace(second, selection=NodeSelection(), **AT_ITS_GATE))
     (gang_in_second,) = gangs_of((work(GROUP, queued=True),), waiting).values()
     selectors = [g.group.pod_sets[0].shape.node_selector for g in (gang_in_both, gang_in_second)]
     assert selectors == [{}, {"pool": "second"}]
@@ -202,23 +205,38 @@ def test_a_pod_that_comes_in_another_flavor_than_those_that_stand_moves_its_seat
 
 def test_pods_are_not_pinned_before_kueue_has_admitted_them() -> None:
     """Their gang has its place, but who knows in which flavor they come."""
-    young = admitted_in(NodeSelection(), held_back=True, created=NOW - 1)
+    young = admitted_in(NodeSelection(), **AT_ITS_GATE, created=NOW - 1)
     assert reconcile(world(booked(pools(), GROUP), works=(work(GROUP),), pods=young)) == []
 
 
 @pytest.mark.parametrize(("seconds", "is_released"), [(9.0, False), (11.0, True)])
 def test_a_gang_that_kueue_evicted_gives_its_place_back(seconds: float, is_released: bool) -> None:
     """Its new pods wait for quota: what it holds may be what the gang needs for which it was evicted."""
-    evicted = admitted_in(NodeSelection(), held_back=True, created=NOW - seconds)
+    evicted = admitted_in(NodeSelection(), **AT_ITS_GATE, created=NOW - seconds)
     actions = reconcile(world(booked(pools(), GROUP), works=(work(GROUP),), pods=evicted))
     assert [action.why for action in actions if isinstance(action, Release)] == (
         ["Kueue has taken its admission back"] if is_released else []
     )
 
 
+def test_a_gate_that_is_not_kueues_gives_no_place_back() -> None:
+    """Kueue has admitted these pods, and another system holds them up: the place stays, in their flavor."""
+    stored = o.annotated(o.POD, {})
+    stored["metadata"]["labels"] = {"kueue.x-k8s.io/managed": "true"}
+    for gate, awaits_kueue in (("example.com/network", False), ("kueue.x-k8s.io/admission", True)):
+        stored["spec"]["schedulingGates"] = [{"name": gate}]
+        read = unbound_from(stored, Where())
+        assert read is not None
+        assert (read.held_back, read.awaits_kueue) == (True, awaits_kueue)
+    held_up = admitted_in(SECOND, held_back=True, created=NOW - 100)
+    (moved, *rest) = reconcile(world(booked(pools(), GROUP), works=(work(GROUP),), pods=held_up))
+    assert nodes(moved) == {"r2-n1", "r2-n2"}
+    assert not any(isinstance(action, Release) for action in rest)
+
+
 def test_a_gang_of_which_a_pod_runs_keeps_its_place_whatever_waits_for_kueue() -> None:
     """A pod that was evicted alone is to come back beside it."""
-    evicted = pod("a-1", "a", selection=NodeSelection(), held_back=True, created=NOW - 100)
+    evicted = pod("a-1", "a", selection=NodeSelection(), **AT_ITS_GATE, created=NOW - 100)
     actions = reconcile(world(runs(held_in_second(), "r2-n1"), works=(work(GROUP),), pods=(evicted,)))
     assert not any(isinstance(action, Release) for action in actions)
 
@@ -229,7 +247,7 @@ def test_an_evicted_gang_queues_again_when_kueue_admits_it() -> None:
     older = work(gang(2, name="default/Job/b", required="rack"), queued=True, created=1.0)
     seen = world(booked(pools(), gang(2, name="default/Job/c", required="rack")), works=(job, older))
     for waits in (True, False):
-        pods = admitted_in(SECOND, held_back=waits, created=NOW - 1)
+        pods = admitted_in(SECOND, held_back=waits, awaits_kueue=waits, created=NOW - 1)
         actions = reconcile(replace(seen, pods=pods, missing=frozenset({GROUP.name})))
         assert [action.gang.name for action in actions if isinstance(action, Admit)] == ["default/Job/b"]
         assert not any(isinstance(action, Restore) for action in actions)
