@@ -4,12 +4,15 @@ later. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
+from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang, on_seats
+from webhook.kube.state.kueue_flavors import of_pods, within_flavors
 from webhook.placement.gang_members import GangMember, SeatNames, grown, seated_gang
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.workload_plan import GangPlan, plan_workload
@@ -29,10 +32,28 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
     return replace(gang, group=seated.group, pods=pods, refs=refs), seated.left
 
 
+def waits_for_kueue(member: GangMember, pods: Sequence[Unbound]) -> bool:
+    """Returns whether Kueue has not admitted a member's pods, or they have not come to its gate yet."""
+    to_come = bool(member.workload.kueue) and not member.workload.suspends and not pods
+    return to_come or any(pod.awaits_kueue for pod in pods)
+
+
 def beside_held(
-    snapshot: Snapshot, held: Reservation, group: PodGroup, member: GangMember, limits: HoldLimits
+    snapshot: Snapshot,
+    held: Reservation,
+    group: PodGroup,
+    member: GangMember,
+    pods: Sequence[Unbound],
+    limits: HoldLimits,
 ) -> tuple[GangPlan, SeatNames]:
-    """Returns the plan of a gang with seats for this member beside those that it holds."""
+    """Returns the plan of a gang with seats for this member beside those that it holds.
+
+    `pods` are the member's: its seats are on the nodes of their flavors.
+    """
     workload, seats = grown(held, group, member)
+    (group,) = workload.gangs
+    stated = of_pods(group, on_seats(pods, {member.uid: seats}))
+    own = {name: stated[name] for name in seats.values()}
+    workload = replace(workload, gangs=(within_flavors(group, own),))
     (planned,) = plan_workload(snapshot, workload, limits=limits).placed
     return planned, seats

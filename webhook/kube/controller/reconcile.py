@@ -33,7 +33,7 @@ from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
-from webhook.kube.controller.late_members import beside_held, with_seats
+from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
@@ -142,16 +142,16 @@ class _Due:
         """
         all_refs = gang.refs
         gang, late = with_seats(self.snapshot, gang, reservation)
-        reservation = self._moved(world, gang, reservation)
         beside = {member.uid for member in late}
-        gated = tuple(
-            pod for pod in gang.pods if pod.gated and not pod.awaits_kueue and pod.brought_by not in beside
-        )
+        seated = tuple(pod for pod in gang.pods if pod.brought_by not in beside)
+        reservation = self._moved(world, replace(gang, pods=seated), reservation)
+        gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
         for member in late:
             own = (ref for ref in all_refs if ref.uid == member.uid)
-            self._join(world, replace(gang, refs=(*gang.refs, *own)), member)
+            pods = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
+            self._join(world, replace(gang, refs=(*gang.refs, *own), pods=pods), member)
 
     def restore(self, gang: Gang) -> None:
         """Rule 3: restores the place that has vanished."""
@@ -195,19 +195,21 @@ class _Due:
         return where
 
     def _join(self, world: World, gang: Gang, member: GangMember) -> None:
-        """Makes room for a waiting member beside what its gang holds: a gang that has started goes before the
-        queue.
+        """Makes room for a waiting member, which brings the pods of `gang`, beside what its gang holds: a
+        gang that has started goes before the queue.
         """
+        if waits_for_kueue(member, gang.pods):
+            return
         held = self.snapshot.holding(gang.name)
         assert held is not None, "it holds a place"
         limits = world.limits(namespace_of(gang.name))
-        planned, seats = beside_held(self.snapshot, held, _freed(self.snapshot, gang).group, member, limits)
-        own = tuple(pod for pod in gang.pods if pod.brought_by == member.uid)
+        freed = _freed(self.snapshot, gang).group
+        planned, seats = beside_held(self.snapshot, held, freed, member, gang.pods, limits)
         if planned.reservation is None:
             self.actions.append(Beside(gang, member.workload.name, planned.answer))
             return
         self.snapshot = self.snapshot.with_reservation(planned.reservation)
-        joined = replace(gang, group=planned.group, pods=on_seats(own, {member.uid: seats}))
+        joined = replace(gang, group=planned.group, pods=on_seats(gang.pods, {member.uid: seats}))
         room = headroom(self.snapshot, planned.reservation)
         self.actions.append(Admit(joined, planned.answer, planned.reservation, room))
 

@@ -25,13 +25,15 @@ Selections = Mapping[str, Sequence[NodeSelection]]
 def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
     """What the pods of a gang say that no scheduler has bound; those that Kueue has not admitted say nothing.
 
-    A pod that names no PodSet says it for all: leader and workers of one template do not.
+    A pod that names no PodSet says it for all: leader and workers of one template do not. One that names
+    another PodSet, as of a member that has no seats yet, says it for none.
     """
     result: dict[str, list[NodeSelection]] = {pod_set.name: [] for pod_set in group.pod_sets}
     for pod in pods:
         if pod.selection is not None and not pod.awaits_kueue:
-            for name in [pod.pod_set] if pod.pod_set in result else list(result):
-                result[name].append(pod.selection)
+            for name in [pod.pod_set] if pod.pod_set else list(result):
+                if name in result:
+                    result[name].append(pod.selection)
     return result
 
 

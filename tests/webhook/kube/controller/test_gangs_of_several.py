@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot, snapshot
 from planner.model.errors import Where
-from planner.model.pod import BoundPod
+from planner.model.pod import BoundPod, NodeSelection
 from tests.builders import cluster
 from tests.webhook.kube.worlds import NOW, world
 from tests.webhook.placement.test_gangs_across_objects import (
@@ -209,7 +209,7 @@ def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_som
 def joined_late() -> tuple[Snapshot, tuple[Work, Work], tuple[Unbound, ...]]:
     """Two Jobs, of which the first holds two seats in the rack of a to f; the pods of the second, which had
     no room, wait for 100 s."""
-    used = "r1: a b\nr1: c d used=8\nr2: e f g h used=8"
+    used = "r1: a b\nr1: c d e f used=8\nr2: g h used=8"
     state, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
     state, (second,) = stored(state, replace(DECODE, gpus=8))
     free = claimed(replace(cluster("r1: a b c d e f"), reservations=state.reservations))
@@ -221,6 +221,37 @@ def test_a_late_member_that_waits_for_kueue_takes_no_place_from_its_gang() -> No
     free, works, pods = joined_late()
     waiting = tuple(replace(pod, held_back=True, awaits_kueue=True) for pod in pods)
     assert not done(watching(free, works, waiting), Release)
+
+
+def in_pools(state: Snapshot, second: str) -> Snapshot:
+    """The nodes of this name are the pool of Kueue's second flavor."""
+    for name, node in state.nodes.items():
+        pool = "second" if name in second else "first"
+        state = state.with_node(replace(node, labels={**node.labels, "pool": pool}))
+    return state
+
+
+def test_a_late_member_is_let_in_once_kueue_has_admitted_all_of_its_pods() -> None:
+    """One of two is still at its gate; nothing is held for it."""
+    free, works, (first, second) = joined_late()
+    at_kueues = replace(second, held_back=True, awaits_kueue=True)
+    assert not done(watching(free, works, (first, at_kueues)), Admit)
+    assert done(watching(free, works, (first, second)), Admit)
+
+
+def test_a_late_member_is_seated_in_its_own_flavor_and_moves_no_other_seat() -> None:
+    """The pods of the first Job are to come, and say nothing of the pool of the second."""
+    free, works, pods = joined_late()
+    before, pools = free.holding(GANG), in_pools(free, second="ef")
+    assert before is not None
+    admitted = tuple(replace(pod, selection=NodeSelection({"pool": "second"})) for pod in pods)
+    others = pods_of(works[0], gated=False)
+    seen = watching(pools, works, (*admitted, *others))
+    assert not done(seen, MoveTo)
+    (admit,) = done(seen, Admit)
+    by_part = places(admit.reservation.assignments)
+    assert {node for part, node in by_part if part == "decode"} == {"e", "f"}
+    assert seats_of_members(places(before.assignments)) <= by_part
 
 
 def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:
