@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import Headroom
+from planner.ledger.conflicts import Wish
 from planner.model.names import kind_of
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.reservation import headroom
@@ -26,15 +26,6 @@ _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
-    """Reserve this. It was planned on the ledger's revision `planned_on`; the plan leaves `headroom` free."""
-
-    reservation: Reservation
-    planned_on: int
-    headroom: Headroom = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class ReservationClaim:
     """The workload exists: its reservation no longer expires."""
 
@@ -49,7 +40,7 @@ class ReservationRelease:
     reservation: str
 
 
-LedgerStep = Reserve | ReservationClaim | ReservationRelease
+LedgerStep = Wish | ReservationClaim | ReservationRelease
 
 
 def reservation_identity(held: Reservation) -> tuple[object, ...]:
@@ -69,7 +60,7 @@ def reserving(
     identities = [reservation_identity(held) for held in before]
     owner_uid = _uid(request.old_object)
     return tuple(
-        Reserve(replace(held, owner_uid=owner_uid), plan.snapshot.revision, headroom(plan.snapshot, held))
+        Wish(replace(held, owner_uid=owner_uid), plan.snapshot.revision, headroom(plan.snapshot, held))
         for held in plan.reservations
         if reservation_identity(held) not in identities
     )

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from planner.ledger.conflicts import Wish
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.model.errors import InputError, Where
 from planner.model.reservation import Reservation
 from webhook.admission.configuration.settings import Mode
 from webhook.admission.decision_record import PLAN, Decision, Phase
-from webhook.admission.ledger_steps import ReservationClaim, Reserve
+from webhook.admission.ledger_steps import ReservationClaim
 from webhook.admission.modes import Outcome
 from webhook.journal.changes import FieldChanges, field_changes
 from webhook.journal.secrets import without_secrets
@@ -195,7 +196,7 @@ def reserved(request: AdmissionRequest, decision: Decision) -> tuple[Reservation
     """Returns what the decision reserves; nothing for a dry run, or in modes other than enforce."""
     if request.dry_run or decision.mode != "enforce":
         return ()
-    return tuple(step.reservation for step in decision.steps if isinstance(step, Reserve))
+    return tuple(step.reservation for step in decision.steps if isinstance(step, Wish))
 
 
 def _request(request: AdmissionRequest) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.model.reservation import Reservation, reservation_id
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment, PolicySet
-from webhook.admission.ledger_steps import ReservationRelease, Reserve, releasing
+from webhook.admission.ledger_steps import ReservationRelease, releasing
 from webhook.journal.courses import ClusterCourse, gangs_of
 from webhook.journal.entries import Answered, JournalEntry, answered
 from webhook.journal.run_lengths import RunLengths
@@ -193,7 +194,7 @@ class Replay:
         stored.
         """
         for step in decision.steps:
-            if isinstance(step, Reserve) and step.reservation.id not in self._over:
+            if isinstance(step, Wish) and step.reservation.id not in self._over:
                 held = hold_of(step.reservation, entry.time)
                 held = replace(held, expires=None, state="claimed") if entry.stored else held
                 self._hold(held, entry.time)

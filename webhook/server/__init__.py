@@ -3,7 +3,8 @@
 - `http`: the routes, and the deadlines and limits of a call
 - `listening`: the addresses that it listens on
 - `connections`: limits on open connections, bytes in flight and silent connections
-- `service`: decides one call and makes its reservation; decides again if another replica was faster
+- `service`: decides one call; decides again if another replica was faster
+- `carrying_out`: makes, claims and releases the reservations of a decision
 - `fair_queue`: which call is decided next; `seats`: the queue on the event loop
 - `workers/`: additional processes that decide, so that decisions scale with cores
 - `precedence`: which of the concurrent decisions continues

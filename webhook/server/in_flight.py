@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
-from planner.ledger.conflicts import Headroom, RecordedReservation, in_the_way
+from planner.ledger.conflicts import RecordedReservation, Wish, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
@@ -64,9 +64,9 @@ class InFlightReservations:
             snapshot = snapshot.with_reservation(held.reservation)
         return snapshot, unread
 
-    def add(self, reservations: Iterable[tuple[Reservation, Headroom]], since: float) -> InFlight | None:
+    def add(self, wishes: Iterable[Wish], since: float) -> InFlight | None:
         """Adds all of these; None if what other threads added after `since` leaves no room for them."""
-        new = tuple(reservations)
+        new = tuple(wishes)
         with self._lock:
             newer = [
                 RecordedReservation(held.reservation, _NEWEST)
@@ -74,11 +74,11 @@ class InFlightReservations:
                 if held.begun >= since
             ]
             if newer and any(
-                in_the_way(reservation, 0, newer, headroom) is not None for reservation, headroom in new
+                in_the_way(wish.reservation, 0, newer, wish.headroom) is not None for wish in new
             ):
                 return None
             now = time.monotonic()
-            added = tuple(InFlightReservation(reservation, now) for reservation, _ in new)
+            added = tuple(InFlightReservation(wish.reservation, now) for wish in new)
             self._by_id |= {held.reservation.id: held for held in added}
         return added
 

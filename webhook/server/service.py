@@ -1,8 +1,8 @@
-"""One admission call: decides it, and makes its reservations in the ledger.
+"""One admission call: decides it, and has its reservations made in the ledger.
 
-The decision is pure and runs in a thread; only this module connects it with the ledger. On a conflict
-(another caller took the place meanwhile) the call is decided again on a new snapshot, as long as there is
-time.
+The decision is pure and runs in a thread, on the book that the ledger has; its steps are carried out by
+`LedgerSteps`. On a conflict (another caller took the place meanwhile) the call is decided again on a new
+snapshot, as long as there is time.
 """
 
 from __future__ import annotations
@@ -10,34 +10,28 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from planner.cluster import plan_cache
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import Wish
-from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied, Taken
+from planner.ledger.ledger import Conflict, Ledger, LedgerUnavailable, Occupied
 from planner.model.reservation import Book
 from webhook.admission.configuration.parameters import NO_PARAMETERS
 from webhook.admission.configuration.settings import Settings
 from webhook.admission.decision import decide, in_mode
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import (
-    ReservationClaim,
-    ReservationRelease,
-    Reserve,
-    reservation_identity,
-    reservations_of,
-)
-from webhook.placement.hold import HOLD_SECONDS, hold_of
+from webhook.admission.ledger_steps import reservation_identity, reservations_of
+from webhook.placement.hold import HOLD_SECONDS
 from webhook.policy.loading.files import PolicyStore
 from webhook.policy.model.policy import PolicySet
-from webhook.server.cluster_source import ClusterSource, NoCluster
+from webhook.server.carrying_out import LedgerSteps
+from webhook.server.cluster_source import ClusterSource, NoCluster, surroundings_seen
 from webhook.server.in_flight import InFlight, InFlightReservations, settled
 from webhook.server.parameters_store import ParametersStore
 from webhook.server.precedence import Precedence
@@ -54,12 +48,6 @@ so that there is time to answer "apply again". `bayplan serve --deadline` keeps 
 RIVALS_BY_LOSS = 4
 """How many rivals a lost place counts for, in addition to the calls in flight here: it shows that other
 replicas have calls too.
-"""
-
-
-LOOKS, LOOK_PAUSE = 50, 0.02
-"""How often a pod's owner, or a namespace, is looked up, and seconds between two lookups. A watch is rarely
-behind; for a deleted object this costs the whole second.
 """
 
 
@@ -159,10 +147,12 @@ class Service:
     faster.
     """
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
-    hold_seconds: float = HOLD_SECONDS
-    """How long a place is held for an object that is not stored yet: longer than a call may take."""
-    undoing: set[asyncio.Task[None]] = field(default_factory=set)
-    """Tasks that release the places of calls that ended before their answers."""
+    hold_seconds: InitVar[float] = HOLD_SECONDS
+    steps: LedgerSteps = field(init=False)
+
+    def __post_init__(self, hold_seconds: float) -> None:
+        """Derives what carries out the decisions."""
+        object.__setattr__(self, "steps", LedgerSteps(self.ledger, self.clock, hold_seconds))
 
     async def answer(self, request: AdmissionRequest, phase: Phase, deadline: float = math.inf) -> Decision:
         """Decides, and unless it is a dry run carries out the decision's ledger steps.
@@ -171,7 +161,7 @@ class Service:
         with a message before that. Never raises for an invalid object or an unavailable ledger: both become
         refusals with a message.
         """
-        await self._surroundings_seen(request)
+        await surroundings_seen(self.cluster, request)
         started = time.monotonic()
         holder, lost = "", 0
         pauses = iter(GONE_LOOKS)
@@ -221,20 +211,6 @@ class Service:
         message = f"the webhook has too much to do: {worked}; apply again in a moment"
         return self._refused(request, 429, "TooManyRequests", message)
 
-    async def _surroundings_seen(self, request: AdmissionRequest) -> None:
-        """Waits until the request's namespace and its object's controller have been seen by the watches.
-
-        The namespace's label decides whether anything is enforced there, and both may be applied at once; a
-        Namespace itself comes with the request. A controller creates pods as soon as it sees their owner, and
-        the owners of a pod tell whether its gang waits, and whether it leaves the plan.
-        """
-        space = "" if request.kind.kind == "Namespace" else request.namespace
-        owner = controller_of(request) if request.operation == "CREATE" else ""
-        for _ in range(LOOKS):
-            if self.cluster.knows_namespace(space) and (not owner or self.cluster.knows_owner(owner)):
-                return
-            await asyncio.sleep(LOOK_PAUSE)
-
     async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
         """Makes one decision and carries it out. Raises `Conflict` if the ledger refuses it."""
         threads = self.again if lost else self.threads
@@ -256,7 +232,7 @@ class Service:
                 continue
             kept = False
             try:
-                await self._do(draft.decision)
+                await self.steps.carry_out(draft.decision)
                 kept = True
             except Conflict:
                 if draft.decision.unless_held is None:
@@ -329,54 +305,12 @@ class Service:
             decision, worker_seconds = self.decider(request, policies, snapshot, phase, environment)
             call.worked += time.thread_time() - worked + worker_seconds
             relied = _relied(decision, unread)
-            new = [(step.reservation, step.headroom) for step in decision.steps if isinstance(step, Reserve)]
+            new = [step for step in decision.steps if isinstance(step, Wish)]
             if request.dry_run or relied or not new:
                 return _Draft(decision, relied)
             promised = self.in_flight.add(new, began)
             if promised is not None:
                 return _Draft(decision, (), promised)
-
-    async def _do(self, decision: Decision) -> None:
-        """Carries out every step. Raises `Conflict` if the ledger refuses a place, or has lost one that is
-        claimed.
-        """
-        now = self.clock()
-        wishes = [
-            Wish(hold_of(step.reservation, now, self.hold_seconds), step.planned_on, step.headroom)
-            for step in decision.steps
-            if isinstance(step, Reserve)
-        ]
-        if wishes:
-            await self._reserve(wishes, now)
-        for step in decision.steps:
-            match step:
-                case ReservationClaim(reservation_id, owner_uid):
-                    if not await self.ledger.claim(reservation_id, owner_uid, now):
-                        raise Conflict(reservation_id)
-                case ReservationRelease(reservation_id):
-                    await self.ledger.release(reservation_id)
-
-    async def _reserve(self, wishes: Sequence[Wish], now: float) -> None:
-        """Makes all of these reservations.
-
-        If the call ends before its answer, the places that it was the first to hold are released: nobody was
-        told of them, and until they expire they would block others.
-        """
-        taking = asyncio.ensure_future(self.ledger.reserve_all(wishes, now))
-        try:
-            await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            undoing = asyncio.ensure_future(self._give_back(taking))
-            self.undoing.add(undoing)
-            undoing.add_done_callback(self.undoing.discard)
-            raise
-
-    async def _give_back(self, taking: Awaitable[Taken]) -> None:
-        with suppress(Conflict, LedgerUnavailable):
-            taken = await taking
-            for reservation in taken.reservations:
-                if reservation.id in taken.new:
-                    await self.ledger.give_back(reservation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,14 +334,3 @@ def _relied(decision: Decision, unread: InFlight) -> InFlight:
     held = decision.plan.reservations if decision.plan is not None else ()
     replayed = [reservation_identity(reservation) for reservation in held]
     return tuple(promise for promise in unread if reservation_identity(promise.reservation) in replayed)
-
-
-def controller_of(request: AdmissionRequest) -> str:
-    """Returns NAMESPACE/KIND/NAME of the controller of the request's object; "" if there is none."""
-    metadata = (request.object or {}).get("metadata")
-    references = metadata.get("ownerReferences") if isinstance(metadata, Mapping) else None
-    for reference in references if isinstance(references, list) else ():
-        if isinstance(reference, Mapping) and reference.get("controller") is True:
-            kind, name = reference.get("kind"), reference.get("name")
-            return f"{request.namespace}/{kind}/{name}"
-    return ""

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.model.pod import BoundPod
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, Json, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
-from webhook.admission.ledger_steps import Reserve
 from webhook.wire.request import from_object
 from webhook.workloads.keys.annotation_keys import PLACEMENT, QUEUED_GATE, RESERVATION
 
@@ -61,7 +61,7 @@ def gates(pod: Json) -> list[str]:
 
 def reserved(decision: Any) -> list[str]:
     """The gangs for which a decision reserves a place."""
-    return [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)]
+    return [step.reservation.gang for step in decision.steps if isinstance(step, Wish)]
 
 
 def test_a_pod_in_kueues_queue_waits_at_our_gate_and_holds_nothing() -> None:

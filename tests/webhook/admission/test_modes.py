@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from tests.policies.helpers import cluster, policies
 from tests.webhook.calls import example
 from tests.webhook.policy.helpers import check, loaded, mutating, patch, validating
@@ -18,7 +19,7 @@ from webhook.admission.configuration.settings import MODES, Settings, everywhere
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease
 from webhook.admission.modes import MAX_ANNOTATION, MAX_TEXT, mode_in_force
 from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import from_object
@@ -111,7 +112,7 @@ def test_enforce_answers_as_ever() -> None:
     """Patch, steps and plan; the audit log is told the mode."""
     decision = asked(example(FITS), "enforce", default="audit")
     assert decision.response.patch
-    assert [type(step) for step in decision.steps] == [Reserve]
+    assert [type(step) for step in decision.steps] == [Wish]
     assert decision.response.audit_annotations["mode"] == "enforce"
     assert not asked(example(NEVER), "enforce", default="audit").response.allowed
 
@@ -219,7 +220,7 @@ def test_a_place_that_expired_between_the_calls_is_held_again() -> None:
     assert planned is not None
     stored = {**planned, "metadata": {**planned["metadata"], "uid": "job"}}
     steps = asked(stored, "enforce", "validate").steps
-    assert [type(step) for step in steps] == [Reserve, ReservationClaim]
+    assert [type(step) for step in steps] == [Wish, ReservationClaim]
 
 
 def test_a_malformed_object_is_refused_in_enforce_alone() -> None:

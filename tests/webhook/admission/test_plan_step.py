@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from planner.ledger.conflicts import Wish
 from tests.policies.helpers import cluster
 from tests.webhook.policy.helpers import OURS, mutating, patch, validating
 from webhook.admission import plan_step
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
-from webhook.admission.ledger_steps import Reserve
 from webhook.policy import load
 from webhook.wire.request import from_object
 
@@ -98,7 +98,7 @@ def test_a_policy_that_uses_the_plan_and_asks_for_more_is_planned_for_that() -> 
     raises = mutating(MORE_GPUS, name="raises", api=OURS, matchConditions=[condition])
     decision = mutate(raises)
     (step,) = decision.steps
-    assert isinstance(step, Reserve)
+    assert isinstance(step, Wish)
     assert [amounts["nvidia.com/gpu"] for _, amounts in step.reservation.requests] == [4]
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.manifests.schedulers.systems import DEFINITION, SchedulerSigns
 from tests.policies.helpers import policies
 from tests.webhook.admission.test_unchanged import HALL, asked, holding, stored
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
-from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease, Reserve
+from webhook.admission.ledger_steps import ReservationClaim, ReservationRelease
 from webhook.jsontools.path import find
 from webhook.wire.request import from_object
 from webhook.workloads import read, wants_plan
@@ -35,7 +36,7 @@ def suspended(obj: Any, path: tuple[str, ...], value: bool = True) -> Any:
 
 def reserved(decision: Any) -> list[str]:
     """The gangs for which a decision makes a reservation."""
-    return [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)]
+    return [step.reservation.gang for step in decision.steps if isinstance(step, Wish)]
 
 
 @pytest.mark.parametrize(("obj", "path"), KINDS, ids=[row[0]["kind"] for row in KINDS])

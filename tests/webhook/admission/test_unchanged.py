@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from tests.policies.helpers import cluster, policies, with_parameters
 from tests.webhook.policy.helpers import OURS, mutating, patch
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import Reserve
 from webhook.placement.fair_order import WaitingGang
 from webhook.policy import load
 from webhook.policy.model.policy import PolicySet
@@ -61,7 +61,7 @@ def holding(decision: Decision) -> Snapshot:
     """The cluster in which what a decision reserves is reserved, and claimed: the object is stored."""
     snapshot = HALL
     for step in decision.steps:
-        if isinstance(step, Reserve):
+        if isinstance(step, Wish):
             snapshot = snapshot.with_reservation(replace(step.reservation, state="claimed", expires=None))
     return snapshot
 
@@ -160,7 +160,7 @@ def test_a_gang_that_has_a_plan_is_scaled_without_a_touch_of_its_template() -> N
     old = stored(first)
     decision = asked(o.changed(old, ("spec", "replicas"), 3), old, on=holding(first))
     assert pointers(decision) == {"metadata/annotations"}
-    assert [step.reservation.gang for step in decision.steps if isinstance(step, Reserve)] == [
+    assert [step.reservation.gang for step in decision.steps if isinstance(step, Wish)] == [
         "team/LeaderWorkerSet/demo/2"
     ]
 
@@ -276,9 +276,9 @@ def pod_of_job(**metadata: Any) -> Json:
 def test_a_call_that_relies_on_a_hold_of_its_gang_asks_the_ledger_for_it() -> None:
     """Another call may have proposed it and withdraw it yet; once it is claimed, nothing is asked."""
     job = asked(o.JOB)
-    (step,) = (step for step in job.steps if isinstance(step, Reserve))
+    (step,) = (step for step in job.steps if isinstance(step, Wish))
     on = HALL.with_reservation(step.reservation)
-    assert [again.reservation for again in asked(o.JOB, on=on).steps if isinstance(again, Reserve)] == [
+    assert [again.reservation for again in asked(o.JOB, on=on).steps if isinstance(again, Wish)] == [
         step.reservation
     ]
     assert asked(o.JOB, on=holding(job)).steps == ()
@@ -287,7 +287,7 @@ def test_a_call_that_relies_on_a_hold_of_its_gang_asks_the_ledger_for_it() -> No
 def test_the_pods_of_an_owned_gang_take_the_place_that_it_holds() -> None:
     """A CronJob's Job is planned, and holds its place; its template does not say so, so its pods are told."""
     job = asked(owned(o.JOB, "batch/v1", "CronJob"))
-    (held,) = (step.reservation for step in job.steps if isinstance(step, Reserve))
+    (held,) = (step.reservation for step in job.steps if isinstance(step, Wish))
     assert held.gang == "team/Job/demo"
     decision = asked(pod_of_job(), on=holding(job))
     pod = stored(decision)

@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.model.reservation import Reservation
 from tests.policies.helpers import policies
 from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import Reserve
 from webhook.cli.decisions.mutate import decide_all
 from webhook.cli.decisions.plan import plan_each
 from webhook.files.reader import Document
@@ -168,7 +168,7 @@ def asked(snapshot: Snapshot, obj: Any, environment: Environment, *, dry_run: bo
 
 def reserved(decision: Decision) -> list[Reservation]:
     """What a decision reserves."""
-    return [step.reservation for step in decision.steps if isinstance(step, Reserve)]
+    return [step.reservation for step in decision.steps if isinstance(step, Wish)]
 
 
 def stored(obj: Any) -> list[Any]:

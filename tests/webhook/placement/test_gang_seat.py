@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from planner.cluster.snapshot import Snapshot
+from planner.ledger.conflicts import Wish
 from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from tests.builders import amounts, cluster
@@ -20,7 +21,6 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision, Phase
 from webhook.admission.environment import Environment
-from webhook.admission.ledger_steps import Reserve
 from webhook.wire.request import from_object
 
 GANG = "team/PodGroup/serve"
@@ -53,7 +53,7 @@ def applied(snapshot: Snapshot, of: Any, obj: Any, *, starts: bool = False) -> S
     stored = decision.object
     assert stored is not None
     for step in decision.steps:
-        if isinstance(step, Reserve):
+        if isinstance(step, Wish):
             snapshot = snapshot.with_reservation(step.reservation)
     if starts:
         terms = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -152,4 +152,4 @@ def test_the_validating_call_of_a_pod_takes_no_further_seat() -> None:
     assert decision.object is not None
     again = ask(snapshot, of, decision.object, "validate")
     assert again.response.allowed
-    assert [step for step in again.steps if isinstance(step, Reserve)] == []
+    assert [step for step in again.steps if isinstance(step, Wish)] == []

@@ -219,7 +219,7 @@ def test_kueue_finds_the_gangs_toleration_on_the_suspended_template(labels, fenc
     find tolerated; pods come later. It holds nothing, so nobody's fence waits for Kueue."""
     decided = admitted(labels, fenced=fenced, tolerations=[OWN])
     assert decided.object["spec"]["template"]["spec"]["tolerations"] == own
-    held = [step for step in decided.steps if "Reserve" in type(step).__name__]
+    held = [step for step in decided.steps if "Wish" in type(step).__name__]
     assert bool(held) is not bool(labels)
 
 

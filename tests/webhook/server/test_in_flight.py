@@ -164,7 +164,7 @@ async def test_a_call_that_is_given_up_gives_back_what_it_was_the_first_to_hold(
         call.cancel()
         ledger.answered.set()
         await asyncio.wait([call])
-        await asyncio.gather(*asked.service.undoing)
+        await asyncio.gather(*asked.service.steps.undoing)
         assert await asked.holders() == []
 
 
@@ -179,10 +179,10 @@ async def test_a_caller_that_hangs_up_has_given_up(serve: Serve, tmp_path: Path)
         caller.write(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
         await ledger.reached.wait()
         caller.close()
-        while not asked.service.undoing:  # noqa: ASYNC110 - the server is to learn of it
+        while not asked.service.steps.undoing:  # noqa: ASYNC110 - the server is to learn of it
             await asyncio.sleep(0.01)
         ledger.answered.set()
-        await asyncio.gather(*asked.service.undoing)
+        await asyncio.gather(*asked.service.steps.undoing)
         assert await asked.holders() == []
         await running.stop()
 
@@ -208,7 +208,7 @@ async def test_a_call_that_is_given_up_leaves_what_another_call_holds(serve: Ser
         call.cancel()
         ledger.answered.set()
         await asyncio.wait([call])
-        await asyncio.gather(*late.service.undoing)
+        await asyncio.gather(*late.service.steps.undoing)
         assert await quick.holders() == ["research/Job/job-0"]
 
 

@@ -11,7 +11,7 @@ from webhook.admission.unchanged import asks_for_pods
 from webhook.kube.reports import ReportForm, ReportWriter
 from webhook.kube.runtime import ClusterRuntime
 from webhook.report.in_cluster import NAME, DecisionNews, decision_news, merged, objects_in
-from webhook.server.service import controller_of
+from webhook.server.cluster_source import controller_of
 from webhook.wire.request import AdmissionRequest
 
 
