@@ -17,7 +17,7 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.admission.configuration.settings import queue_rules
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
-from webhook.admission.environment import Environment, PolicySet
+from webhook.admission.environment import Environment
 from webhook.admission.ledger_steps import ReservationRelease, releasing
 from webhook.journal.courses import ClusterCourse, gangs_of
 from webhook.journal.entries import Answered, JournalEntry, answered
@@ -27,6 +27,7 @@ from webhook.placement.hold import hold_of
 from webhook.placement.hold_limits import HoldLimits
 from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
+from webhook.policy.model.policy import PolicySet
 from webhook.wire.request import AdmissionRequest
 from webhook.workloads.options import MODE
 
