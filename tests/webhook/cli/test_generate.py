@@ -173,3 +173,22 @@ def test_what_is_no_name_or_number_is_told(
         main(["generate", *words, "-c", str(CLUSTERS / "superpod-32.yaml")])
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("generate", "kai"),
+        ("generate", "kueue"),
+        ("topology", "show"),
+        ("top",),
+        ("nodes", "check"),
+        ("defrag", "--free=1"),
+    ],
+)
+def test_a_cluster_in_files_and_one_that_runs_are_not_read_together(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two sources the second was ignored without a word."""
+    assert main([*command, "-c", str(CLUSTER_FILES[0]), "--kubeconfig", "admin.conf"]) == 2
+    assert "--kubeconfig reads the cluster itself: leave one out" in capsys.readouterr().err

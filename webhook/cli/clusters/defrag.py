@@ -19,7 +19,7 @@ from planner.request.levels import level_key
 from webhook.cli.clusters.carry_out import Work, carry_out
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, count, duration, subcommand
-from webhook.cli.common.standing_words import add_installation, quiet
+from webhook.cli.common.standing_words import add_installation, in_files, quiet
 from webhook.files.reader import objects
 from webhook.kube.cluster_objects import MAKES_PODS, ClusterObjects, ObjectsLookout, cluster_objects
 from webhook.kube.moving.mover import WAIT_SECONDS, Mover
@@ -165,7 +165,7 @@ def _show(args: argparse.Namespace, result: _Result) -> int:
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
     """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
-    if args.cluster:
+    if in_files(args):
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
     seen = asyncio.run(cluster_objects(args.kubeconfig, MAKES_PODS, args.installation))

@@ -21,7 +21,7 @@ from planner.model.errors import InputError, Where
 from planner.model.resources import GPU, MIG_CONFIG_LABEL
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import Subparsers, subcommand, verb
-from webhook.cli.common.standing_words import add_kubeconfig, quiet
+from webhook.cli.common.standing_words import add_kubeconfig, in_files, quiet
 from webhook.files.reader import objects
 from webhook.kube.cluster_objects import DESCRIBES_NODES, ClusterObjects, cluster_objects
 from webhook.report import terminal
@@ -106,7 +106,7 @@ def run_mig(args: argparse.Namespace) -> int:
 
 def _seen(args: argparse.Namespace) -> ClusterObjects:
     """Returns the cluster, from files or live. Raises `InputError` if it cannot be read."""
-    if args.cluster:
+    if in_files(args):
         return ClusterObjects(inputs.cluster(args.cluster), [item.value for item in objects(args.cluster)])
     quiet()
     seen = asyncio.run(cluster_objects(args.kubeconfig, DESCRIBES_NODES))

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.errors import InputError
 from webhook.admission.environment import NAMESPACE
 from webhook.cli.common import inputs
 from webhook.kube.standing import ClusterStanding, Lookout, standing_of
@@ -66,11 +67,18 @@ def _workload(text: str) -> str:
     return f"{namespace}{slash}{kind_named(kind)}{separator}{name}"
 
 
+def in_files(args: argparse.Namespace) -> bool:
+    """Returns whether the cluster stands in files (`-c`). Raises `InputError` if a live one is named too."""
+    if args.cluster and args.kubeconfig:
+        raise InputError("-c is a cluster in files; --kubeconfig reads the cluster itself: leave one out")
+    return bool(args.cluster)
+
+
 def look_at_snapshot(args: argparse.Namespace, show: Callable[[Snapshot], int]) -> int:
     """Shows the snapshot of the cluster files of `-c`, or else of a live cluster. Returns the exit status of
     `show`. Raises `InputError`.
     """
-    if args.cluster:
+    if in_files(args):
         return show(inputs.cluster(args.cluster))
 
     async def show_snapshot(seen: ClusterStanding, _: Lookout) -> int:
