@@ -14,7 +14,7 @@ import yaml
 
 from tests.e2e.api import Json
 from tests.e2e.binaries import ROOT, find
-from tests.e2e.helm import CHART, Helm, helm_program
+from tests.e2e.helm import CHART, RELEASE, Helm, helm_program
 from webhook.cli.main import parser
 
 MANIFESTS = ROOT / "manifests"
@@ -331,6 +331,22 @@ def test_replicas_on_the_network_of_their_nodes_have_ports_of_their_own(helm: He
     assert at_path(objects, rollout) == {"maxUnavailable": 1, "maxSurge": 0}
     alone = helm.template(["hostNetwork=true", "replicas=1"])
     assert at_path(alone, rollout) == {"maxUnavailable": 0, "maxSurge": 1}
+
+
+GIT_PORT = (
+    'policies={"source":"git","git":{"repository":"https://git.example.com/p"}}',
+    "ports.gitSync=8443",
+)
+
+
+@pytest.mark.parametrize("settings", [("ports.probes=8443",), GIT_PORT], ids=["probes", "git-sync"])
+def test_two_listeners_on_one_port_are_refused(helm: Helm, settings: tuple[str, ...]) -> None:
+    """The containers of a pod share its ports, whether it is on the network of its node or not."""
+    sets = [word for setting in settings for word in ("--set-json", setting)]
+    answer = helm("template", RELEASE, str(CHART), *sets)
+    assert answer.status != 0
+    assert "two listeners of a pod on one port (8443, " in answer.err
+    assert helm.template(["ports.gitSync=8443"]), "without git-sync nothing listens there"
 
 
 def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None:

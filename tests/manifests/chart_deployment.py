@@ -163,7 +163,17 @@ _HOST_NETWORK = """\
       {{- end }}
 """
 
+# A listener of the replica or of git-sync that finds its port taken would end its container again and again.
+_PORTS = f"""\
+{{{{- $ports := list (int .Values.ports.webhook) (int .Values.ports.probes) }}}}
+{{{{- if {GIT} }}}}{{{{ $ports = append $ports (int .Values.ports.gitSync) }}}}{{{{ end }}}}
+{{{{- if ne (len $ports) (len (uniq $ports)) }}}}
+{{{{- fail (printf "ports: two listeners of a pod on one port (%s)" (join ", " $ports)) }}}}
+{{{{- end }}}}
+"""
+
 DEPLOYMENT: Edits = (
+    ("apiVersion: apps/v1\n", _PORTS + "apiVersion: apps/v1\n"),
     *extra_metadata("bayplan"),
     # On the network of its node a new replica finds no port free beside an old one.
     (_STRATEGY, _STRATEGY_BY_VALUES),
