@@ -18,7 +18,6 @@ import yaml
 
 from certs.authority import bundle_pem, new_authority
 from tests.e2e.api import ApiError, Json
-from tests.e2e.binaries import ROOT
 from tests.e2e.configured import CONFIGURATIONS
 from tests.e2e.controlplane import exists
 from tests.e2e.fleet import Fleet, namespace
@@ -28,6 +27,7 @@ from tests.e2e.processes import wait_until
 from tests.e2e.replicas import nodes
 from tests.e2e.rollout import SECRET, SYSTEM, Load
 from tests.e2e.stage import Cluster
+from webhook.cli.main import main
 from webhook.workloads.options import MODE
 
 ENFORCED, FREE = "helm-enforced", "helm-free"
@@ -225,17 +225,18 @@ def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster,
     assert [name for name in records if name.startswith("sh.helm.release")] == []
 
 
-def test_policies_of_a_users_own_outlive_the_release(cluster: Cluster, helm: Helm) -> None:
+def test_policies_of_a_users_own_outlive_the_release(cluster: Cluster, helm: Helm, tmp_path: Path) -> None:
     """The namespace stays with the ConfigMap; the next release of this name takes it over."""
     own = ("--set", "policies.additionalConfigMap=our-policies")
-    file = f"--from-file=team-label.yaml={ROOT}/policies/guaranteed-qos/policy.yaml"
+    assert main(["policies", "new", "gpu-owner", "--in", str(tmp_path)]) == 0
+    file = f"--from-file=gpu-owner.yaml={tmp_path}/gpu-owner/policy.yaml"
     helm.must("install", RELEASE, str(CHART), *own)
     output = cluster.kubectl("-n", SYSTEM, "create", "configmap", "our-policies", file)
     assert output.status == 0, output.err
     output = helm("uninstall", RELEASE, *WAIT)
     assert output.status == 0, output.err
     left = cluster.kubectl("-n", SYSTEM, "get", "configmap", "our-policies", "-o", "json")
-    assert list(left.object["data"]) == ["team-label.yaml"]
+    assert list(left.object["data"]) == ["gpu-owner.yaml"]
     helm.must("install", RELEASE, str(CHART), *own)
     assert helm("uninstall", RELEASE, *WAIT).status == 0
     assert cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s").status == 0
