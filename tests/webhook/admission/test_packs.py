@@ -90,7 +90,17 @@ def test_doctor_warns_of_a_pack_that_does_not_fit(systems: tuple[str, ...], pack
     """And says which would."""
     finding = pack_finding(_shown(*systems), pack)
     assert finding.grade == "warn"
-    assert finding.mend.startswith(mend)
+    assert finding.mend.startswith(f"{mend} in the ConfigMap bayplan-parameters")
+
+
+@pytest.mark.parametrize(
+    ("systems", "choice"), [((), "pack: plain"), ((KAI, KUEUE), "pack: kai, kueue or runai")]
+)
+def test_doctor_names_the_parameter_that_chooses_a_pack(systems: tuple[str, ...], choice: str) -> None:
+    """Where none is chosen, with the object that it is a key of."""
+    finding = pack_finding(_shown(*systems), "auto")
+    assert finding.grade == "ok"
+    assert f"; {choice} in the ConfigMap bayplan-parameters " in finding.message
 
 
 def _shown(*systems: str) -> SchedulersSeen:

@@ -20,11 +20,13 @@ from planner.model.words import counted
 from webhook.kube.state.findings import CheckFinding
 from webhook.placement.taints import reserved_taint_value
 from webhook.policy.model.packs import AUTO, SYSTEM_OF, fitting
+from webhook.policy.model.parameters import PARAMETERS
 from webhook.workloads.reader import KUEUE_QUEUE
 
 Json = Mapping[str, Any]
 
 
+IN_PARAMETERS = f"in the ConfigMap {PARAMETERS}"
 SUBJECT = "scheduling"
 
 
@@ -77,15 +79,16 @@ def pack_finding(seen: SchedulersSeen, pack: str) -> CheckFinding:
     systems = sorted(set(seen.shown) & set(SYSTEM_OF.values()))
     shown_words = ", ".join(systems) or "none of KAI, Kueue and Run:ai"
     if pack == AUTO:
-        choice = f"pack: {fits} says so outright" if fits != AUTO else "pack: kai, kueue or runai chooses"
+        choice = f"pack: {fits} {IN_PARAMETERS} says so outright"
+        choice = choice if fits != AUTO else f"pack: kai, kueue or runai {IN_PARAMETERS} chooses"
         message = f"auto: policies write for what the cluster shows, {shown_words}; {choice}"
         return CheckFinding(subject, "ok", message)
     if system and system not in seen.shown:
         message = f"{pack}, but nothing in the cluster shows {system}; there is {shown_words}"
-        return CheckFinding(subject, "warn", message, f"pack: {fits} in the ConfigMap bayplan-parameters")
+        return CheckFinding(subject, "warn", message, f"pack: {fits} {IN_PARAMETERS}")
     if pack == "plain" and fits != "plain":
         message = f"plain: policies write for no scheduling system, and there is {shown_words}"
-        return CheckFinding(subject, "warn", message, f"pack: {fits}, unless that is meant")
+        return CheckFinding(subject, "warn", message, f"pack: {fits} {IN_PARAMETERS}, unless plain is meant")
     return CheckFinding(subject, "ok", f"{pack} fits: there is {shown_words}")
 
 
