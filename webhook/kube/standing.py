@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from webhook.kube.installed import deployment_path, settings_of
 from webhook.kube.reports import report_of
 from webhook.kube.running import done_without
 from webhook.kube.runtime import ClusterRuntime
-from webhook.kube.state.gathering import Gang, gangs_of
+from webhook.kube.state.gathering import Gang
 from webhook.placement.fair_order import QueuePlace
 from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
@@ -297,12 +296,10 @@ def standings(world: World) -> tuple[GangStanding, ...]:
     decides now.
     """
     actions = rules.reconcile(world)
-    gangs = gangs_of(world.works, world.pods)
-    bound = Counter(name for pod in world.snapshot.pods for name in pod.reservation.split(",") if name)
     released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
     stuck = {action.gang.name: action.answer for action in actions if isinstance(action, steps.Stuck)}
     holding = [
-        _holding(world.snapshot, held, gangs.get(held.gang), bound[held.id], stuck)
+        _holding(world.snapshot, held, world.gangs.get(held.gang), stuck)
         for held in sorted(world.snapshot.reservations, key=lambda held: held.gang)
         if held.id not in released
     ]
@@ -322,8 +319,9 @@ def standings(world: World) -> tuple[GangStanding, ...]:
 
 
 def _holding(
-    snapshot: Snapshot, held: Reservation, gang: Gang | None, bound: int, stuck: Mapping[str, Answer]
+    snapshot: Snapshot, held: Reservation, gang: Gang | None, stuck: Mapping[str, Answer]
 ) -> GangStanding:
+    bound = sum(1 for _ in snapshot.bound.of_gang(held.gang, held.id))
     unbound = len(gang.pods) if gang is not None else 0
     state: State = "stuck" if held.gang in stuck else "running" if bound and not unbound else "starting"
     size = gang.group.size if gang is not None else sum(part.count for part in held.assignments)

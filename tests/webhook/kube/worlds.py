@@ -61,11 +61,10 @@ def world(
     *,
     works: tuple[Work, ...] = (),
     pods: tuple[Unbound, ...] = (),
-    seen: frozenset[str] = frozenset(),
     now: float = NOW,
 ) -> World:
     """The world as the controller sees it."""
-    return World(snapshot, works, pods, frozenset({"Job"}), seen, now)
+    return World(snapshot, works, pods, frozenset({"Job"}), now)
 
 
 def with_book(snapshot: Snapshot, *reservations: Reservation) -> Snapshot:

@@ -50,7 +50,6 @@ def world_of_files(snapshot: Snapshot, around: Environment, read: Sequence[Docum
         tuple(as_chosen(work, chosen) for work in works),
         tuple(as_chosen(pod, chosen) for pod in pods),
         frozenset(kinds),
-        frozenset(),
         now,
         observed=around.observed(
             {*(work.ref.namespace for work in works), *(pod.ref.namespace for pod in pods)}

@@ -16,22 +16,23 @@ from planner.ledger.ledger import Conflict, LedgerUnavailable
 from planner.model.reservation import Reservation
 from planner.model.words import counted
 from webhook.kube.api.client import Api, ApiError, Json
-from webhook.kube.controller import reconcile as rules
 from webhook.kube.controller import steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
+from webhook.kube.controller.memory import Memory, alive, bereft, patience, unused
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import Lasting, PositionPace
 from webhook.kube.controller.place_notes import assigned_words, holds_words, notes_of, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.controller.scheduler_words import scheduler_words
 from webhook.kube.controller.world import World, no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
 from webhook.kube.state.gangs import Ref, Unbound
-from webhook.kube.state.gathering import Gang, gangs_of
+from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
@@ -154,7 +155,7 @@ class Controller:
         began, now = time.monotonic(), self._clock()
         await self._ledger.sweep(now)
         world = await self._world(now)
-        actions = await asyncio.to_thread(rules.reconcile, world)
+        actions = await asyncio.to_thread(reconcile, world, self._memory(world))
         self._remember(world, actions, began)
         for action in actions:
             await self._do(action, world)
@@ -173,7 +174,7 @@ class Controller:
                 broken.add(action.gang.name)
             elif isinstance(action, (steps.WaitAction, steps.Beside)):
                 waiting.add(action.gang.name)
-        self._seen = (self._seen & held) | rules.alive(world)
+        self._seen = (self._seen & held) | alive(world)
         self._broken = {name: self._broken.get(name, began) for name in broken}
         self._pace.forget_all_but(waiting)
 
@@ -182,19 +183,19 @@ class Controller:
         assert picture is not None, "the watch is synced"
         book = await self._ledger.book(now)
         places = self._kueue.places() if self._kueue is not None else None
-        world = world_of(
-            picture, book, self._queue, now, observed=self._observed, seen=self._seen, kueue=places
-        )
-        gangs = {held.gang for held in book.reservations}
+        return world_of(picture, book, self._queue, now, observed=self._observed, kueue=places)
+
+    def _memory(self, world: World) -> Memory:
+        """Returns what has been seen in former rounds, up to this one."""
+        gangs = {held.gang for held in world.snapshot.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
-        return replace(
-            world,
-            missing=self._missing.beyond(
-                dict.fromkeys(rules.bereft(world), now), now, lambda _: VANISHED_SECONDS
-            ),
+        gone, now = dict.fromkeys(bereft(world), world.now), world.now
+        return Memory(
+            self._seen,
+            missing=self._missing.beyond(gone, now, lambda _: VANISHED_SECONDS),
+            idle=self._unused.beyond(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
-            idle=self._unused.beyond(rules.unused(world), now, partial(rules.patience, world)),
         )
 
     async def _do(self, action: steps.Action, world: World) -> None:
@@ -391,9 +392,8 @@ class Controller:
 
     async def _tell_held(self, world: World) -> None:
         """Reports once to each gang that holds a place, whoever reserved it."""
-        gangs = gangs_of(world.works, world.pods)
         for reservation in world.snapshot.reservations:
-            gang = gangs.get(reservation.gang)
+            gang = world.gangs.get(reservation.gang)
             if gang is not None and reservation.expires is None:
                 text = f"{holds_words(gang)} {place_words(reservation)} ({reservation.mode})"
                 await self._recorder.tell(gang.ref, "Reserved", text)

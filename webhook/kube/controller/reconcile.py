@@ -17,7 +17,6 @@ The rules, in order:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -28,12 +27,13 @@ from planner.ledger.conflicts import NO_HEADROOM
 from planner.model.answer import Answer
 from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup
-from planner.model.reservation import Reservation, reservation_id
+from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
 from webhook.kube.controller.follow import followed
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
+from webhook.kube.controller.memory import NO_MEMORY, Memory, is_bereft, patience
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
@@ -54,7 +54,7 @@ from webhook.kube.controller.steps import (
     WaitAction,
 )
 from webhook.kube.controller.world import World
-from webhook.kube.state.gathering import Gang, gangs_of, on_seats
+from webhook.kube.state.gathering import Gang, on_seats
 from webhook.kube.state.kueue_flavors import (
     of_bound_pods,
     of_pods,
@@ -64,7 +64,7 @@ from webhook.kube.state.kueue_flavors import (
 )
 from webhook.placement.fair_order import NO_RULES, QueuePlace, QueueRules, WaitingGang, in_order
 from webhook.placement.gang_members import GangMember
-from webhook.placement.hold import is_used, stands
+from webhook.placement.hold import is_used
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.pod_affinity import (
     PlacementTerms,
@@ -88,16 +88,16 @@ get their position.
 """
 
 
-def reconcile(world: World) -> list[Action]:
+def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
     """Returns everything that should be done now, in order."""
-    gangs = gangs_of(world.works, world.pods)
-    due = _Due(world.snapshot)
+    gangs = world.gangs
+    due = _Due(world.snapshot, memory)
     for reservation in world.snapshot.reservations:
         due.end_or_claim(world, reservation, gangs.get(reservation.gang))
     due.actions += _ungated(world, gangs)
     due.actions += _sizes_to_tell(world)
     enforced = {name: gang for name, gang in gangs.items() if namespace_of(name) not in world.observed}
-    by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed, world.pods)
+    by_kueue = kueue_round(due.snapshot, enforced, world.kueue, world.observed, world.unbound_uids)
     due.snapshot = by_kueue.snapshot
     due.actions += by_kueue.actions
     due.actions += _left_by_schedulers(world, (enforced[name] for name in enforced if name in by_kueue.gangs))
@@ -108,7 +108,7 @@ def reconcile(world: World) -> list[Action]:
             due.actions += _left_by_schedulers(world, [holder])
     due.actions += _held_at_gates(world, planned.values())
     for gang in planned.values():
-        if gang.name in world.missing and gang.name not in world.idle and _bereft(gang, due.snapshot):
+        if gang.name in memory.missing and gang.name not in memory.idle and is_bereft(gang, due.snapshot):
             due.restore(gang)
     without = [
         gang for gang in planned.values() if not gang.finished and due.snapshot.holding(gang.name) is None
@@ -123,16 +123,17 @@ class _Due:
     """The actions so far, and the cluster after them, on which the following actions are planned."""
 
     snapshot: Snapshot
+    memory: Memory
     actions: list[Action] = field(default_factory=list)
 
     def end_or_claim(self, world: World, reservation: Reservation, gang: Gang | None) -> None:
         """Rule 1: releases a place without further use, and claims a hold whose gang exists."""
-        why = _over(world, reservation, gang)
+        why = _over(world, self.memory, reservation, gang)
         if why:
             self._release(reservation, why, gang)
         elif gang is not None and reservation.expires is not None and gang.ref.uid:
             self.actions.append(ClaimFor(reservation, gang))
-        elif gang is not None and gang.name in world.idle:
+        elif gang is not None and gang.name in self.memory.idle:
             self.actions += _left_by_schedulers(world, [gang])
             self._release(reservation, _unused_for(world, gang), gang)
 
@@ -144,7 +145,7 @@ class _Due:
         gang, late = with_seats(self.snapshot, gang, reservation)
         beside = {member.uid for member in late}
         seated = tuple(pod for pod in gang.pods if pod.brought_by not in beside)
-        reservation = self._moved(world, replace(gang, pods=seated), reservation)
+        reservation = self._moved(replace(gang, pods=seated), reservation)
         gated = tuple(pod for pod in seated if pod.gated and not pod.awaits_kueue)
         if gated:
             self.actions.append(LetIn(gang, reservation, gated))
@@ -167,7 +168,7 @@ class _Due:
         self.actions.append(Release(reservation, why, gang))
         self.snapshot = self.snapshot.without(reservation.gang)
 
-    def _moved(self, world: World, gang: Gang, reservation: Reservation) -> Reservation:
+    def _moved(self, gang: Gang, reservation: Reservation) -> Reservation:
         """Returns what the gang holds after it was planned again for lost nodes, or its place has followed
         its pods.
         """
@@ -186,7 +187,7 @@ class _Due:
             self.snapshot = self.snapshot.with_reservation(outcome.reservation)
             self.actions.append(MoveTo(gang, outcome, why, headroom(self.snapshot, outcome.reservation)))
             return outcome.reservation
-        moved_off = world.moved_off.get(gang.name, frozenset())
+        moved_off = self.memory.moved_off.get(gang.name, frozenset())
         where = followed(self.snapshot, gang.group, reservation, moved_off)
         if where is None:
             return reservation
@@ -240,62 +241,8 @@ def _left_by_schedulers(world: World, gangs: Iterable[Gang]) -> Iterator[Action]
             yield LeftUnbound(gang, pods)
 
 
-def bereft(world: World) -> frozenset[str]:
-    """Returns the gangs that name a reservation which is not in the book.
-
-    That may be transient: a deleted workload releases its place before the watch shows the deletion. The
-    controller therefore acts only if it lasts (`World.missing`).
-    """
-    gangs = gangs_of(world.works, world.pods).values()
-    return frozenset(gang.name for gang in gangs if _bereft(gang, world.snapshot))
-
-
-def patience(world: World, gang: str) -> float:
-    """Returns for how many seconds the `unused` place of a gang is kept."""
-    return world.patience.get(namespace_of(gang)) or math.inf
-
-
 def _unused_for(world: World, gang: Gang) -> str:
     return f"no pod was bound to it for {patience(world, gang.name):g} s; it is held again once one is"
-
-
-def _bereft(gang: Gang, snapshot: Snapshot) -> bool:
-    if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
-        return False
-    return reservation_id(gang.name) in gang.ids
-
-
-def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
-    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue decides when
-    it starts.
-    """
-    at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
-    return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
-
-
-def alive(world: World) -> frozenset[str]:
-    """Returns the ids of the reservations whose gang exists now: the controller records them as seen."""
-    names = {gang.name for gang in gangs_of(world.works, world.pods).values()}
-    held = world.snapshot.reservations
-    return frozenset(r.id for r in held if r.gang in names or is_used(world.snapshot, r))
-
-
-def unused(world: World) -> dict[str, float]:
-    """Returns the gangs whose claimed place no bound pod uses, and since when at least.
-
-    If a scheduler has left all pods of a gang unbound, that is since these pods exist, else since now. Gangs
-    whose place is gone are included.
-    """
-    gangs = gangs_of(world.works, world.pods)
-    claimed = (held for held in world.snapshot.reservations if held.expires is None)
-    since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
-    bereft_gangs = (gang for gang in gangs.values() if _bereft(gang, world.snapshot))
-    since |= {gang.name: 0.0 for gang in bereft_gangs if not stands(world.snapshot, gang.group)}
-    for name, held_since in since.items():
-        pods = gangs[name].pods if name in gangs else ()
-        all_left = len(left_unbound(pods, world.now)) == len(pods) > 0
-        since[name] = max(held_since, *(pod.created for pod in pods)) if all_left else world.now
-    return since
 
 
 def queue(
@@ -330,7 +277,7 @@ def queue(
     return [*admits, *waits]
 
 
-def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
+def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | None) -> str:
     """Returns why a reservation has no more use; "" while it has."""
     kind = kind_of(reservation.gang)
     used = is_used(world.snapshot, reservation)
@@ -338,7 +285,7 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
         return "finished"
     if namespace_of(reservation.gang) in world.observed and not used:
         return "its namespace is not enforced"
-    if ended := no_longer_assigned(reservation, world.kueue, world.pods, world.snapshot):
+    if ended := no_longer_assigned(reservation, world.kueue, world.unbound_uids, world.snapshot):
         return ended
     if gang is not None and not used and _given_up_by_kueue(gang, world.now):
         return "Kueue has taken its admission back"
@@ -353,7 +300,7 @@ def _over(world: World, reservation: Reservation, gang: Gang | None) -> str:
     alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
     if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
         return ""
-    settled = reservation.id in world.seen or world.now - reservation.created > GRACE_SECONDS
+    settled = reservation.id in memory.seen or world.now - reservation.created > GRACE_SECONDS
     return "deleted" if settled and reservation.expires is None else ""
 
 
@@ -395,6 +342,7 @@ def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
 
     Of a PodSet the pods to come determine it, and only if they say nothing, the bound ones: the seats that
     are planned are for the former. If the bound ones did, a gang whose flavor changed would move each round.
+    The seats of a gang of several objects have the shape of the objects' templates, without any flavor.
     """
     to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
     selections = {**of_bound_pods(snapshot, gang.group), **to_come}

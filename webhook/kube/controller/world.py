@@ -6,25 +6,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.cached_property import cached_property
 from planner.model.names import namespace_of
 from planner.model.reservation import Book
 from webhook.admission.configuration.settings import queue_rules
 from webhook.kube.controller.kueue.rounds import KueuePlaces
 from webhook.kube.state.gangs import WATCHED, Unbound, Work
+from webhook.kube.state.gathering import Gang, gangs_of
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.fair_order import NO_RULES, QueueRules
 from webhook.placement.hold_limits import Limits, no_limits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class World:
     """The known state at one moment. `kinds`: the workload kinds that are watched and completely read.
 
-    `seen`: the ids of reservations whose gang was once seen. `missing`: the gangs that have named a
-    reservation for a while that is not in the book (`bereft`). `observed`: the namespaces that are not
-    enforced. `moved_off`: by gang, the nodes that it was moved off. `idle`: the gangs whose place no pod has
-    used for longer than their namespace allows (`unused`); `patience`: by namespace, for how many seconds
-    such a place is kept; 0 means forever. `limits`: what the gangs of a namespace may hold. `rules`: the
+    `observed`: the namespaces that are not enforced. `patience`: by namespace, for how many seconds a place
+    is kept that no pod uses; 0 means forever. `limits`: what the gangs of a namespace may hold. `rules`: the
     rules of the queue's order. `kueue`: the places that Kueue has assigned; None if unknown.
     """
 
@@ -32,16 +31,22 @@ class World:
     works: tuple[Work, ...]
     pods: tuple[Unbound, ...]
     kinds: frozenset[str]
-    seen: frozenset[str]
     now: float
-    missing: frozenset[str] = frozenset()
     observed: frozenset[str] = frozenset()
-    moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    idle: frozenset[str] = frozenset()
     patience: Mapping[str, float] = field(default_factory=dict)
     limits: Limits = no_limits
     rules: QueueRules = NO_RULES
     kueue: KueuePlaces | None = None
+
+    @cached_property
+    def gangs(self) -> Mapping[str, Gang]:
+        """Every gang by name: computed once, because a round asks for them again and again."""
+        return gangs_of(self.works, self.pods)
+
+    @cached_property
+    def unbound_uids(self) -> frozenset[str]:
+        """The UIDs of the pods that are on no node."""
+        return frozenset(pod.ref.uid for pod in self.pods)
 
 
 def no_namespace(names: Iterable[str]) -> frozenset[str]:
@@ -56,15 +61,13 @@ def world_of(
     now: float,
     *,
     observed: Callable[[Iterable[str]], frozenset[str]],
-    seen: frozenset[str] = frozenset(),
     kueue: KueuePlaces | None = None,
 ) -> World:
     """Returns the world: the nodes of `picture` with the current settings, the book, and the workloads of the
     queue's watch.
 
     `now`: seconds since the epoch. `observed`: returns which of some namespaces are not enforced; it is asked
-    for every namespace in which something waits, runs, holds or is placed by Kueue. `seen`, `kueue`: as in
-    `World`.
+    for every namespace in which something waits, runs, holds or is placed by Kueue. `kueue`: as in `World`.
     """
     works, pods = queue.works(), queue.unbound()
     namespaces = (
@@ -79,7 +82,6 @@ def world_of(
         works,
         pods,
         frozenset(row.name for row in WATCHED),
-        seen,
         now,
         observed=observed(namespaces),
         limits=lambda namespace: settings(namespace).holds,

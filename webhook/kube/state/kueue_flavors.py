@@ -28,13 +28,21 @@ def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
     A pod that names no PodSet says it for all: leader and workers of one template do not. One that names
     another PodSet, as of a member that has no seats yet, says it for none.
     """
-    result: dict[str, list[NodeSelection]] = {pod_set.name: [] for pod_set in group.pod_sets}
+    stated: dict[str, list[NodeSelection]] = {}
     for pod in pods:
         if pod.selection is not None and not pod.awaits_kueue:
-            for name in [pod.pod_set] if pod.pod_set else list(result):
-                if name in result:
-                    result[name].append(pod.selection)
-    return result
+            stated.setdefault(pod.pod_set, []).append(pod.selection)
+    by_name = {name: _distinct(selections) for name, selections in stated.items()}
+    of_all = by_name.get("", ())
+    return {pod_set.name: _distinct((*by_name.get(pod_set.name, ()), *of_all)) for pod_set in group.pod_sets}
+
+
+def _distinct(selections: Iterable[NodeSelection]) -> tuple[NodeSelection, ...]:
+    """Returns each selection once: thousands of pods say the same, and each PodSet is compared with all of
+    them.
+    """
+    keyed = {(frozenset(own.node_selector.items()), own.tolerations): own for own in selections}
+    return tuple(keyed.values())
 
 
 def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:

@@ -16,6 +16,7 @@ from planner.model.reservation import Reservation, reservation_id
 from planner.model.topology import HOSTNAME
 from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
+from webhook.kube.controller.memory import Memory
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.steps import Follow, LetIn
@@ -49,7 +50,7 @@ def on(node: str, group: PodGroup) -> PodGroup:
 def moved(snapshot: Snapshot, *groups: PodGroup, left: frozenset[str] = frozenset()) -> Reservation | None:
     """What the controller makes the gang hold now; None where it leaves the reservation as it is."""
     works = tuple(work(group) for group in groups)
-    (*actions,) = reconcile(replace(world(snapshot, works=works), moved_off={"default/Job/a": left}))
+    (*actions,) = reconcile(world(snapshot, works=works), Memory(moved_off={"default/Job/a": left}))
     follows = [action for action in actions if isinstance(action, Follow)]
     assert len(follows) == len(actions) < 2
     return follows[0].reservation if follows else None

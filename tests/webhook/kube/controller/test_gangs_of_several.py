@@ -26,7 +26,8 @@ from tests.webhook.placement.test_gangs_across_objects import (
     seats_of_members,
 )
 from tests.webhook.workloads import objects as o
-from webhook.kube.controller.reconcile import bereft, reconcile
+from webhook.kube.controller.memory import NO_MEMORY, Memory, bereft
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import (
     Action,
     Admit,
@@ -90,9 +91,9 @@ def watching(state: Snapshot, works: tuple[Work, ...], pods: tuple[Unbound, ...]
     return world(state, works=works, pods=pods)
 
 
-def done(seen: World, kind: type[Action]) -> list[Any]:
+def done(seen: World, kind: type[Action], memory: Memory = NO_MEMORY) -> list[Any]:
     """The actions of a kind."""
-    return [action for action in reconcile(seen) if isinstance(action, kind)]
+    return [action for action in reconcile(seen, memory) if isinstance(action, kind)]
 
 
 def parts(gang: Gang) -> dict[str, int]:
@@ -141,7 +142,7 @@ def test_a_reservation_of_several_jobs_that_vanished_is_made_again() -> None:
     without = state.without(GANG)
     seen = watching(without, works)
     assert bereft(seen) == {GANG}
-    (restore,) = done(replace(seen, missing=frozenset({GANG})), Restore)
+    (restore,) = done(seen, Restore, Memory(missing=frozenset({GANG})))
     again = places(restore.reservation.assignments)
     assert Counter(part for part, _ in again.elements()) == {"prefill": 2, "decode": 2}
     assert restore.reservation.domains == state.reservations[0].domains
@@ -252,6 +253,19 @@ def test_a_late_member_is_seated_in_its_own_flavor_and_moves_no_other_seat() -> 
     by_part = places(admit.reservation.assignments)
     assert {node for part, node in by_part if part == "decode"} == {"e", "f"}
     assert seats_of_members(places(before.assignments)) <= by_part
+
+
+def test_a_member_that_kueue_admits_in_another_flavor_moves_its_own_seats_there() -> None:
+    """Its seats have the shape of its object, which names no pool: nodes of the first pool are free too."""
+    state, works = stored(cluster("r1: a b c d e f"), PREFILL, DECODE)
+    pools, decode = in_pools(claimed(state), second="f"), works[1]
+    admitted = (replace(pod, selection=NodeSelection({"pool": "second"})) for pod in pods_of(decode))
+    (move,) = done(watching(pools, works, tuple(admitted)), MoveTo)
+    by_part = places(move.move.reservation.assignments)
+    assert {node for part, node in by_part if part == "decode"} == {"f"}
+    assert {seat: n for seat, n in by_part.items() if seat[0] == "prefill"} == {
+        seat: n for seat, n in seats(state).items() if seat[0] == "prefill"
+    }
 
 
 def test_a_gang_lives_until_the_last_of_its_jobs_is_finished() -> None:

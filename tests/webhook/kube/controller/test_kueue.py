@@ -16,10 +16,12 @@ from planner.model.reservation import reservation_id
 from tests.builders import gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from tests.webhook.workloads import objects as o
+from webhook.kube.controller.memory import Memory
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Admit, LeftUnbound, LetIn, MoveTo, Release, Restore
 from webhook.kube.state.gangs import Unbound, unbound_from, work_from
 from webhook.kube.state.gathering import gangs_of
+from webhook.kube.state.kueue_flavors import of_pods
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 GROUP = gang(2, name="default/Job/a", required="rack")
@@ -113,6 +115,14 @@ def test_only_what_all_pods_of_a_part_say_of_their_flavor_counts() -> None:
     assert selectors == [{}, {"pool": "second"}]
 
 
+def test_what_many_pods_say_alike_is_compared_once_with_each_part() -> None:
+    """Pods that name no part say it for all: 200 parts and 2,000 pods were 400,000 comparisons a round."""
+    parts = tuple(replace(GROUP.pod_sets[0], name=f"part-{n}") for n in range(20))
+    pods = tuple(pod(f"a-{n}", "a", selection=replace(SECOND), pod_set="") for n in range(50))
+    selections = of_pods(replace(GROUP, pod_sets=parts), pods)
+    assert [list(own) for own in selections.values()] == [[SECOND]] * 20
+
+
 def test_pods_of_a_template_for_leader_and_workers_say_it_for_both() -> None:
     """A LeaderWorkerSet without a template for its leaders writes no PodSet onto its pods."""
     leader, worker = (replace(GROUP.pod_sets[0], name=name, count=1) for name in ("leader", "worker"))
@@ -165,8 +175,8 @@ def test_a_gang_that_loses_a_node_stays_in_the_flavor_of_its_pods_that_stand() -
 def test_a_reservation_that_vanished_is_made_again_in_the_flavor_of_the_pods_that_stand() -> None:
     """One of two stands, and the other one is to come."""
     job = replace(work(GROUP), ids=(reservation_id(GROUP.name),))
-    vanished = replace(world(runs(pools(), "r2-n1"), works=(job,)), missing=frozenset({GROUP.name}))
-    (restored,) = reconcile(vanished)
+    vanished = Memory(missing=frozenset({GROUP.name}))
+    (restored,) = reconcile(world(runs(pools(), "r2-n1"), works=(job,)), vanished)
     assert nodes(restored) == {"r2-n1", "r2-n2"}
 
 
@@ -248,7 +258,7 @@ def test_an_evicted_gang_queues_again_when_kueue_admits_it() -> None:
     seen = world(booked(pools(), gang(2, name="default/Job/c", required="rack")), works=(job, older))
     for waits in (True, False):
         pods = admitted_in(SECOND, held_back=waits, awaits_kueue=waits, created=NOW - 1)
-        actions = reconcile(replace(seen, pods=pods, missing=frozenset({GROUP.name})))
+        actions = reconcile(replace(seen, pods=pods), Memory(missing=frozenset({GROUP.name})))
         assert [action.gang.name for action in actions if isinstance(action, Admit)] == ["default/Job/b"]
         assert not any(isinstance(action, Restore) for action in actions)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -15,9 +16,11 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
-from webhook.kube.controller.reconcile import alive, bereft, queue, reconcile, unused
+from webhook.kube.controller.memory import Memory, alive, bereft, unused
+from webhook.kube.controller.reconcile import queue, reconcile
 from webhook.kube.controller.steps import Admit, ClaimFor, LetIn, MoveTo, Release, Restore, Stuck, WaitAction
 from webhook.kube.controller.world import World
+from webhook.kube.state import gathering
 from webhook.kube.state.gangs import Work
 from webhook.placement.stamp import PlacementAnnotation
 
@@ -59,7 +62,7 @@ def test_a_gang_that_was_seen_and_is_gone_is_released_at_once():
     """The Job was deleted."""
     snapshot = booked(racks(2, 2), job("a"))
     seen = frozenset(reservation.id for reservation in snapshot.reservations)
-    (action,) = reconcile(world(snapshot, seen=seen))
+    (action,) = reconcile(world(snapshot), Memory(seen))
     assert isinstance(action, Release)
     assert action.why == "deleted"
 
@@ -71,11 +74,11 @@ def test_a_gang_of_several_objects_keeps_its_place_while_one_of_its_jobs_is_ther
     (held,) = snapshot.reservations
     member = replace(work(job("prefill")), ids=(held.id,))
     seen = frozenset({held.id})
-    assert reconcile(world(snapshot, works=(member,), seen=seen)) == []
-    (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),), seen=seen))
+    assert reconcile(world(snapshot, works=(member,)), Memory(seen)) == []
+    (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),)), Memory(seen))
     assert isinstance(action, Release)
     other_namespace = replace(member, ref=replace(member.ref, namespace="elsewhere"))
-    (action,) = reconcile(world(snapshot, works=(other_namespace,), seen=seen))
+    (action,) = reconcile(world(snapshot, works=(other_namespace,)), Memory(seen))
     assert isinstance(action, Release)
 
 
@@ -278,15 +281,15 @@ def test_a_gang_that_would_rather_start_than_wait_has_its_gate_opened():
     assert action.reservation is None
 
 
-def vanished(snapshot: Snapshot, *works: Work) -> World:
+def vanished(snapshot: Snapshot, *works: Work) -> tuple[World, Memory]:
     """The world in which these gangs' reservations have been missing for a while."""
     seen = world(snapshot, works=works)
-    return replace(seen, missing=bereft(seen))
+    return seen, Memory(missing=bereft(seen))
 
 
 def test_a_reservation_that_vanished_is_made_again_where_the_templates_pin_the_gang():
     """Nothing stands yet: the same rack, although another one comes first."""
-    (action,) = reconcile(vanished(racks(2, 2), noted(job("a"), "r2")))
+    (action,) = reconcile(*vanished(racks(2, 2), noted(job("a"), "r2")))
     assert isinstance(action, Restore)
     assert action.reservation.domains == (("r2",),)
     assert reconcile(world(racks(2, 2), works=(noted(job("a"), "r2"),))) == [], "not at once"
@@ -303,7 +306,7 @@ def test_a_vanished_reservation_is_made_again_around_the_pods_that_stand(standin
     snapshot = replace(racks(2, 3), pods=pods)
     shape = replace(group.pod_sets[0].shape, requests=amounts(gpu=8, pods=1))
     group = replace(group, pod_sets=(replace(group.pod_sets[0], shape=shape),))
-    (action,) = reconcile(vanished(snapshot, noted(group, "r2")))
+    (action,) = reconcile(*vanished(snapshot, noted(group, "r2")))
     assert isinstance(action, Restore)
     nodes = {seat.node for seat in action.reservation.assignments}
     assert nodes >= {pod.node for pod in pods}
@@ -313,24 +316,40 @@ def test_a_vanished_reservation_is_made_again_around_the_pods_that_stand(standin
 def test_a_vanished_reservation_whose_place_is_taken_goes_elsewhere_or_is_told():
     """Another gang holds the rack: nothing stands, so the gang goes to the next; without one it is told."""
     taken = booked(racks(2, 2), job("other"))
-    (action,) = reconcile(vanished(taken, work(job("other")), noted(job("a"), "r1")))
+    (action,) = reconcile(*vanished(taken, work(job("other")), noted(job("a"), "r1")))
     assert isinstance(action, Restore)
     assert action.reservation.domains == (("r2",),)
     full = booked(racks(1, 2), job("other"))
-    (action,) = reconcile(vanished(full, work(job("other")), noted(job("a"), "r1")))
+    (action,) = reconcile(*vanished(full, work(job("other")), noted(job("a"), "r1")))
     assert isinstance(action, Stuck)
     assert action.why == "its reservation"
 
 
-def unused_for_long(seen):
+def test_the_gangs_are_gathered_once_in_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the controller remembers and what it does then are read off the same gangs."""
+    reads, shared_gang = Counter[str](), gathering._shared_gang
+
+    def counted(read: Work) -> str:
+        reads[read.ref.name] += 1
+        return shared_gang(read)
+
+    monkeypatch.setattr(gathering, "_shared_gang", counted)
+    works = (work(job("a")), work(job("b")))
+    seen = world(booked(racks(2, 2), job("a")), works=works)
+    memory = Memory(alive(seen), missing=bereft(seen), idle=frozenset(unused(seen)))
+    reconcile(seen, memory)
+    assert reads == {"a": 1, "b": 1}
+
+
+def unused_for_long(seen: World) -> tuple[World, Memory]:
     """What the controller saw unused for longer than the namespace has patience."""
-    return replace(seen, idle=frozenset(unused(seen)), patience={"default": 1800.0})
+    return replace(seen, patience={"default": 1800.0}), Memory(idle=frozenset(unused(seen)))
 
 
 def test_a_place_that_no_pod_comes_to_is_released():
     """The controller saw none on a node for too long: the gang loses it, and is not let in again."""
     snapshot = booked(racks(1, 2), job("slow"))
-    (action,) = reconcile(unused_for_long(world(snapshot, works=(work(job("slow")),))))
+    (action,) = reconcile(*unused_for_long(world(snapshot, works=(work(job("slow")),))))
     assert isinstance(action, Release)
     assert (action.reservation,) == snapshot.reservations
 
@@ -339,7 +358,7 @@ def test_a_place_that_no_pod_came_to_is_the_next_gangs_at_once():
     """One rack, held for pods that never come; the gang that waits has it in the same round."""
     snapshot = booked(racks(1, 2), job("slow"))
     works = (work(job("slow")), work(job("next"), queued=True))
-    released, admitted = reconcile(unused_for_long(world(snapshot, works=works)))
+    released, admitted = reconcile(*unused_for_long(world(snapshot, works=works)))
     assert isinstance(released, Release)
     assert isinstance(admitted, Admit)
     assert admitted.gang.name == "default/Job/next"
@@ -374,7 +393,7 @@ def test_the_place_of_a_deleted_gang_is_kept_only_while_a_pod_of_its_own_uses_it
     snapshot = booked(racks(1, 2), job("gone"))
     (reservation,) = snapshot.reservations
     left = snapshot.with_pod(BoundPod(name, "r1-n1", amounts(**words), reservation=reservation.id))
-    actions = reconcile(replace(world(left), seen=frozenset({reservation.id})))
+    actions = reconcile(world(left), Memory(frozenset({reservation.id})))
     assert [type(action) for action in actions] == ([] if is_kept else [Release])
 
 

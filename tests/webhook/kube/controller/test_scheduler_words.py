@@ -15,7 +15,8 @@ from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import NOW, booked, pod, work, world
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.controller.kueue.words import KueueSays, said_of
-from webhook.kube.controller.reconcile import patience, reconcile, unused
+from webhook.kube.controller.memory import Memory, patience, unused
+from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.scheduler_words import BINDING_SECONDS, SILENT, left_unbound, scheduler_words
 from webhook.kube.controller.steps import LeftUnbound, Release, Restore
 from webhook.kube.state.gangs import unbound_from
@@ -85,16 +86,17 @@ def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() ->
     pods = tuple(pod(f"a-{n}", "a", gated=False, verdict=UNABLE, created=NOW - 5000) for n in range(2))
     seen = world(snapshot, works=(job,), pods=pods)
     assert [type(action) for action in reconcile(seen)] == [LeftUnbound]  # it has it for a moment
-    later = replace(seen, idle=frozenset(unused(seen)), patience={"default": 1800.0})
-    left, released = reconcile(later)
+    later = replace(seen, patience={"default": 1800.0})
+    left, released = reconcile(later, Memory(idle=frozenset(unused(seen))))
     assert isinstance(left, LeftUnbound)
     assert isinstance(released, Release)
     assert released.why == "no pod was bound to it for 1800 s; it is held again once one is"
-    free = replace(later, snapshot=racks(2, 2), missing=frozenset({group.name}))
-    assert reconcile(replace(free, idle=frozenset(unused(free)))) == []
+    free, missing = replace(later, snapshot=racks(2, 2)), frozenset({group.name})
+    assert reconcile(free, Memory(missing=missing, idle=frozenset(unused(free)))) == []
     stands = BoundPod("default/a-0", "n1", amounts(gpu=8), reservation_id(group.name))
     bound = replace(free, snapshot=replace(free.snapshot, pods=(stands,)), pods=pods[1:])
-    assert [type(action) for action in reconcile(replace(bound, idle=frozenset(unused(bound))))] == [Restore]
+    again = reconcile(bound, Memory(missing=missing, idle=frozenset(unused(bound))))
+    assert [type(action) for action in again] == [Restore]
 
 
 def test_a_place_counts_as_unused_while_no_pod_stands_in_it() -> None:

@@ -6,7 +6,7 @@ reservation: its hold moves to where Kueue puts it. All other places are held un
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from planner.cluster.snapshot import Snapshot
@@ -16,7 +16,7 @@ from planner.model.reservation import KUEUE_KIND, Reservation, reservation_id
 from planner.planning.reservation import headroom
 from webhook.kube.controller.kueue.adoption import NodesByLabels, adopted, pods_of
 from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
-from webhook.kube.state.gangs import Ref, Unbound
+from webhook.kube.state.gangs import Ref
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
 
@@ -39,20 +39,20 @@ class KueueRound:
 
 
 def no_longer_assigned(
-    reservation: Reservation, places: KueuePlaces | None, pods: Iterable[Unbound], snapshot: Snapshot
+    reservation: Reservation, places: KueuePlaces | None, unbound: Set[str], snapshot: Snapshot
 ) -> str:
-    """Returns why the place of a Kueue Workload is no longer held; "" while it is, or if unknown. `pods` are
-    the unbound pods.
+    """Returns why the place of a Kueue Workload is no longer held; "" while it is, or if unknown. `unbound`:
+    the UIDs of the unbound pods.
     """
     if kind_of(reservation.gang) != KUEUE_KIND or places is None:
         return ""
     place = places.get(reservation.gang)
     if place is None:
         return ENDED
-    return ABANDONED if is_abandoned(snapshot, place, pods) else ""
+    return ABANDONED if is_abandoned(snapshot, place, unbound) else ""
 
 
-def is_abandoned(snapshot: Snapshot, place: KueuePlace, pods: Iterable[Unbound]) -> bool:
+def is_abandoned(snapshot: Snapshot, place: KueuePlace, unbound: Set[str]) -> bool:
     """Returns whether a pod group has no pods left, bound or unbound, while Kueue waits for replacements.
 
     Kueue keeps the quota, but the creator of the pods may never create the replacements. The nodes are held
@@ -60,8 +60,7 @@ def is_abandoned(snapshot: Snapshot, place: KueuePlace, pods: Iterable[Unbound])
     """
     if not place.waits_for_pods or pods_of(snapshot, place):
         return False
-    alive = {pod.ref.uid for pod in pods}
-    return alive.isdisjoint(owner.uid for owner in place.owners)
+    return not any(owner.uid in unbound for owner in place.owners)
 
 
 def kueue_round(
@@ -69,10 +68,10 @@ def kueue_round(
     gangs: Mapping[str, Gang],
     places: KueuePlaces | None,
     observed: frozenset[str],
-    pods: Collection[Unbound] = (),
+    unbound: Set[str] = frozenset(),
 ) -> KueueRound:
-    """Returns what is to be held for Kueue's assignments; namespaces in `observed` are ignored. `pods` are
-    the unbound pods.
+    """Returns what is to be held for Kueue's assignments; namespaces in `observed` are ignored. `unbound`:
+    the UIDs of the unbound pods.
     """
     if not places:
         return KueueRound(snapshot)
@@ -80,7 +79,7 @@ def kueue_round(
     actions: list[Action] = []
     placed: set[str] = set()
     for place in places.values():
-        if place.ref.namespace in observed or is_abandoned(snapshot, place, pods):
+        if place.ref.namespace in observed or is_abandoned(snapshot, place, unbound):
             continue
         own = [gangs[name] for name in _gangs_of(place, of_owner)]
         placed.update(gang.name for gang in own)

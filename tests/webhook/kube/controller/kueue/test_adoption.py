@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.webhook.kube.kueue_worlds import assigned, bound, seats
 from tests.webhook.kube.worlds import booked, pod, with_book, work, world
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.steps import Action, Adopt, LetIn, NotAdopted, Release
+from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.kueue_places import KueuePlace
 
 JOB = gang(2, name="default/Job/a", required="rack")
@@ -52,6 +54,30 @@ def test_an_assignment_is_held_before_any_pod_is_bound() -> None:
     assert seats(snapshot, place.gang) == {"r1-n1": 1, "r1-n2": 1}
     assert plan(racks(2, 2), OTHER).domain == ("r1",)
     assert plan(snapshot, OTHER).domain == ("r2",)
+
+
+class Walked(tuple[Unbound, ...]):
+    """Pods that count how often all of them are read."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Unbound]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_a_round_reads_the_unbound_pods_no_more_often_for_many_abandoned_groups_than_for_one() -> None:
+    """The UIDs of all pods were collected again for each of them."""
+
+    def walks(groups: int) -> int:
+        places = [assigned(f"w{n}", {f"r1-n{n + 1}": 1}) for n in range(groups)]
+        snapshot = adopted(racks(1, groups), *places)
+        pods = Walked(pod(f"p-{n}") for n in range(5))
+        released = steps(snapshot, *(replace(place, waits_for_pods=True) for place in places), pods=pods)
+        assert [type(step) for step in released] == [Release] * groups
+        return pods.walks
+
+    assert walks(1) == walks(20)
 
 
 def test_what_is_adopted_stays_as_it_is_in_the_next_round() -> None:

@@ -1,0 +1,91 @@
+"""What the controller remembers between rounds, and what of a world it has to remember. Pure.
+
+Much of what is seen may be transient: a reservation that is gone, or a place that no pod uses. `reconcile`
+acts on it once it has lasted, and `Memory` says what has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from planner.cluster.snapshot import Snapshot
+from planner.model.names import namespace_of
+from planner.model.reservation import reservation_id
+from webhook.kube.controller.scheduler_words import left_unbound
+from webhook.kube.controller.world import World
+from webhook.kube.state.gathering import Gang
+from webhook.placement.hold import is_used, stands
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What former rounds have shown.
+
+    `seen`: the ids of reservations whose gang was once seen. `missing`: the gangs that have named a
+    reservation for a while that is not in the book (`bereft`). `idle`: the gangs whose place no pod has used
+    for longer than their namespace allows (`unused`). `moved_off`: by gang, the nodes that it was moved off.
+    """
+
+    seen: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    idle: frozenset[str] = frozenset()
+    moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+NO_MEMORY = Memory()
+"""Of a first round, and of commands that only show the cluster."""
+
+
+def alive(world: World) -> frozenset[str]:
+    """Returns the ids of the reservations whose gang exists now: the controller records them as seen."""
+    held = world.snapshot.reservations
+    return frozenset(r.id for r in held if r.gang in world.gangs or is_used(world.snapshot, r))
+
+
+def bereft(world: World) -> frozenset[str]:
+    """Returns the gangs that name a reservation which is not in the book.
+
+    That may be transient: a deleted workload releases its place before the watch shows the deletion. The
+    controller therefore acts only if it lasts (`Memory.missing`).
+    """
+    return frozenset(gang.name for gang in world.gangs.values() if is_bereft(gang, world.snapshot))
+
+
+def is_bereft(gang: Gang, snapshot: Snapshot) -> bool:
+    """Returns whether the gang names a reservation which is not in the book, and needs it now."""
+    if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
+        return False
+    return reservation_id(gang.name) in gang.ids
+
+
+def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
+    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue decides when
+    it starts.
+    """
+    at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
+    return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
+
+
+def unused(world: World) -> dict[str, float]:
+    """Returns the gangs whose claimed place no bound pod uses, and since when at least.
+
+    If a scheduler has left all pods of a gang unbound, that is since these pods exist, else since now. Gangs
+    whose place is gone are included.
+    """
+    gangs = world.gangs
+    claimed = (held for held in world.snapshot.reservations if held.expires is None)
+    since = {held.gang: held.created for held in claimed if not is_used(world.snapshot, held)}
+    bereft_gangs = (gang for gang in gangs.values() if is_bereft(gang, world.snapshot))
+    since |= {gang.name: 0.0 for gang in bereft_gangs if not stands(world.snapshot, gang.group)}
+    for name, held_since in since.items():
+        pods = gangs[name].pods if name in gangs else ()
+        all_left = len(left_unbound(pods, world.now)) == len(pods) > 0
+        since[name] = max(held_since, *(pod.created for pod in pods)) if all_left else world.now
+    return since
+
+
+def patience(world: World, gang: str) -> float:
+    """Returns for how many seconds the `unused` place of a gang is kept."""
+    return world.patience.get(namespace_of(gang)) or math.inf
