@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Event, Json
@@ -57,14 +58,14 @@ class Objects:
 
     def replaced(self, items: Iterable[Entry], version: int) -> None:
         """Replaces all objects as of a resource version; our own later writes stay."""
-        later = {name: entry for name, entry in self.entries.items() if entry.version > version}
-        for name in list(self.entries):
-            self._drop(name)
-        for entry in items:
-            if entry.uid not in self.dead:
-                self._put(entry)
-        for entry in later.values():
-            self._put(entry)
+        entries = {entry.name: entry for entry in items if entry.uid not in self.dead}
+        entries |= {name: entry for name, entry in self.entries.items() if entry.version > version}
+        for index in (self.by_node, self.whole, self.expiring, self.held_names, self.held):
+            index.clear()
+        self.entries = entries
+        for name, reservation in sorted(self._indexed(entries.values()), key=itemgetter(0)):
+            self.held_names.append(name)
+            self.held.append(reservation)
         self.shown = version
         self._wake()
 
@@ -108,19 +109,25 @@ class Objects:
     def _put(self, entry: Entry) -> None:
         self._drop(entry.name)
         self.entries[entry.name] = entry
-        reservation = entry.reservation
-        if reservation is None:
-            return
-        for node in reservation.touched:
-            self.by_node.setdefault(node, set()).add(entry.name)
-        if reservation.mode == "domain":
-            self.whole.add(entry.name)
-        if reservation.expires is not None:
-            self.expiring[entry.name] = reservation.expires
-        if not documents.is_next(entry.name):
-            place = bisect_left(self.held_names, entry.name)
-            self.held_names.insert(place, entry.name)
+        for name, reservation in self._indexed([entry]):
+            place = bisect_left(self.held_names, name)
+            self.held_names.insert(place, name)
             self.held.insert(place, reservation)
+
+    def _indexed(self, entries: Iterable[Entry]) -> Iterator[tuple[str, Reservation]]:
+        """Adds the entries to the indexes without an order, and yields the gangs' reservations by name."""
+        for entry in entries:
+            reservation = entry.reservation
+            if reservation is None:
+                continue
+            for node in reservation.touched:
+                self.by_node.setdefault(node, set()).add(entry.name)
+            if reservation.mode == "domain":
+                self.whole.add(entry.name)
+            if reservation.expires is not None:
+                self.expiring[entry.name] = reservation.expires
+            if not documents.is_next(entry.name):
+                yield entry.name, reservation
 
     def _drop(self, name: str) -> None:
         former = self.entries.pop(name, None)

@@ -1,14 +1,19 @@
 """The indexes over Reservation objects give the same answers as a scan of all objects."""
 
 import math
+from bisect import bisect_left
+from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.reservation import Reservation, reservation_id
 from tests.planner.ledger.books import whole
+from webhook.kube.ledger import objects
 from webhook.kube.ledger.documents import Entry, as_next
+from webhook.kube.ledger.objects import Objects
 from webhook.kube.ledger.view import BookView, lives
 
 NOW = 1_000.0
@@ -40,6 +45,23 @@ def after(steps: list[Step]) -> BookView:
             entry = Entry(name, name, version, 0, None if kind == "unread" else reservation)
             view.objects.replaced([*view.objects.entries.values(), entry], version)
     return view
+
+
+def test_a_list_of_objects_is_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its objects was taken out of the sorted names and put into them again."""
+    searches = Counter[str]()
+
+    def counted(names: list[str], name: str) -> int:
+        searches["names"] += 1
+        return bisect_left(names, name)
+
+    monkeypatch.setattr(objects, "bisect_left", counted)
+    listed = [Entry(gang, gang, 1, 0, replace(whole(gang, "r1"), gang=gang)) for gang in "dbca"]
+    book = Objects()
+    for version in (1, 2):
+        book.replaced(listed, version)
+        assert (book.held_names, [held.gang for held in book.held]) == (list("abcd"), list("abcd"))
+    assert not searches
 
 
 @given(STEPS)
