@@ -37,13 +37,19 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 MAX_ENTRIES = 64
-"""Maximum number of entries of all sections together; the least recently used is evicted. A request needs two
-to six, so this serves about twenty kinds of requests in turn, more than the queue of a busy cluster has.
+"""Maximum number of entries of a lane, all sections together; the least recently used is evicted. A request
+needs two to six, so this serves about twenty kinds of requests in turn, more than the queue of a busy cluster
+has.
 """
 
 MAX_RESULTS = 1_500_000
-"""Maximum number of results inside all entries of all lanes. A result takes about 200 bytes, so this is at
-most 300 MB. Lanes have equal shares.
+"""Number of results in all lanes from which on entries are evicted; lanes have equal shares. A result takes
+about 200 bytes, so these are about 300 MB.
+
+It may be exceeded for a while. Values grow while a search uses them, and are measured only when they are
+requested, and once more at the next request in their lane: a search that uses several at once may let all but
+the last grow unmeasured until each is requested again. A lane evicts only when it is used: one at rest keeps
+what it had when there were fewer lanes.
 """
 
 
@@ -168,12 +174,12 @@ class PlanCache:
     ) -> V:
         """Returns the value of a section under a key. It is created if it is missing or no longer `fresh`.
 
-        A value that alone exceeds its lane's share of `MAX_RESULTS` is created again, so that no request
-        grows without bound.
+        A value that alone exceeds its lane's share of `MAX_RESULTS` is created again, so that none grows from
+        request to request without bound.
         """
         lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
         with lane.lock:
-            if lane.latest is not None:  # no other entry can have grown since it was measured
+            if lane.latest is not None:  # earlier ones have grown only if one search uses both
                 lane.measure(lane.latest)
             place = (section, key)
             entry = lane.entries.get(place)
@@ -199,9 +205,9 @@ class PlanCache:
 class _Lane:
     """Entries that are used by one thread at a time.
 
-    `results` is the sum over the entries as measured. It is kept up to date, because a sum over all entries
-    at each access hashes every key: that took more than half of the time of a workload of many small gangs.
-    `latest` is the entry that was returned last.
+    `results` is the sum over the entries, each as last measured. It is kept up to date, because a sum over
+    all entries at each access hashes every key: that took more than half of the time of a workload of many
+    small gangs. `latest` is the entry that was returned last.
     """
 
     def __init__(self) -> None:

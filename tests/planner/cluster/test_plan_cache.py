@@ -45,7 +45,7 @@ def test_the_entry_that_was_asked_for_longest_ago_goes_first():
 
 
 def test_an_entry_that_outgrows_the_bound_is_made_anew(monkeypatch):
-    """So that no single request grows without bound."""
+    """So that no value grows from request to request without bound."""
     monkeypatch.setattr(plan_cache, "MAX_RESULTS", 10)
     cache = PlanCache()
     numbers = cache.entry(NUMBERS, 1, list)
