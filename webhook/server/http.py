@@ -7,7 +7,6 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,10 +34,6 @@ DEADLINE = 4.0
 
 BODY_SECONDS = 2.0
 """Time for the body of a call, which the API server sends at once."""
-
-
-LARGE_BODY = 65_536
-"""Bytes from which a body is decoded in a thread: 1 MB takes 40 ms, a pod of 5 kB less than a millisecond."""
 
 
 CLOSED = 499
@@ -86,8 +81,6 @@ class Webhook:
     """Returns when the serving certificate ends, seconds since the epoch."""
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Where files are written, by what is kept there."""
-    decoding: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "decode"))
-    """Where large bodies are decoded, one at a time: more threads would slow down each other."""
     workers_problem: Callable[[], str] = no_problem
     """Returns why fewer worker processes run than requested."""
 
@@ -125,7 +118,7 @@ class Webhook:
                 async with asyncio.timeout(self.deadline) as timeout, self.bodies.holding(_announced(call)):
                     body = await _body(call)
                     with self.connections.answering(call.protocol):
-                        request = await self._decoded(body)
+                        request = decode(body)
                         read = time.perf_counter()
                         decision = await self.service.answer(request, phase, timeout.when() or math.inf)
             except TimeoutError:
@@ -141,12 +134,6 @@ class Webhook:
             return web.Response(body=body, content_type="application/json")
 
         return handle
-
-    async def _decoded(self, body: bytes) -> AdmissionRequest:
-        """The request of a body; a large one is decoded in a thread, while the event loop serves others."""
-        if len(body) <= LARGE_BODY:
-            return decode(body)
-        return await asyncio.get_running_loop().run_in_executor(self.decoding, decode, body)
 
     def _check_caller(self, call: web.Request) -> None:
         """Checks the caller's name: a CA of the cluster also signs other clients, such as kubelets. Raises
