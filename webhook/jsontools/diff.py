@@ -47,6 +47,8 @@ def pointer(path: Sequence[Step]) -> str:
 
 
 def _differences(before: Any, after: Any, path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
+    if before is after:  # most of two objects is shared, and may be large
+        return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _of_maps(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):

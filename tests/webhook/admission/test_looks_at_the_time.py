@@ -16,6 +16,7 @@ from planner.cluster import switch_graph
 from planner.model.reservation import Book
 from tests.attack import storm
 from tests.builders import racks
+from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
@@ -76,3 +77,19 @@ def test_no_long_stretch_of_work_without_a_look_at_the_time(obj: dict[str, Any])
     decided(obj, looks)
     assert looks.count > 100
     assert looks.longest < LONGEST
+
+
+@pytest.mark.parametrize("size", [1_000, 10_000])
+def test_managed_fields_make_no_stretch_longer(size: int) -> None:
+    """They do not count as a large object, so nothing may walk them."""
+
+    def longest(entries: int) -> int:
+        pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "spec": o.pod_template(8)["spec"]}
+        fields = {"f:spec": {"f:containers": {".": {}}}}
+        managed = [{"manager": str(number), "fieldsV1": fields} for number in range(entries)]
+        pod["metadata"] = {"name": "dear", "namespace": "storm", "managedFields": managed}
+        looks = Looks(20_000)
+        assert decided(pod, looks).response.allowed
+        return looks.longest
+
+    assert longest(size) < 2 * longest(1)

@@ -53,14 +53,22 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     """Returns a copy with the defaults of its kind; a shallow copy for an unknown kind.
 
-    A null field of a known kind is removed: the API server decodes it as a missing field. `template`: it is a
-    pod template shown as a Pod, in which requests do not default to limits, so a policy that writes both
-    finds them missing.
+    A null field of a known kind is removed: the API server decodes it as a missing field. managedFields are
+    shared with the object as they are: they may be most of it, and have no defaults. `template`: it is a pod
+    template shown as a Pod, in which requests do not default to limits, so a policy that writes both finds
+    them missing.
     """
     fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
     if fill is None:
         return dict(obj)
-    result: Json = _without_nulls(dict(obj))
+    metadata = obj.get("metadata")
+    managed = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    if managed is None:
+        result: Json = _without_nulls(dict(obj))
+    else:
+        rest = {key: value for key, value in metadata.items() if key != "managedFields"}
+        result = _without_nulls({**obj, "metadata": rest})
+        result["metadata"]["managedFields"] = managed
     fill(result)
     return result
 
