@@ -38,6 +38,7 @@ from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_vari
 from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.merge import whole
 from webhook.workloads.read_templates import ReadTemplates
+from webhook.workloads.stored import controller_row
 from webhook.workloads.templates import pod_specs
 
 Json = Mapping[str, Any]
@@ -112,7 +113,7 @@ class Evaluation:
                 workload = in_kueues_queue(workload, self._snapshot.base.schedulers, request.operation)
             if self._snapshot is not None:
                 workload = within_kai_queue(workload, obj, self._snapshot)
-            if workload.owner and not workload.skip:
+            if workload.owner and not workload.skip and controller_row(obj) is not None:
                 workload = replace(workload, skip=self._context.environment.skips(workload.owner))
             self._read = (obj, with_claims(self._snapshot, workload))
         if self._read[1].name in self._context.environment.sharing:

@@ -69,7 +69,7 @@ class PlanStep:
             )
             if replayed is not None and gated_by_kueue:
                 return at_kueues_gate(replayed)
-            if replayed is not None or is_of_gang(obj, workload.owner) or _was_let_in(obj):
+            if replayed is not None or is_of_gang(obj, namespace) or _was_let_in(obj):
                 return replayed
         grown = self._grown(self.snapshot, workload)
         around = self.snapshot

@@ -28,9 +28,8 @@ from webhook.kube.state.gangs import finished
 from webhook.kube.state.workload_watch import MAX_OWNERS
 from webhook.policy.model.policy import PolicySet
 from webhook.workloads import KINDS, WorkloadKind
-from webhook.workloads.kinds import row_of
 from webhook.workloads.left_alone import is_left_alone
-from webhook.workloads.stored import controller_of
+from webhook.workloads.stored import controller_of, controller_row
 
 FIRST_LOOK_SECONDS = 120.0
 """Time for all lists together: 100,000 pods are read in less than a minute."""
@@ -238,7 +237,7 @@ def _entry(item: Json) -> _ListedObject | None:
     owner_kind = str(controller.get("kind", ""))
     if is_left_alone(namespace, owner_kind) or owner_kind == ON_ITS_NODE:
         return None
-    asked = row_of(str(controller.get("apiVersion", "")), owner_kind) is not None
+    asked = controller_row(item) is not None
     owner = f"{namespace}/{owner_kind}/{controller['name']}" if asked else ""
     return _ListedObject(f"{namespace}/{kind}/{metadata['name']}", owner, b"" if asked else _as_applied(item))
 

@@ -10,19 +10,12 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.model.names import kind_of, namespace_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.workloads import KINDS
 from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
-from webhook.workloads.stored import controller_of, reservation_ids
-
-GANG_KINDS = frozenset(row.name for row in KINDS.values() if row.holds and row.name != "Pod")
-"""Kinds that are planned as a whole (a Job only if it is a gang). A pod that one of them owns is not planned
-again."""
-
+from webhook.workloads.stored import controller_of, controller_row, reservation_ids
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 """The annotation (and label) that pods of an Indexed Job have from their creation."""
@@ -81,39 +74,45 @@ def held_for(
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
     """Returns the gangs that a pod may belong to by its labels and its controller, the nearest first.
 
-    A Deployment's pod is created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
+    A pod as controller, as of Spark's executors, shares its place with none of them. A Deployment's pod is created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
     metadata = _metadata(pod)
     replica = replica_of(pod, namespace)
     names = [replica, replica.rpartition("/")[0]] if replica else []
-    for reference in metadata.get("ownerReferences") or ():
-        if reference.get("controller"):
-            kind, name = str(reference.get("kind", "")), str(reference.get("name", ""))
-            names.append(f"{namespace}/{kind}/{name}")
-            ending = f"-{(metadata.get('labels') or {}).get('pod-template-hash', '')}"
-            if kind == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
-                names.append(f"{namespace}/Deployment/{name.removesuffix(ending)}")
+    row = controller_row(pod) if metadata else None
+    if row is not None and row.makes_pods:
+        name = str(controller_of(pod).get("name", ""))
+        names.append(f"{namespace}/{row.name}/{name}")
+        ending = f"-{(metadata.get('labels') or {}).get('pod-template-hash', '')}"
+        if row.name == "ReplicaSet" and len(ending) > 1 and name.endswith(ending):
+            names.append(f"{namespace}/Deployment/{name.removesuffix(ending)}")
     return tuple(names)
 
 
-def is_of_gang(pod: Mapping[str, Any], owner: str) -> bool:
-    """Returns whether a pod starts together with others of its `owner`, NAMESPACE/KIND/NAME ("" for none).
+def is_of_gang(pod: Mapping[str, Any], namespace: str) -> bool:
+    """Returns whether a pod starts together with others of its controller: a kind that is planned as a whole.
 
-    The answer does not depend on the owner's current state. Pods of a Job do if they have an index or belong
-    to a replica of a larger object."""
-    if kind_of(owner) == "Job":
+    The answer does not depend on the controller's current state. Pods of a Job do if they have an index or
+    belong to a replica of a larger object; from the template of a Job that is not Indexed admission takes the
+    keys that say so (`own_keys`)."""
+    row = controller_row(pod)
+    if row is None or not (row.holds and row.makes_pods):
+        return False
+    if row.name == "Job":
         metadata = _metadata(pod)
         indexed = any(INDEX in (metadata.get(place) or {}) for place in ("annotations", "labels"))
-        return indexed or bool(replica_of(pod, namespace_of(owner)))
-    return kind_of(owner) in GANG_KINDS
+        return indexed or bool(replica_of(pod, namespace))
+    return True
 
 
 def has_stamped_template(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod's controller is of a kind whose templates Bayplan writes its annotations into.
+    """Whether the pod's controller is of a kind whose templates Bayplan writes its annotations into, or takes
+    them from.
 
     Then a placement annotation on the pod is Bayplan's own. On other pods, bare ones and those of a
-    ReplicationController, anybody may have written it."""
-    controller = controller_of(pod)
-    return (str(controller.get("apiVersion", "")).rpartition("/")[0], controller.get("kind")) in KINDS
+    ReplicationController, anybody may have written it. Not known here: whether the controller's template was
+    stored while its namespace was not enforced, or was made by an object of an unknown kind (SECURITY.md)."""
+    row = controller_row(pod)
+    return row is not None and row.makes_pods
 
 
 def replay_for_pod(

@@ -60,6 +60,11 @@ class WorkloadKind:
         """Whether objects of the kind describe their pods."""
         return self.layout is not layouts.no_pods
 
+    @property
+    def makes_pods(self) -> bool:
+        """Whether pods are made from templates of the kind's objects."""
+        return self.has_templates and self.layout is not layouts.pod
+
 
 def _training(name: str, resource: str, replicas: str, versions: tuple[str, ...] = ("v1",)) -> WorkloadKind:
     layout = partial(layouts.training_job, replicas=replicas)

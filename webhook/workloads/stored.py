@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from webhook.workloads.keys.annotation_keys import RESERVATION
+from webhook.workloads.kinds import WorkloadKind, row_of
 
 Json = Mapping[str, Any]
 
@@ -15,6 +16,14 @@ def controller_of(obj: Json) -> Json:
     """Returns the ownerReference of the object's controller, {} for none."""
     owners = obj["metadata"].get("ownerReferences") or []
     return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def controller_row(obj: Json) -> WorkloadKind | None:
+    """Returns the row of the controller's kind; None for no controller and for an unknown kind.
+
+    The API group counts: a Job of another group than `batch` has none of its properties."""
+    controller = controller_of(obj)
+    return row_of(str(controller.get("apiVersion", "")), str(controller.get("kind", "")))
 
 
 def reservation_ids(annotations: Json) -> tuple[str, ...]:

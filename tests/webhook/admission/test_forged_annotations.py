@@ -18,6 +18,7 @@ from webhook.admission.decision import Decision, decide
 from webhook.admission.environment import Environment
 from webhook.admission.size import MOST_ENTRIES
 from webhook.cli.common.inputs import policy_store
+from webhook.placement.pod_gang import INDEX
 from webhook.placement.taints import keep_off_reserved
 from webhook.wire.review import decode
 from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, POD_SET, RESERVATION
@@ -28,7 +29,13 @@ OWNERS = {
     "no owner": None,
     "ReplicationController": {"apiVersion": "v1", "kind": "ReplicationController", "name": "rc"},
     "a kind of the tenant's": {"apiVersion": "example.com/v1", "kind": "Job", "name": "train"},
+    "another group's JobSet": {"apiVersion": "example.com/v1", "kind": "JobSet", "name": "train"},
+    "Volcano's Job": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train"},
+    "Pod": {"apiVersion": "v1", "kind": "Pod", "name": "train"},
+    "TrainJob": {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train"},
+    "PodGroup": {"apiVersion": "scheduling.run.ai/v2", "kind": "PodGroup", "name": "train"},
 }
+"""Controllers into whose templates Bayplan writes nothing: they have none, or are of kinds that it cannot read."""
 
 
 def asked(obj: Json, snapshot: Snapshot, *, old: Json | None = None) -> Decision:
@@ -42,8 +49,8 @@ def asked(obj: Json, snapshot: Snapshot, *, old: Json | None = None) -> Decision
 
 
 def pod(annotations: Json, owner: Json | None = None) -> Json:
-    """A pod of one GPU in the namespace of the thief."""
-    metadata: Json = {"name": "thief", "generateName": "thie", "namespace": "storm"}
+    """A pod of one GPU in the namespace of the thief, with the label of an Indexed Job's pods."""
+    metadata: Json = {"name": "thief", "generateName": "thie", "namespace": "storm", "labels": {INDEX: "0"}}
     metadata["annotations"] = annotations
     if owner is not None:
         metadata["ownerReferences"] = [{**owner, "uid": "1", "controller": True}]
@@ -104,6 +111,27 @@ def test_a_pod_with_a_copy_of_anothers_annotations_is_planned_for_itself(
     assert "r1-n" not in json.dumps(spec.get("affinity"))
     assert not spec.get("tolerations")
     assert decision.object["metadata"]["annotations"][RESERVATION] != annotations[RESERVATION]
+
+
+@pytest.mark.parametrize("owner", ["a kind of the tenant's", "Volcano's Job", "Pod"])
+def test_a_pod_has_no_place_of_a_gang_that_its_controller_is_only_named_like(
+    held: tuple[Snapshot, Json], owner: str
+) -> None:
+    """In the gang's own namespace too: a Job of another API group is another object, and makes its own pods."""
+    snapshot, _ = held
+    copy_of_name = pod({}, OWNERS[owner])
+    copy_of_name["metadata"]["namespace"] = "research"
+    if owner == "Pod":  # a driver that makes its executors, as Spark's does
+        copy_of_name["metadata"]["ownerReferences"][0]["name"] = "driver"
+        driver = pod({})
+        driver["metadata"] |= {"name": "driver", "namespace": "research"}
+        plan = asked(driver, snapshot).plan
+        assert plan is not None
+        snapshot = plan.snapshot
+    decision = asked(copy_of_name, snapshot)
+    assert decision.plan is not None
+    assert [placed.group.name for placed in decision.plan.placed] == ["research/Pod/thief"]
+    assert [held.gang for held in decision.plan.reservations] == ["research/Pod/thief"]
 
 
 def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tuple[Snapshot, Json]) -> None:

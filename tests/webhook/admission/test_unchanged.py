@@ -322,6 +322,14 @@ def test_a_pod_whose_owner_leaves_the_plan_is_left_alone() -> None:
     assert asked(o.annotated(o.POD, {"bayplan.dev/skip": "true"})).response.patch == []
 
 
+def test_a_pod_whose_owner_is_only_named_like_what_leaves_the_plan_is_planned() -> None:
+    """A Job of another API group is another object."""
+    environment = Environment(skips=lambda owner: owner == "team/Job/demo")
+    pod = pod_of_job()
+    pod["metadata"]["ownerReferences"][0]["apiVersion"] = "batch.volcano.sh/v1alpha1"
+    assert asked(pod, environment=environment).plan is not None
+
+
 def test_a_pod_of_a_daemon_set_is_left_alone() -> None:
     """It has its node already: no plan, no gate, no scheduler, no resources."""
     assert asked(owned(o.POD, "apps/v1", "DaemonSet")).response.patch == []

@@ -185,7 +185,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     # Pods of a gang by kind are never admitted alone, not even if their Job was deleted and they will be
     # soon. A set that was annotated as a gang may not be one any more (`_gang_of`).
     of_replica = replica not in ("", annotations.get(GANG_OF))
-    alone = not of_replica and not is_of_gang(item, workload.owner)
+    alone = not of_replica and not is_of_gang(item, metadata.get("namespace", ""))
     gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
     return Unbound(
         _ref(item, "v1", "Pod"),
