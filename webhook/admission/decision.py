@@ -29,6 +29,7 @@ from webhook.admission.ledger_steps import (
     sealed,
 )
 from webhook.admission.modes import ModeInForce, answer_in
+from webhook.admission.own_keys import without_foreign_plan, without_gang_labels
 from webhook.admission.reapply import with_applied, with_former_templates
 from webhook.admission.response import completed, refusal, with_changes
 from webhook.admission.size import left_alone
@@ -185,7 +186,10 @@ def _apply_plan(
         note = policies_note(obj, changed_by, context.policies.revision)
         obj = annotate(obj, workload, plan, note, fenced=context.environment.fenced)
     elif context.snapshot is not None:
+        obj = without_foreign_plan(obj, context.request.old_object, workload.templates)
         obj = calls_pods_a_gang(obj, workload)
+    if context.snapshot is not None:
+        obj = without_gang_labels(obj, workload)
     obj = evaluation.kept_off_reserved(obj)
     if context.environment.fenced:
         obj = passing_own_fence(obj, workload)

@@ -26,7 +26,7 @@ from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
 from webhook.placement.kai_queue import within_kai_queue
 from webhook.placement.kueue_admission import in_kueues_queue
-from webhook.placement.pod_affinity import without_former_placement
+from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
 from webhook.placement.pod_gang import has_stamped_template, is_gated
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
@@ -164,8 +164,8 @@ class Evaluation:
         """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
         what gangs hold whole.
 
-        Not a pod that its workload's template pins to a place, though that was released meanwhile: kept off
-        who holds it now, it could go nowhere for ever.
+        Not a pod whose affinity, from its workload's template, pins it to a place that was released
+        meanwhile: kept off who holds it now, it could go nowhere for ever.
         """
         workload = self.workload(obj)
         if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
@@ -174,7 +174,7 @@ class Evaluation:
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         note = placement_annotation(annotations if has_stamped_template(obj) else {})
-        if note.decision == "admitted" and (note.domains or note.nodes):
+        if note.decision == "admitted" and is_pinned(obj, terms_of_annotation(self._snapshot, note)):
             return obj
         return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
 

@@ -159,7 +159,7 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
 
     Beside: in the same field, as the leader's and the workers' of a LeaderWorkerSet, which are one revision.
     """
-    former = _former_paths(old, templates)
+    former = former_paths(old, templates)
     differing = {
         template.path[:-1]
         for template in templates
@@ -168,8 +168,9 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
     return (template for template in templates if template.path[:-1] in differing)
 
 
-def _former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]:
-    """Where each template was before: that of its PodSet, or at its own path one whose PodSet is gone."""
+def former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]:
+    """Where each template was before: that of its PodSet, or at its own path one whose PodSet is gone; () for
+    a new one."""
     try:
         before = pod_templates(old)
     except InputError:  # it was stored before anybody looked at it

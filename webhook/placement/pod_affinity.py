@@ -21,6 +21,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
+from webhook.jsontools.path import find
 from webhook.placement.pod_gang import held_for
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.workloads.node_affinity import REQUIRED
@@ -119,15 +120,25 @@ def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[s
     return {**rest, "nodeAffinity": node} if node else rest
 
 
+def is_pinned(pod: Json, written: PlacementTerms) -> bool:
+    """Returns whether the pod's required affinity leads nowhere but to these places."""
+    stated = find(pod, ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")) or []
+    terms = [_term(term) for term in stated]
+    return bool(terms) and all(written.without(term) != term for term in terms)
+
+
 def _stripped(term: Json, written: PlacementTerms) -> dict[str, Any]:
-    stated = tuple(_requirement(expression) for kind in KINDS_OF_MATCH for expression in term.get(kind) or [])
-    left = written.without(stated)
+    left = written.without(_term(term))
     kept = {
         kind: [expression for expression in term[kind] or [] if _requirement(expression) in left]
         for kind in KINDS_OF_MATCH
         if kind in term
     }
     return {**term, **kept}
+
+
+def _term(term: Json) -> Term:
+    return tuple(_requirement(expression) for kind in KINDS_OF_MATCH for expression in term.get(kind) or [])
 
 
 def _requirement(expression: Json) -> Requirement:

@@ -74,7 +74,8 @@ def held_for(
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
     """Returns the gangs that a pod may belong to by its labels and its controller, the nearest first.
 
-    A pod as controller, as of Spark's executors, shares its place with none of them. A Deployment's pod is created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
+    A pod as controller, as of Spark's executors, shares its place with none of them. A Deployment's pod is
+    created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
     metadata = _metadata(pod)
     replica = replica_of(pod, namespace)
     names = [replica, replica.rpartition("/")[0]] if replica else []
@@ -109,8 +110,8 @@ def has_stamped_template(pod: Mapping[str, Any]) -> bool:
     them from.
 
     Then a placement annotation on the pod is Bayplan's own. On other pods, bare ones and those of a
-    ReplicationController, anybody may have written it. Not known here: whether the controller's template was
-    stored while its namespace was not enforced, or was made by an object of an unknown kind (SECURITY.md)."""
+    ReplicationController, anybody may have written it. Exceptions: a template that was stored while its
+    namespace was not enforced, and one that an object of an unknown kind passed on (SECURITY.md)."""
     row = controller_row(pod)
     return row is not None and row.makes_pods
 

@@ -35,7 +35,7 @@ OWNERS = {
     "TrainJob": {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train"},
     "PodGroup": {"apiVersion": "scheduling.run.ai/v2", "kind": "PodGroup", "name": "train"},
 }
-"""Controllers into whose templates Bayplan writes nothing: they have none, or are of kinds that it cannot read."""
+"""Controllers into whose templates Bayplan writes nothing: they have none, or it does not read them."""
 
 
 def asked(obj: Json, snapshot: Snapshot, *, old: Json | None = None) -> Decision:
@@ -117,7 +117,7 @@ def test_a_pod_with_a_copy_of_anothers_annotations_is_planned_for_itself(
 def test_a_pod_has_no_place_of_a_gang_that_its_controller_is_only_named_like(
     held: tuple[Snapshot, Json], owner: str
 ) -> None:
-    """In the gang's own namespace too: a Job of another API group is another object, and makes its own pods."""
+    """In the gang's own namespace too: a Job of another API group is another object."""
     snapshot, _ = held
     copy_of_name = pod({}, OWNERS[owner])
     copy_of_name["metadata"]["namespace"] = "research"

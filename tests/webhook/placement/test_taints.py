@@ -115,13 +115,28 @@ def test_only_a_pod_that_is_pinned_nowhere_is_kept_off(change, kept):
     assert ("NotIn" in str(decided.object)) is kept
 
 
-def test_a_pod_that_its_template_pins_is_not_kept_off_its_own_place():
+PINNED = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+    {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}
+]}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("affinity", "kept"),
+    [
+        (PINNED, False),
+        ({}, True),
+        ({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
+            *PINNED["nodeAffinity"][REQUIRED]["nodeSelectorTerms"],
+            {"matchExpressions": [{"key": "rack", "operator": "Exists"}]},
+        ]}}}, True),
+    ],
+    ids=["pinned", "free", "elsewhere too"],
+)  # fmt: skip
+def test_a_pod_that_its_template_pins_is_not_kept_off_its_own_place(affinity, kept):
     """Its gang's place was released and another gang came there: kept off that one too, the pod could go
-    nowhere, after the other has ended as before (seen beside KAI, which had evicted it)."""
+    nowhere, after the other has ended as before (seen beside KAI, which had evicted it). The annotation alone
+    pins a pod nowhere."""
     place = '{"decision":"admitted","domain":["r1"],"level":"rack","reserves":[["r1"]],"topology":"topo"}'
-    pinned = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["r1"]}]}
-    ]}}}  # fmt: skip
     limits = {"nvidia.com/gpu": 8}
     body = {
         "apiVersion": "v1",
@@ -140,14 +155,14 @@ def test_a_pod_that_its_template_pins_is_not_kept_off_its_own_place():
             ],
         },
         "spec": {
-            "affinity": pinned,
+            "affinity": affinity,
             "containers": [{"name": "c", "image": "i", "resources": {"limits": limits}}],
         },
     }
     snapshot = booked(racks(2, 2), gang(2, name="ns/Job/a", required="rack"))
     decided = decide(from_object(body), load([]), snapshot, "mutate")
     assert decided.response.allowed, decided.response.message
-    assert "NotIn" not in str(decided.object)
+    assert ("NotIn" in str(decided.object)) is kept
 
 
 def test_the_planner_does_not_see_our_own_taint():

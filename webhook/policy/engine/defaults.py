@@ -62,13 +62,12 @@ def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     if fill is None:
         return dict(obj)
     metadata = obj.get("metadata")
-    managed = metadata.get("managedFields") if isinstance(metadata, dict) else None
-    if managed is None:
-        result: Json = _without_nulls(dict(obj))
-    else:
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         rest = {key: value for key, value in metadata.items() if key != "managedFields"}
-        result = _without_nulls({**obj, "metadata": rest})
-        result["metadata"]["managedFields"] = managed
+        result: Json = _without_nulls({**obj, "metadata": rest})
+        result["metadata"]["managedFields"] = metadata["managedFields"]
+    else:
+        result = _without_nulls(dict(obj))
     fill(result)
     return result
 

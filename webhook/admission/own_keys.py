@@ -1,0 +1,87 @@
+"""Takes from pod templates the keys by which pods say that they are planned, where nobody planned them. Pure.
+
+A pod is not planned again if its template carries the plan of its gang, or if it belongs to a gang by the
+labels that its controller gives it. Tenants write templates, so a key stays only where admission or that
+controller writes it:
+
+    a Deployment with replicas: 0 and bayplan.dev/placement in its template     the annotation is removed
+    a Job that is not Indexed, with the label of an index in its template       the label is removed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from planner.model.deadline import poll
+from webhook.admission.unchanged import former_paths
+from webhook.jsontools.path import Path, find, replaced
+from webhook.placement.pod_gang import INDEX, REPLICAS
+from webhook.workloads import Template, Workload
+from webhook.workloads.keys.annotation_keys import GANG_OF, PLACEMENT, POD_SET, RESERVATION
+
+Json = Mapping[str, Any]
+
+
+OWN = frozenset((PLACEMENT, RESERVATION, POD_SET, GANG_OF))
+"""What admission writes into templates."""
+
+
+OF_A_GANG = frozenset((INDEX, *(label for _, *labels in REPLICAS for label in labels)))
+"""What controllers write onto the pods of Indexed Jobs, and of replicas of larger objects."""
+
+
+_COMPLETION_MODE: Mapping[str, Path] = {
+    "Job": ("spec", "completionMode"),
+    "CronJob": ("spec", "jobTemplate", "spec", "completionMode"),
+}
+
+
+def without_foreign_plan(obj: Json, old: Json | None, templates: tuple[Template, ...]) -> Json:
+    """Returns an object that is not planned, without the keys of a plan in these templates.
+
+    `old`: the object before an update. A key has the value that admission wrote there, if any: an update may
+    change an image and leave the gangs, and so their plan, as they were; a rollback brings a former plan."""
+    paths = former_paths(old, templates) if old is not None and templates else {}
+
+    def stored(template: Template, key: str, value: Any) -> Any:
+        if key not in OWN:
+            return value
+        former = paths.get(template.path)
+        place = (*template.metadata_path[len(template.path) :], "annotations", key)
+        return find(old, (*former, *place)) if former else None
+
+    return _with_entries(obj, templates, ("annotations",), stored)
+
+
+def without_gang_labels(obj: Json, workload: Workload) -> Json:
+    """Returns a Job or CronJob that is not Indexed without the keys of a gang's pods in its template."""
+    mode = _COMPLETION_MODE.get(workload.kind)
+    if mode is None or find(obj, mode) == "Indexed":
+        return obj
+
+    def other(_: Template, key: str, value: Any) -> Any:
+        return None if key in OF_A_GANG else value
+
+    return _with_entries(obj, workload.templates, ("annotations", "labels"), other)
+
+
+def _with_entries(
+    obj: Json,
+    templates: Iterable[Template],
+    fields: Iterable[str],
+    entry: Callable[[Template, str, Any], Any],
+) -> Json:
+    """Returns the object whose templates' entries have the value of `entry`; those of None are left out."""
+    for template in templates:
+        for field in fields:
+            poll("reading")
+            path = (*template.metadata_path, field)
+            entries = find(obj, path)
+            if not template.path or not isinstance(entries, Mapping):
+                continue
+            values = {key: entry(template, key, value) for key, value in entries.items()}
+            kept = {key: value for key, value in values.items() if value is not None or entries[key] is None}
+            if kept != entries:
+                obj = replaced(obj, path, kept)
+    return obj
