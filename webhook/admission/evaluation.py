@@ -174,7 +174,8 @@ class Evaluation:
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         note = placement_annotation(annotations if has_stamped_template(obj) else {})
-        if note.decision == "admitted" and is_pinned(obj, terms_of_annotation(self._snapshot, note)):
+        affinity = find(obj, ("spec", "affinity")) or {}
+        if note.decision == "admitted" and is_pinned(affinity, terms_of_annotation(self._snapshot, note)):
             return obj
         return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
 

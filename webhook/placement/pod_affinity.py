@@ -21,7 +21,6 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 from planner.planning.node_affinity import path_term
-from webhook.jsontools.path import find
 from webhook.placement.pod_gang import held_for
 from webhook.placement.stamp import PlacementAnnotation, placement_annotation
 from webhook.workloads.node_affinity import REQUIRED
@@ -108,7 +107,7 @@ def without_placement_affinity(group: PodGroup, written: PlacementTerms) -> PodG
 def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[str, Any]:
     """Returns a pod's `spec.affinity` as it was before; everything else in it is unchanged."""
     node = dict(affinity.get("nodeAffinity") or {})
-    former = (node.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    former = _required(affinity)
     after = [_stripped(term, written) for term in former]
     if after == former:
         return dict(affinity)
@@ -120,11 +119,14 @@ def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[s
     return {**rest, "nodeAffinity": node} if node else rest
 
 
-def is_pinned(pod: Json, written: PlacementTerms) -> bool:
-    """Returns whether the pod's required affinity leads nowhere but to these places."""
-    stated = find(pod, ("spec", "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")) or []
-    terms = [_term(term) for term in stated]
+def is_pinned(affinity: Json, written: PlacementTerms) -> bool:
+    """Returns whether each of a pod's required terms leads to one of these places."""
+    terms = [_term(term) for term in _required(affinity)]
     return bool(terms) and all(written.without(term) != term for term in terms)
+
+
+def _required(affinity: Json) -> list[Json]:
+    return ((affinity.get("nodeAffinity") or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []
 
 
 def _stripped(term: Json, written: PlacementTerms) -> dict[str, Any]:
