@@ -9,8 +9,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "README.md"
 HEADER = """\
 # Decisions
 
-Why things are as they are, a page at most each, in the order in which they were decided. Written by
-`python -m tests.docs.generate_decisions`.
+Each page states one decision: its context, the decision, and what follows from it, in the order in which they were
+made. A page that a later decision replaced was removed or joined to that page, so some numbers are not used.
+`python -m tests.docs.generate_decisions` writes this list.
 
 """
 

@@ -33,13 +33,18 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing == []
 
 
-def test_what_contributing_says_to_be_in_a_file_is_defined_there() -> None:
-    """A function, a class, a method or a table: "`name` in `path`"."""
-    places = PLACE.findall((ROOT / "CONTRIBUTING.md").read_text())
-    assert len(places) >= 20
-    for name, path in places:
-        defined = rf"^\s*(?:(?:async )?def |class )?{name}\b(?=[(:]| =|\[)"
-        assert re.search(defined, (ROOT / path).read_text(), re.MULTILINE), f"{name} in {path}"
+def is_defined(name: str, path: str) -> bool:
+    """Whether a file defines a function, a class, a method, a field or a table of this name."""
+    definition = rf"^\s*(?:(?:async )?def |class )?{name}\b(?=[(:]| =|\[)"
+    return re.search(definition, (ROOT / path).read_text(), re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=label)
+def test_what_a_page_says_to_be_in_a_file_is_defined_there(page: Path) -> None:
+    """Where it says "`name` in `path`"."""
+    places = PLACE.findall(page.read_text())
+    assert len(places) >= 20 or page.name != "CONTRIBUTING.md"
+    assert [f"{name} in {path}" for name, path in places if not is_defined(name, path)] == []
 
 
 def defined(module: Path) -> set[str]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "decisions" / "0148-the-real-schedulers-in-a-run.md"
+PAGE = ROOT / "docs" / "decisions" / "0148-real-kai-and-kueue.md"
 ROWS = re.findall(r"^\| (\d+)\. [^|]*\| (.+) \|$", PAGE.read_text(), re.MULTILINE)
 POLICY_CASE = re.compile(r"`(policies/[\w-]+/tests\.yaml)`: ([^;`]+?)(?:;|, `|$)")
 
