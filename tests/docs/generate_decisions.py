@@ -9,9 +9,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "README.md"
 HEADER = """\
 # Decisions
 
-Each page states one decision: its context, the decision, and what follows from it, in the order in which they were
-made. A page that a later decision replaced was removed or joined to that page, so some numbers are not used.
-`python -m tests.docs.generate_decisions` writes this list.
+Each page states one decision: its context, the decision, and what follows from it. Pages are in the order
+of their decisions. A page that a later decision replaced was removed, or joined to the page of that decision,
+so some numbers are not used. `python -m tests.docs.generate_decisions` writes this list.
 
 """
 
