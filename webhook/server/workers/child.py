@@ -18,7 +18,7 @@ from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.model.policy import PolicySet
 from webhook.server.workers.link import LinkLost, WorkerLink
 from webhook.server.workers.messages import DecisionJob, Done, EnvironmentReply, Failed, Question
-from webhook.server.workers.worker_environment import Memory, worker_environment
+from webhook.server.workers.worker_environment import WorkerMemory, worker_environment
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ class Child:
     policies: PolicySet
     snapshot: Snapshot | None
     late: Callable[[], bool]
-    memory: Memory = field(default_factory=Memory)
+    memory: WorkerMemory = field(default_factory=WorkerMemory)
 
     def run(self) -> None:
         """Runs until the end of the link."""

@@ -21,14 +21,16 @@ Ask = Callable[[Question], Any]
 
 
 @dataclass(slots=True)
-class Memory:
+class WorkerMemory:
     """What a worker keeps from one job to the next. The serving process knows it and sends differences."""
 
     parameters: Parameters = NO_PARAMETERS
     sequences: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def worker_environment(sent: Surroundings, memory: Memory, ask: Ask, late: Callable[[], bool]) -> Environment:
+def worker_environment(
+    sent: Surroundings, memory: WorkerMemory, ask: Ask, late: Callable[[], bool]
+) -> Environment:
     """Returns the environment. Each answer is kept for the rest of the decision."""
     if sent.parameters is not None:
         memory.parameters = sent.parameters
@@ -53,7 +55,7 @@ def worker_environment(sent: Surroundings, memory: Memory, ask: Ask, late: Calla
 
 
 def _sequence(
-    memory: Memory, ask: Ask, asked: dict[Any, tuple[Any, ...]], topic: Any, *words: Any
+    memory: WorkerMemory, ask: Ask, asked: dict[Any, tuple[Any, ...]], topic: Any, *words: Any
 ) -> tuple[Any, ...]:
     key = (topic, *words)
     if key not in asked:
