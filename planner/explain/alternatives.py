@@ -88,7 +88,7 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
         alternatives_found += _room(problem, trial)
     if alternatives_found and not problem.occupied:
         alternatives_found += _first(tolerations(problem, shortfall.names), trial)
-    alternatives_found += _first(own_amounts(problem, shortfall.names), trial)
+    alternatives_found += _own_amounts(problem, shortfall.names, trial)
     return tuple(alternatives_found or _other_pods(problem, shortfall, trial))
 
 
@@ -352,6 +352,16 @@ def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
         if trial.placed(change.problem):
             yield Alternative(change.words, change.problem.asked)
             return
+
+
+def _own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
+    """Yields the request with the largest amounts that are placed, of those that policies have raised.
+
+    No amount that is tried is below what the pods' author stated: without a place for that, none has one.
+    """
+    stated = as_stated(problem, names)
+    if stated is not problem and trial.placed(stated):
+        yield from _first(own_amounts(problem, names), trial)
 
 
 def _other_pods(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from planner.model.labels import Term, Toleration, holds
 from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, PART_PREFIXES, Resources
 
+_WHOLE_GPUS = frozenset((*GPU_RESOURCES, CLAIMED_GPU))
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
@@ -195,7 +197,7 @@ class PodShape:
     @property
     def gpus(self) -> int:
         """Whole GPUs of all vendors that one pod requests; claimed GPUs too, once resolved."""
-        return sum(self.requests.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
+        return sum(count for name, count in self.requests.items() if name in _WHOLE_GPUS)
 
     @property
     def mig_slices(self) -> dict[str, int]:

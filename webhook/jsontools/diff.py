@@ -7,10 +7,8 @@ as equal to 1. Lists are aligned at their ends: equal elements at the front and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
-
-Step = str | int
 
 
 def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -18,7 +16,7 @@ def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[d
 
     Only add, remove and replace are used, because a `move` is hard to read.
     """
-    return list(_differences(before, after, ()))
+    return list(_differences(before, after, ""))
 
 
 def equal(left: Any, right: Any) -> bool:
@@ -41,45 +39,43 @@ def escape(step: str) -> str:
     return step.replace("~", "~0").replace("/", "~1")
 
 
-def pointer(path: Sequence[Step]) -> str:
-    """Returns a JSON Pointer for these steps."""
-    return "".join(f"/{escape(str(step))}" for step in path)
+def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
+    """Yields the operations below a JSON Pointer.
 
-
-def _differences(before: Any, after: Any, path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
-    if before is after:  # most of two objects is shared, and may be large
+    Policies and the plan share with the object before them what they leave as it is, so most pairs of values
+    are one value: those are passed over, and no pointer is written for what is inside.
+    """
+    if before is after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
         yield from _of_maps(before, after, path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _of_lists(before, after, path)
     elif not equal(before, after):
-        yield {"op": "replace", "path": pointer(path), "value": after}
+        yield {"op": "replace", "path": path, "value": after}
 
 
-def _of_maps(
-    before: Mapping[str, Any], after: Mapping[str, Any], path: tuple[Step, ...]
-) -> Iterator[dict[str, Any]]:
+def _of_maps(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
     for key in before:
         if key not in after:
-            yield {"op": "remove", "path": pointer((*path, key))}
+            yield {"op": "remove", "path": f"{path}/{escape(str(key))}"}
     for key, value in after.items():
-        if key in before:
-            yield from _differences(before[key], value, (*path, key))
-        else:
-            yield {"op": "add", "path": pointer((*path, key)), "value": value}
+        if key not in before:
+            yield {"op": "add", "path": f"{path}/{escape(str(key))}", "value": value}
+        elif before[key] is not value:
+            yield from _differences(before[key], value, f"{path}/{escape(str(key))}")
 
 
-def _of_lists(before: list[Any], after: list[Any], path: tuple[Step, ...]) -> Iterator[dict[str, Any]]:
+def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
     front, back = _common_ends(before, after)
     old, new = before[front : len(before) - back], after[front : len(after) - back]
     shared = min(len(old), len(new))
     for offset in range(shared):
-        yield from _differences(old[offset], new[offset], (*path, front + offset))
+        yield from _differences(old[offset], new[offset], f"{path}/{front + offset}")
     for offset in range(len(old) - 1, shared - 1, -1):
-        yield {"op": "remove", "path": pointer((*path, front + offset))}
+        yield {"op": "remove", "path": f"{path}/{front + offset}"}
     for offset in range(shared, len(new)):
-        yield {"op": "add", "path": pointer((*path, front + offset)), "value": new[offset]}
+        yield {"op": "add", "path": f"{path}/{front + offset}", "value": new[offset]}
 
 
 def _common_ends(before: list[Any], after: list[Any]) -> tuple[int, int]:

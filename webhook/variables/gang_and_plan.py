@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.manifests.requirements import node_term_json
 from planner.model.deadline import poll
-from planner.model.pod import DEFAULT_SCHEDULER
-from planner.model.podgroup import Constraint, PodGroup, PodSet
+from planner.model.pod import DEFAULT_SCHEDULER, PodShape
+from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
 from webhook.placement.group_members import GroupMember
 from webhook.placement.rank_order import ranks
@@ -87,25 +87,32 @@ def gang_variable(
 
 def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
     """Returns the number of pods and GPUs, the PodSets, and the number of gangs."""
+    # Templates with equal containers share one mapping of requests (`shape_of`), and hundreds of PodSets do.
+    amounts: dict[int, dict[str, Any]] = {}
+    for pod_set in group.pod_sets:
+        if id(pod_set.shape.requests) not in amounts:
+            amounts[id(pod_set.shape.requests)] = _amounts_json(pod_set.shape)
     return {
         "size": group.size,
         "gpus": group.gpus,
         "replicas": len(workload.gangs),
         "suspended": workload.suspended,
         "perPod": workload.per_pod or bool(workload.left),
-        "podSets": [_pod_set_json(pod_set) for pod_set in group.pod_sets],
+        "podSets": [
+            {
+                "name": pod_set.name,
+                "count": pod_set.count,
+                **amounts[id(pod_set.shape.requests)],
+                "constraint": _constraint_json(pod_set.constraint),
+            }
+            for pod_set in group.pod_sets
+        ],
     }
 
 
-def _pod_set_json(pod_set: PodSet) -> dict[str, Any]:
-    return {
-        "name": pod_set.name,
-        "count": pod_set.count,
-        "gpus": pod_set.shape.gpus,
-        "resources": dict(pod_set.shape.requests),
-        "mig": pod_set.shape.mig_slices,
-        "constraint": _constraint_json(pod_set.constraint),
-    }
+def _amounts_json(shape: PodShape) -> dict[str, Any]:
+    """Returns what one pod requests."""
+    return {"gpus": shape.gpus, "resources": dict(shape.requests), "mig": shape.mig_slices}
 
 
 def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from planner.cluster.snapshot import snapshot
 from planner.explain.label_values import nearest
+from planner.explain.pod_changes import own_amounts
 from planner.model.answer import Answer
 from planner.model.host_ports import EVERY_ADDRESS, port_labels, port_terms
 from planner.model.labels import Requirement, Taint
@@ -165,6 +166,20 @@ def test_an_amount_that_policies_wrote_is_told_as_theirs():
         "The only node has 4 cpu free of the 16 that policies give a pod (it states none). "
         "Would work now: limits of 4 cpu a pod."
     )
+
+
+def test_smaller_amounts_are_not_tried_where_the_stated_ones_have_no_place(monkeypatch):
+    """The GPUs are lacking, whatever cores and memory policies give a pod."""
+    tried = []
+
+    def counted(problem, names):
+        tried.append(names)
+        return own_amounts(problem, names)
+
+    monkeypatch.setattr("planner.explain.alternatives.own_amounts", counted)
+    share = replace(shape(gpu=8, cpu=16), stated={"nvidia.com/gpu": 8, "pods": 1})
+    assert "limits of" not in refusal(racks(1, 2), gang(pod_set(3, share))).message
+    assert not tried
 
 
 def test_the_pod_sets_at_fault_are_told():

@@ -9,15 +9,18 @@ import pytest
 
 from tests.builders import racks
 from tests.effort import calls
+from tests.webhook.workloads.objects import annotated
 from webhook.admission.context import RequestContext
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
 from webhook.admission.evaluation import Evaluation
 from webhook.policy.engine.mutation.mutate import run_mutating
+from webhook.policy.functions.workloads import places
 from webhook.policy.loading.files import load_paths
 from webhook.policy.model.policy import Expression
 from webhook.wire.request import from_object
+from webhook.workloads.layouts import EXCLUSIVE_JOBSET
 from webhook.workloads.read_templates import ReadTemplates
 
 ROOT = Path(__file__).parents[3]
@@ -93,6 +96,13 @@ def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
     changed = sum(len({place(row) for row in effect.patch}) for effect in mutated.effects)
     assert mutated.effects
     assert max(read.reads for read in reads) <= pod_sets + changed
+
+
+def test_places_of_twice_the_jobs_with_a_domain_each_take_twice_the_work() -> None:
+    """Each template looks its PodSet up, it does not search the gangs of all the others."""
+    obj = {size: annotated(job_set(size), {EXCLUSIVE_JOBSET: "example.com/rack"}) for size in (100, 200)}
+    work = {size: calls(lambda size=size: places(obj[size])) for size in obj}  # type: ignore[misc]
+    assert work[200] < 2.1 * work[100], work
 
 
 def place(operation: Any) -> str:

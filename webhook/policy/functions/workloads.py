@@ -36,16 +36,22 @@ def _read(obj: Json) -> Workload:
 
 def _places(obj: Json, workload: Workload) -> list[Json]:
     first = workload.gangs[0] if workload.gangs else PodGroup("", ())
+    set_by_name: dict[
+        str, tuple[PodGroup, PodSet]
+    ] = {}  # replicas of one object may be made of other templates
+    for group in workload.gangs:
+        for pod_set in group.pod_sets:
+            set_by_name.setdefault(pod_set.name, (group, pod_set))
     places = []
     for template in workload.templates:
         poll("policies")
-        group = next(  # replicas of one object differ in the templates that they are made of
-            (g for g in workload.gangs if any(own.name == template.pod_set for own in g.pod_sets)), first
-        )
+        group, sets = first, list(first.pod_sets) if not template.pod_set else []
+        if template.pod_set in set_by_name:
+            group, own = set_by_name[template.pod_set]
+            sets = [own]
         node: Any = obj
         for step in template.path:
             node = node[step]
-        sets = [pod_set for pod_set in group.pod_sets if template.pod_set in ("", pod_set.name)]
         places.append(
             {
                 "path": "".join(
