@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Taint, Term, Toleration
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape

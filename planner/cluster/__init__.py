@@ -1,6 +1,7 @@
 """A cluster at one moment, immutable: nodes in topology trees, pods, reservations and free capacity.
 
 - `snapshot`: the cluster at one moment, and the next snapshot after a change
+- `build`: a snapshot from objects in any order
 - `infrastructure`: the part that consecutive snapshots share
 - `hardware_update`: a snapshot with changed NUMA zones, claims or settings
 - `trees`: the domains of topologies, and which topologies a node belongs to

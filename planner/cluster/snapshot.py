@@ -13,28 +13,22 @@ from dataclasses import dataclass, field, replace
 
 from planner.cluster.capacity import DomainCapacity
 from planner.cluster.capacity_cache import CapacityIndex
-from planner.cluster.infrastructure import AS_TOLD, NO_TOPOLOGY, Infrastructure, ordered
+from planner.cluster.infrastructure import AS_TOLD, Infrastructure, ordered
 from planner.cluster.plan_cache import DerivedValues
 from planner.cluster.trees.subtree import Subtree
 from planner.cluster.trees.tree import TopologyTree
 from planner.cluster.usage.node_usage import NodeUsage
 from planner.cluster.usage.occupancy import Holds, Pods
-from planner.devices.claims import NO_CLAIMS, Claims
+from planner.devices.claims import Claims
 from planner.model.cached_property import cached_property
-from planner.model.growth import AutoscalerGroup, GrowingPool
-from planner.model.natural_order import natural
+from planner.model.growth import GrowingPool
 from planner.model.node import Node
 from planner.model.pod import BoundPod
-from planner.model.priority import NO_CLASSES, PriorityClasses
 from planner.model.reservation import Book, Reservation
-from planner.model.resources import Resources
-from planner.model.schedulers import NOTHING_SEEN, SchedulersSeen
-from planner.model.settings import DEFAULTS, Bound, Quota, SchedulerSettings
-from planner.model.topology import Link, Topology
+from planner.model.topology import Topology
 from planner.model.volumes import NO_VOLUMES, Volumes
 from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
-from planner.node.topology_manager import NumaNode
 
 _ADDED = 50
 """Building new trees costs as much as adding one node in fifty to existing trees."""
@@ -366,53 +360,3 @@ class Snapshot:
         snapshot.index.holds = self.holds if holds is None else holds
         snapshot.index.capacity = self._capacity.after(changed_nodes)
         return snapshot
-
-
-def _sharing(node: Node, offers: dict[tuple[tuple[str, int], ...], Resources]) -> Node:
-    """Returns the node with one `allocatable` mapping shared by all equal nodes, to save memory."""
-    shared = offers.setdefault(tuple(sorted(node.allocatable.items())), node.allocatable)
-    return node if shared is node.allocatable else replace(node, allocatable=shared)
-
-
-def snapshot(
-    nodes: Iterable[Node],
-    topologies: Iterable[Topology] = (),
-    pods: Iterable[BoundPod] = (),
-    reservations: Iterable[Reservation] = (),
-    *,
-    links: Mapping[str, tuple[Link, ...]] | None = None,
-    ignored: Mapping[str, int] | None = None,
-    numa: Mapping[str, NumaNode] | None = None,
-    claims: Claims = NO_CLAIMS,
-    bounds: Mapping[str, tuple[Bound, ...]] | None = None,
-    quotas: Mapping[str, Quota] | None = None,
-    spaces: Mapping[str, Mapping[str, str]] | None = None,
-    priorities: PriorityClasses = NO_CLASSES,
-    volumes: Volumes = NO_VOLUMES,
-    growth: Iterable[GrowingPool | AutoscalerGroup] = (),
-    settings: SchedulerSettings = DEFAULTS,
-    schedulers: SchedulersSeen = NOTHING_SEEN,
-) -> Snapshot:
-    """Returns a snapshot of these objects, in any order. Without a topology all nodes are hosts below the
-    root.
-    """
-    offers: dict[tuple[tuple[str, int], ...], Resources] = {}
-    by_name = ordered(_sharing(node, offers) for node in nodes)
-    sorted_topologies = tuple(sorted(topologies, key=lambda t: natural(t.name))) or (NO_TOPOLOGY,)
-    base = Infrastructure(
-        sorted_topologies,
-        by_name,
-        links or {},
-        ignored or {},
-        numa=numa or {},
-        claims=claims,
-        bounds=bounds or {},
-        quotas=quotas or {},
-        spaces=spaces or {},
-        priorities=priorities,
-        volumes=volumes,
-        growth=tuple(growth),
-        settings=settings,
-        schedulers=schedulers,
-    )
-    return Snapshot(base, tuple(pods), tuple(reservations))

@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import Claims, DeviceClass, ResourceClaim
 from planner.devices.selectors import SelectorEngine
 from planner.devices.slices import Slice, gathered

@@ -6,7 +6,8 @@ differ in which rack they choose, and in what a gang holds while it waits or run
 
 from __future__ import annotations
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode

@@ -17,7 +17,8 @@ from statistics import median, quantiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.node import Node
 from planner.model.pod import BoundPod

@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dataclasses import dataclass, field, replace
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet

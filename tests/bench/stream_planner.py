@@ -20,7 +20,8 @@ from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment, Constraint, PodGroup, PodSet, ReserveMode

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.host_ports import HostPort, port_labels, port_terms
 from planner.model.pod import BoundPod
 from planner.model.podgroup import PodSet

@@ -7,7 +7,8 @@ from collections import Counter
 from itertools import product
 from random import Random
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.planning.plan import plan

@@ -12,7 +12,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.pod import AlignedRequest, Alignment, BoundPod, PodShape
 from planner.model.podgroup import PodGroup, PodSet
 from planner.node.topology_manager import NumaNode, Zone

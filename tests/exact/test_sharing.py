@@ -10,7 +10,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
 from planner.planning.plan import plan

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Requirement, Term
 from planner.model.node import Node
 from planner.model.pod import VolumeClaim, VolumeUse

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import HOSTNAME
 from planner.planning.plan import plan

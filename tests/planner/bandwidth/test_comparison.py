@@ -8,7 +8,7 @@ from planner.bandwidth.baseline import topology_blind
 from planner.bandwidth.comparison import worth
 from planner.bandwidth.links import nvlink_domains
 from planner.bandwidth.model import GB, Links, all_reduce
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.manifests.cluster import read
 from planner.model.errors import InputError
 from planner.model.labels import Toleration

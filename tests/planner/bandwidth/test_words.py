@@ -7,7 +7,8 @@ from __future__ import annotations
 import yaml
 
 from planner.bandwidth.words import bandwidth_warning
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node
 from planner.model.pod import BoundPod
 from planner.model.topology import HOSTNAME, Topology

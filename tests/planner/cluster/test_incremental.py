@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from planner.cluster import capacity, plan_cache
+from planner.cluster.build import snapshot
 from planner.cluster.persistent_map import PersistentMap
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import Pods
 from planner.model.labels import Taint, Toleration
 from planner.model.pod import BoundPod

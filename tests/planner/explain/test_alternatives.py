@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.podgroup import Constraint, FabricWish, PodGroup
 from planner.model.settings import DEFAULTS, LevelPolicy
 from planner.model.topology import HOSTNAME, Link, Topology

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.model.labels import Requirement, Toleration
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import Constraint

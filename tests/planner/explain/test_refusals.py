@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.explain.label_values import nearest
 from planner.explain.pod_changes import own_amounts
 from planner.model.answer import Answer

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.model.podgroup import Constraint, FabricWish
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.cluster.switch_graph import leaf_level, leaf_spine
 from planner.leafspine.history import averaged
 from planner.leafspine.rules import leaves_for

@@ -1,6 +1,6 @@
 """Tests how full and how fragmented leaves are."""
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.leafspine.usage import domain_uses
 from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for

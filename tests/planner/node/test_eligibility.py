@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.manifests.pods.pod import shape_of
 from planner.model.errors import InputError, Where
 from planner.model.labels import Taint

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.pods.gpu_sharing import share_asked
 from planner.model.errors import InputError, Where
 from planner.model.node import Node

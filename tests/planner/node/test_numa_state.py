@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import read
 from planner.manifests.pods.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.model.podgroup import Constraint, PodSet
 from planner.node.topology_manager import NumaNode, Zone
 from planner.planning.plan import plan

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Requirement
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.topology import HOSTNAME, Topology

@@ -8,7 +8,8 @@ the tree from node labels
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.label_presets import infer
 from planner.model.topology import HOSTNAME, Topology
 from planner.planning.plan import plan

@@ -6,7 +6,8 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.labels import Requirement, Term
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import HOSTNAME

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.manifests.reservation import reservation_from, reservation_manifest
 from planner.manifests.topologies.label_presets import infer
 from planner.model.errors import Where

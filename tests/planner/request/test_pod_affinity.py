@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.manifests.cluster import read
 from planner.manifests.pods.pod import shape_of
 from planner.manifests.reservation import reservation_from, reservation_manifest

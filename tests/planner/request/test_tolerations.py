@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.model.labels import Taint
 from planner.model.node import Node
 from planner.node.node_groups import node_groups

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.topologies.label_presets import PRESETS, infer
 from planner.model.node import Node
 from planner.model.podgroup import Constraint

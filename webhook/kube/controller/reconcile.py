@@ -1,16 +1,21 @@
 """What the controller should do now: from the state of the world to a list of actions. Pure: no I/O, no
 clock.
 
-The rules, in order:
+The rules:
 1. A reservation whose gang is finished or gone is released, and so is a claimed place that no bound pod has
-   used for too long. A hold whose gang exists is claimed for it. What Kueue has assigned to a Workload is its
-   gang's place as long as the assignment exists; of the following rules none applies to gangs that Kueue
-   places. In a namespace that is not enforced (any more), what no running pod uses is released, gated pods
-   are admitted, and none of the following rules applies.
-2. A gang that uses a node which it cannot use any more is planned again, with as few moved pods as possible.
-   Its place follows pods that were bound elsewhere than planned.
+   used for too long, or whose gang's pods all wait at Kueue's gate: Kueue has evicted it. A hold whose gang
+   exists is claimed for it. What Kueue has assigned to a Workload is its gang's place until Kueue ends that,
+   or waits for pods to replace those that have all ended. Gated pods of a gang that Kueue places are admitted
+   without a pin, and none of the following rules applies to it. In a namespace that is not enforced (any
+   more), what no running pod uses is released, gated pods are admitted, and none of the following rules
+   applies.
+2. A gang that holds a node which it cannot use any more, or which is outside the flavor in which Kueue has
+   admitted its pods, is planned again, with as few moved pods as possible. Its place follows pods that were
+   bound elsewhere than planned.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
-4. Gated pods of a gang that holds a place are admitted. KAI is told if a Job's gang is smaller now.
+4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate, and those of a
+   gang that waits for no place (`on-unavailable: admit`) at once. A member that joins its gang later gets
+   room beside what the gang holds, before the queue. KAI is told if a Job's gang is smaller now.
 5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: the first gang without a
    place is never delayed.
 """
@@ -216,7 +221,7 @@ class _Due:
 
 
 def _sizes_to_tell(world: World) -> Iterator[Action]:
-    """The second half of rule 4."""
+    """The last part of rule 4."""
     for work in world.works:
         if work.size_left and not work.finished and work.ref.namespace not in world.observed:
             yield TellSize(work.ref, work.size_left)

@@ -11,9 +11,10 @@ import gc
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from planner.cluster.build import snapshot
 from planner.cluster.hardware_update import with_hardware
 from planner.cluster.infrastructure import Infrastructure
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.cluster import aliased
 from planner.manifests.topologies.label_presets import with_labels_beside_pools
 from planner.model.node import Node

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.devices.claims import NO_CLAIMS
 from planner.devices.slices import gathered
 from planner.manifests.devices import slice_from

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.node_checks.mig_plan import plan_mig
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup, PodSet

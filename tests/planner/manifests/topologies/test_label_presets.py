@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.manifests.cluster import read
 from planner.manifests.topologies.proposal import propose
 from planner.model.topology import HOSTNAME

@@ -11,7 +11,8 @@ from collections import Counter
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.manifests.pods.pod import shape_of
 from planner.model.errors import Where
 from planner.model.pod import BoundPod

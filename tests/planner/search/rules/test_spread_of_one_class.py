@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from planner.cluster.snapshot import snapshot
+from planner.cluster.build import snapshot
 from planner.model.labels import Requirement
 from planner.model.pod import BoundPod, SpreadConstraint
 from planner.planning.plan import plan

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.errors import Where
 from planner.model.pod import BoundPod, NodeSelection
 from tests.builders import cluster

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.cluster.snapshot import Snapshot, snapshot
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from tests.builders import cluster, gang, racks
 from tests.webhook.kube.worlds import booked
