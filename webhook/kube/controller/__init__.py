@@ -8,7 +8,7 @@
 - `kueue/`: what is held for pods that Kueue places
 - `scheduler_words`: why the scheduler does not bind a gang's pods
 - `gated_pods`, `node_taints`: the patches of pods and nodes; `pod_patches`: applies them to pods
-- `place_notes` (pure): the annotations about a place
+- `place_notes` (pure): the annotations about a place; `workload_notes`: writes them onto workloads
 - `controller`: carries out the steps; `leader`: elects the replica
 - `events`: events for users, at the `pace` of their position in the queue
 - `gang_history`: the history for the leaf-spine rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,21 +23,21 @@ from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
 from webhook.kube.controller.memory import Memory, alive, bereft, patience, unused
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.pace import Lasting, PositionPace
-from webhook.kube.controller.place_notes import assigned_words, holds_words, notes_of, opened, place_words
+from webhook.kube.controller.place_notes import assigned_words, holds_words, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
 from webhook.kube.controller.reconcile import reconcile
 from webhook.kube.controller.recovery_metrics import recovery_histogram
 from webhook.kube.controller.scheduler_words import scheduler_words
+from webhook.kube.controller.workload_notes import annotate, note_place
 from webhook.kube.controller.world import World, no_namespace, world_of
 from webhook.kube.ledger.ledger import KubeLedger
 from webhook.kube.state.cluster_watch import ClusterWatch
-from webhook.kube.state.gangs import Ref, Unbound
+from webhook.kube.state.gangs import Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_watch import KueueWatch
 from webhook.kube.state.workload_watch import QueueWatch
 from webhook.placement.hold import hold_of
 from webhook.placement.taints import with_tolerations
-from webhook.workloads import KINDS, WorkloadKind
 from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
@@ -225,7 +225,7 @@ class Controller:
                 text = f"Kueue has assigned nodes that are not all free: {why}. That is not held for it"
                 await self._recorder.tell(tell, "NotAdopted", text, warning=True)
             case steps.TellSize(ref, size):
-                await self._annotate(ref, {BATCH_MIN_MEMBER: str(size)})
+                await annotate(self._api, ref, {BATCH_MIN_MEMBER: str(size)})
             case steps.Ungate(ref, pods):
                 await patch_pods(self._api, pods, lambda _, stored: let_in(stored, (), (), {}))
                 let_go = counted(len(pods), "pod is", "pods are")
@@ -269,7 +269,7 @@ class Controller:
         gone = (name for name in move.gone if name not in nodes or not nodes[name].cordoned)
         self._moved_off[gang.name] = self._moved_off.get(gang.name, frozenset()).union(gone)
         self.recoveries.observe(time.monotonic() - self._broken.pop(gang.name, time.monotonic()))
-        await self._note(gang, move.reservation, world)
+        await note_place(self._api, gang, move.reservation, world)
         text = (
             f"lost {action.why}: {move.moved} of {counted(gang.group.size, 'pod')} go to {', '.join(move.to)}"
         )
@@ -293,7 +293,7 @@ class Controller:
         """The use of its pods is counted already, so no capacity has to be free for it."""
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
-        await self._note(gang, reservation, world)
+        await note_place(self._api, gang, reservation, world)
         nodes = ", ".join(sorted({seat.node for seat in reservation.assignments}))
         text = f"bound elsewhere than planned: it holds {place_words(reservation)}, with pods on {nodes}"
         log.info("followed %s: %s", gang.name, text)
@@ -322,7 +322,7 @@ class Controller:
         if not await self._ledger.claim(hold.id, gang.ref.uid, now):
             raise Conflict(gang.name)
         self._seen |= {hold.id}  # its Job may be deleted before the next round
-        await self._note(gang, hold, world)
+        await note_place(self._api, gang, hold, world)
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:
         """Holds what Kueue has assigned. If others have taken it meanwhile, the next round reports it."""
@@ -368,28 +368,6 @@ class Controller:
             gang.ref, "Admitted", f"{counted(gang.group.size, 'pod has its', 'pods have their')} place{where}"
         )
 
-    async def _note(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """Annotates the workloads with the places of their gangs; templates are unchanged. For a gang of
-        several objects, all objects with seats there are annotated.
-        """
-        book = world.snapshot.with_reservation(reservation)
-        for ref in gang.refs:
-            work = next((work for work in world.works if work.ref.uid == ref.uid), None)
-            if work is None:
-                continue
-            groups = (gang.group,) if gang.members else work.gangs
-            held = [(group, own) for group in groups if (own := book.holding(group.name)) is not None]
-            await self._annotate(ref, notes_of(book, held))
-
-    async def _annotate(self, ref: Ref, notes: Mapping[str, str]) -> None:
-        """Sets annotations on a workload; does nothing if it is gone."""
-        row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
-        try:
-            await self._api.merge(_path(ref, row), {"metadata": {"annotations": notes}})
-        except ApiError as error:
-            if error.status != 404:
-                raise
-
     async def _tell_held(self, world: World) -> None:
         """Reports once to each gang that holds a place, whoever reserved it."""
         for reservation in world.snapshot.reservations:
@@ -397,7 +375,3 @@ class Controller:
             if gang is not None and reservation.expires is None:
                 text = f"{holds_words(gang)} {place_words(reservation)} ({reservation.mode})"
                 await self._recorder.tell(gang.ref, "Reserved", text)
-
-
-def _path(ref: Ref, row: WorkloadKind) -> str:
-    return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"

@@ -1,0 +1,38 @@
+"""Annotates workloads, above all with the places of their gangs. Templates stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from planner.model.reservation import Reservation
+from webhook.kube.api.client import Api, ApiError
+from webhook.kube.controller.place_notes import notes_of
+from webhook.kube.controller.world import World
+from webhook.kube.state.gangs import Ref
+from webhook.kube.state.gathering import Gang
+from webhook.workloads import KINDS
+
+
+async def note_place(api: Api, gang: Gang, reservation: Reservation, world: World) -> None:
+    """Annotates the gang's workloads with the places of their gangs. For a gang of several objects, all
+    objects with seats there are annotated. Raises `ApiError`.
+    """
+    book = world.snapshot.with_reservation(reservation)
+    for ref in gang.refs:
+        work = next((work for work in world.works if work.ref.uid == ref.uid), None)
+        if work is None:
+            continue
+        groups = (gang.group,) if gang.members else work.gangs
+        held = [(group, own) for group in groups if (own := book.holding(group.name)) is not None]
+        await annotate(api, ref, notes_of(book, held))
+
+
+async def annotate(api: Api, ref: Ref, notes: Mapping[str, str]) -> None:
+    """Sets annotations on a workload; does nothing if it is gone. Raises `ApiError`."""
+    row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
+    path = f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"
+    try:
+        await api.merge(path, {"metadata": {"annotations": notes}})
+    except ApiError as error:
+        if error.status != 404:
+            raise
