@@ -1,5 +1,5 @@
-"""Write manifests/70-webhooks.yaml from the table of kinds, and the chart from the manifests:
-`python -m tests.manifests.generate`.
+"""Write manifests/70-webhooks.yaml and expressions of 32-escapes.yaml from the table of kinds, and the chart
+from the manifests: `python -m tests.manifests.generate`.
 
 One webhook for each way of writing a pod template, because its match condition has to look into it: only
 workloads that ask for GPUs, or carry a topology or bayplan.dev key, ever reach Bayplan.
@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from tests.manifests import chart, chart_deployment, chart_readme, monitoring
+from tests.manifests import chart, chart_deployment, chart_readme, escapes, monitoring
 from tests.manifests.conditions import anywhere, asking, keys, member
 from webhook.admission.configuration.settings import MODES
 from webhook.admission.used_topology import GROUPS as GROUPS_OF_TOPOLOGIES
@@ -345,6 +345,7 @@ def _mode_row(enforced: bool, *, by_default: bool) -> str:
 if __name__ == "__main__":
     FILE.write_text(text())
     ENFORCED.write_text(enforced_text())
+    escapes.FILE.write_text(escapes.written(escapes.FILE.read_text()))
     monitoring.DASHBOARD.write_text(monitoring.text())
     for name, template in charted().items():
         (chart_deployment.TEMPLATES / name).write_text(template)

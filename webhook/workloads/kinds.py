@@ -113,8 +113,9 @@ _ROWS = (
         suspend=_SUSPEND,
     ),
     WorkloadKind(
-        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods, holds=False,
-        suspend=_SUSPEND,
+        # The JobSet that its controller makes has the annotations of these places.
+        "trainer.kubeflow.org", ("v1alpha1",), "TrainJob", "trainjobs", layouts.no_pods,
+        PodPlaces(metadata=("spec", "spec.podTemplateOverrides[].metadata")), holds=False, suspend=_SUSPEND,
     ),
     WorkloadKind(
         "leaderworkerset.x-k8s.io", ("v1",), "LeaderWorkerSet", "leaderworkersets",

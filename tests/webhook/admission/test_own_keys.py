@@ -77,6 +77,14 @@ def test_a_template_that_makes_no_pods_yet_says_nothing_of_a_plan(kind: str, ope
     assert not any(forged_in(result))
 
 
+@pytest.mark.parametrize("obj", [obj for obj in o.EVERY if obj is not o.POD], ids=lambda obj: obj["kind"])
+def test_what_skips_the_plan_brings_none_in_its_templates(obj: Json) -> None:
+    """Of every kind: once the annotation is removed, its pods are planned."""
+    skipping = o.annotated(in_storm(obj), {"bayplan.dev/skip": "true"})
+    result = asked(with_template_metadata(skipping, "annotations", FORGED), racks(2, 2)).object
+    assert not any(forged_in(result))
+
+
 def test_pods_of_a_deployment_that_is_scaled_from_none_are_planned() -> None:
     """The pod comes with the annotations that its template was left."""
     obj, path = AT_NONE["Deployment"]
