@@ -282,29 +282,33 @@ def test_the_metrics_are_at_a_port_that_the_pods_have(helm: Helm) -> None:
     assert monitor["selector"]["matchLabels"].items() <= labels.items()
 
 
-def test_policies_come_from_a_config_map(helm: Helm) -> None:
-    """It is mounted where the webhook reads them, over those of the image."""
-    spec = pod(helm.template(['policies={"source":"configMap","configMap":"team-policies"}']))
-    (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "policies")
-    assert volume["configMap"] == {"name": "team-policies"}
-    (mount,) = (mount for mount in spec["containers"][0]["volumeMounts"] if mount["name"] == "policies")
-    assert (mount["mountPath"], mount["readOnly"]) == ("/policies", True)
-    assert "-p=/policies" in spec["containers"][0]["args"]
+OWN_POLICY = """\
+# 'Quotes', "quotes", {{ braces }}, <angles> & a backslash \\ are the policy's own.
+expression: object.spec.size < 3 && object.metadata.name != "a\\nb"
+"""
 
 
-def test_policies_of_a_users_own_come_on_top_and_stay_when_it_is_removed(helm: Helm) -> None:
-    """Beside those of the image, not over them; Helm keeps the namespace in which the ConfigMap lies."""
-    objects = helm.template(['policies.additionalConfigMap="team-policies"'])
+@pytest.mark.parametrize(
+    ("source", "folders"),
+    [("image", ["/policies", "/additional-policies"]), ("none", ["/additional-policies"])],
+)
+def test_policies_of_a_users_own_are_in_a_config_map_of_the_release(
+    helm: Helm, tmp_path: Path, source: str, folders: list[str]
+) -> None:
+    """As they are in their file, beside those of the image or alone."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(OWN_POLICY)
+    setting = f"policies.additional.gpu-owner={file}"
+    objects = helm.template([f'policies.source="{source}"'], "--set-file", setting)
+    config_map = by_identity(objects)["ConfigMap", "bayplan-system", "bayplan-additional-policies"]
+    assert config_map["data"] == {"gpu-owner.yaml": OWN_POLICY}
     spec = pod(objects)
     (volume,) = (volume for volume in spec["volumes"] if volume["name"] == "additional-policies")
-    assert volume["configMap"] == {"name": "team-policies"}
+    assert volume["configMap"] == {"name": "bayplan-additional-policies"}
     (container,) = spec["containers"]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     assert mounts == {"tmp": "/tmp", "additional-policies": "/additional-policies"}
-    folders = parser("serve").parse_args(["serve", *container["args"]]).policies
-    assert folders == ["/policies", "/additional-policies"]
-    namespace = by_identity(objects)["Namespace", "", "bayplan-system"]
-    assert namespace["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+    assert parser("serve").parse_args(["serve", *container["args"]]).policies == folders
 
 
 def test_replicas_on_the_network_of_their_nodes_have_ports_of_their_own(helm: Helm) -> None:
@@ -378,7 +382,9 @@ def test_policies_come_from_a_folder_of_a_private_repository(helm: Helm) -> None
         ('fence="taints"', "fence"),
         ("parameters.a=1", "parameters"),
         ("replica=3", "replica"),
-        ('policies.source="configMap"', "configMap"),
+        ('policies.source="none"', "additional"),
+        ('policies.additional={"a/b":"x"}', "a/b"),
+        ('policies.additional={"owner":{}}', "additional"),
         ('policies.source="git"', "repository"),
         ('webhooks.failurePolicy="fail"', "failurePolicy"),
         ('podLabels={"app.kubernetes.io/name":"other"}', "podLabels"),

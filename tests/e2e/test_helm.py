@@ -225,21 +225,31 @@ def test_uninstalling_blocks_nothing_and_leaves_nothing_behind(cluster: Cluster,
     assert [name for name in records if name.startswith("sh.helm.release")] == []
 
 
-def test_policies_of_a_users_own_outlive_the_release(cluster: Cluster, helm: Helm, tmp_path: Path) -> None:
-    """The namespace stays with the ConfigMap; the next release of this name takes it over."""
-    own = ("--set", "policies.additionalConfigMap=our-policies")
+def test_policies_of_a_users_own_belong_to_the_release(cluster: Cluster, helm: Helm, tmp_path: Path) -> None:
+    """An upgrade with other values keeps them, a rollback takes them away and brings them again, and nothing
+    of a user's is in the namespace that goes with the release."""
+
+    def stored() -> dict[str, str]:
+        output = cluster.kubectl("-n", SYSTEM, "get", "configmaps", "-o", "json")
+        by_name = {body["metadata"]["name"]: body for body in output.object["items"]}
+        return dict(by_name.get("bayplan-additional-policies", {}).get("data", {}))
+
     assert main(["policies", "new", "gpu-owner", "--in", str(tmp_path)]) == 0
-    file = f"--from-file=gpu-owner.yaml={tmp_path}/gpu-owner/policy.yaml"
-    helm.must("install", RELEASE, str(CHART), *own)
-    output = cluster.kubectl("-n", SYSTEM, "create", "configmap", "our-policies", file)
-    assert output.status == 0, output.err
-    output = helm("uninstall", RELEASE, *WAIT)
-    assert output.status == 0, output.err
-    left = cluster.kubectl("-n", SYSTEM, "get", "configmap", "our-policies", "-o", "json")
-    assert list(left.object["data"]) == ["gpu-owner.yaml"]
-    helm.must("install", RELEASE, str(CHART), *own)
-    assert helm("uninstall", RELEASE, *WAIT).status == 0
-    assert cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s").status == 0
+    file = tmp_path / "gpu-owner" / "policy.yaml"
+    written = {"gpu-owner.yaml": file.read_text()}
+    upgrade = ("upgrade", RELEASE, str(CHART), "--reset-then-reuse-values")
+    helm.must("install", RELEASE, str(CHART))
+    helm.must(*upgrade, "--set-file", f"policies.additional.gpu-owner={file}")
+    assert stored() == written
+    helm.must(*upgrade, "--set", "workers=2")
+    assert stored() == written
+    helm.must("rollback", RELEASE, "1")
+    assert stored() == {}
+    helm.must("rollback", RELEASE, "3")
+    assert stored() == written
+    helm.must("rollback", RELEASE, "1")
+    helm.must("uninstall", RELEASE, *WAIT)
+    assert not exists(cluster.api, f"/api/v1/namespaces/{SYSTEM}")
 
 
 def manifest(helm: Helm) -> str:

@@ -14,7 +14,6 @@ from tests.manifests import monitoring
 from tests.manifests.chart_deployment import (
     CERT_MANAGER,
     COMPONENTS,
-    CONFIG_MAP,
     DEPLOYMENT,
     HEADER,
     IMAGE,
@@ -45,24 +44,30 @@ _EGRESS = """\
 """
 _EGRESS_EDIT = ("        - {port: 443, protocol: TCP}\n        - {port: 6443, protocol: TCP}\n", _EGRESS)
 
-# Without `keep`, what a user put there goes with the namespace. Pods on a host's network need `privileged`.
-_NAMESPACE: Edits = (
+# Pods on a host's network need `privileged`.
+_NAMESPACE: Edits = tuple(
     (
-        "  name: bayplan-system\n",
-        "  name: bayplan-system\n"
-        + when(
-            f"or ({CONFIG_MAP}) {OWN_POLICIES}",
-            "  annotations:\n    helm.sh/resource-policy: keep\n",
-        ),
-    ),
-    *(
-        (
-            f"{level}: restricted",
-            f'{level}: {{{{ ternary "privileged" "restricted" .Values.hostNetwork }}}}',
-        )
-        for level in ("enforce", "audit", "warn")
-    ),
+        f"{level}: restricted",
+        f'{level}: {{{{ ternary "privileged" "restricted" .Values.hostNetwork }}}}',
+    )
+    for level in ("enforce", "audit", "warn")
 )
+
+# The release owns them: whatever lies in its namespace can go with it.
+_POLICIES = """\
+# The policies that the values give. The kubelet brings a change to the replicas within about a minute.
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: bayplan-additional-policies
+  namespace: bayplan-system
+  labels:
+    app.kubernetes.io/name: bayplan
+data:
+  {{- range $name, $text := .Values.policies.additional }}
+  {{ printf "%s.yaml" $name | quote }}: {{ $text | toJson }}
+  {{- end }}
+"""
 
 _INGRESS = """\
         - {port: {{ .Values.ports.webhook }}, protocol: TCP}
@@ -244,6 +249,7 @@ def templates(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
         files[path.name] = HEADER + (when(condition, text) if condition else text)
     for name, (condition, path) in ADDED.items():
         files[name] = HEADER + when(condition, path.read_text())
+    files["39-additional-policies.yaml"] = HEADER + when(OWN_POLICIES, _POLICIES)
     files["36-cert-manager.yaml"] = HEADER + when(CERT_MANAGER, _cert_manager())
     files["80-ui.yaml"] = HEADER + when(
         ".Values.ui.enabled", (COMPONENTS / "ui" / "rbac.yaml").read_text() + "---\n" + edited(_UI, UI)

@@ -20,8 +20,8 @@ CERT_MANAGER = 'eq .Values.certificates "cert-manager"'
 OWN_CERTIFICATES = 'eq .Values.certificates "own"'
 TAINT = 'eq .Values.fence "taint"'
 GIT = 'eq .Values.policies.source "git"'
-CONFIG_MAP = 'eq .Values.policies.source "configMap"'
-OWN_POLICIES = ".Values.policies.additionalConfigMap"
+FROM_IMAGE_OR_GIT = 'ne .Values.policies.source "none"'
+OWN_POLICIES = ".Values.policies.additional"
 
 
 def when(condition: str, text: str) -> str:
@@ -68,11 +68,7 @@ _SECRET_VOLUME = """\
 """
 _OWN_VOLUME = """\
         - name: additional-policies
-          configMap: {name: {{ .Values.policies.additionalConfigMap }}}
-"""
-_CONFIG_MAP_VOLUME = """\
-        - name: policies
-          configMap: {name: {{ .Values.policies.configMap }}}
+          configMap: {name: bayplan-additional-policies}
 """
 
 _GIT_SYNC: Edits = (
@@ -197,7 +193,7 @@ DEPLOYMENT: Edits = (
     ("--workers=1", "--workers={{ .Values.workers }}"),
     (
         "            - -p=/policies\n",
-        f"            - -p=/policies{{{{ if {GIT} }}}}{_FOLDER}{{{{ end }}}}\n"
+        when(FROM_IMAGE_OR_GIT, f"            - -p=/policies{{{{ if {GIT} }}}}{_FOLDER}{{{{ end }}}}\n")
         + when(OWN_POLICIES, "            - -p=/additional-policies\n")
         + when(TAINT, "            - --fence=taint\n")
         + _extra_rows("extraArgs"),
@@ -208,10 +204,7 @@ DEPLOYMENT: Edits = (
         "            - {name: tmp, mountPath: /tmp}\n",
         "            - {name: tmp, mountPath: /tmp}\n"
         + when(CERT_MANAGER, "            - {name: certs, mountPath: /certs, readOnly: true}\n")
-        + when(
-            f"or ({GIT}) ({CONFIG_MAP})",
-            "            - {name: policies, mountPath: /policies, readOnly: true}\n",
-        )
+        + when(GIT, "            - {name: policies, mountPath: /policies, readOnly: true}\n")
         + when(
             OWN_POLICIES,
             "            - {name: additional-policies, mountPath: /additional-policies, readOnly: true}\n",
@@ -225,7 +218,6 @@ DEPLOYMENT: Edits = (
             GIT,
             _part("git-sync", "      volumes:\n") + when(".Values.policies.git.secret", _SECRET_VOLUME),
         )
-        + when(CONFIG_MAP, _CONFIG_MAP_VOLUME)
         + when(OWN_POLICIES, _OWN_VOLUME),
     ),
 )
