@@ -124,7 +124,12 @@ def releasing_suspended(
 
 def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
     """The ids of the reservations that the request's object names: another replica may have made them a
-    moment ago."""
+    moment ago.
+
+    None for a dry run: its first call has named a reservation that it did not make, and each read costs the
+    API server as much as its answer."""
+    if request.dry_run:
+        return ()
     metadata = (request.object or {}).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     annotation = annotations.get(RESERVATION) if isinstance(annotations, Mapping) else None

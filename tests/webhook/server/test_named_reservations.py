@@ -47,5 +47,15 @@ async def test_what_an_annotation_names_is_read_if_it_is_a_reservation(
     async with serve("superpod-32", ledger=ledger) as asked:
         job = example("job-two-nodes-one-rack")
         job["metadata"].setdefault("annotations", {})[RESERVATION] = annotation
-        await asked.mutate(job, dry_run=True)
+        await asked.mutate(job)
     assert list(ledger.names) == read
+
+
+async def test_a_dry_run_reads_none(serve: Serve, tmp_path: Path) -> None:
+    """What its mutating call names for the validating call was not reserved, so there is nothing to read."""
+    ledger = Asked(tmp_path / "book.db")
+    async with serve("superpod-32", ledger=ledger) as asked:
+        job = example("job-two-nodes-one-rack")
+        job["metadata"].setdefault("annotations", {})[RESERVATION] = IDS[0]
+        await asked.validate(job, dry_run=True)
+    assert not ledger.names
