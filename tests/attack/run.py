@@ -110,7 +110,7 @@ def of_files(attack: str, names: Sequence[str]) -> Line:
     missing = [path.name for path in paths if not path.exists()]
     if missing:
         return Line(attack, "its tests pass", f"not there: {', '.join(missing)}", False)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, paths)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *map(str, paths)]
     environment = {**os.environ, "BAYPLAN_E2E": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
     last = (done.stdout.strip().splitlines() or ["nothing was said"])[-1]
