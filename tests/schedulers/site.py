@@ -151,7 +151,8 @@ class Site:
 
     def _end_groups(self) -> None:
         """Kueue keeps the pods of a group until it has ended or its Workload is deleted, however often they
-        are deleted themselves: what runs ends, of a group with pods that wait the Workload goes."""
+        are deleted themselves: what runs ends. Of a group with pods that wait, or that have failed and wait
+        for their replacement (as after a preemption), the Workload goes."""
 
         def groups() -> dict[tuple[str, str], list[Json]]:
             kept: dict[tuple[str, str], list[Json]] = {}
@@ -163,7 +164,8 @@ class Site:
             return kept
 
         for (place, name), pods in groups().items():
-            if len(nodes_of(pods)) == len(pods):
+            failed = any(pod["status"].get("phase") == "Failed" for pod in pods)
+            if len(nodes_of(pods)) == len(pods) and not failed:
                 self.finish(alive(pods))
             else:
                 self.api.delete(f"{KUEUE_PATH}/namespaces/{place}/workloads/{name}")
