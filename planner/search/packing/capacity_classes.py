@@ -89,6 +89,10 @@ class DomainClasses(Protocol):
     @property
     def reach(self) -> _ByClassId[PodCount]: ...
 
+    def of(self, capacity: DomainCapacity, match: EligibilityMap, /) -> int:
+        """Returns the class of a domain."""
+        ...
+
     def held(self, class_id: int, /) -> Measure:
         """Returns the maximum that a domain of the class holds."""
         ...

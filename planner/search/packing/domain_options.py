@@ -17,8 +17,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import accumulate, product
 
+from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.topology import ROOT
+from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.objective import Weights
 from planner.search.packing.bounds import CostLimit
 from planner.search.packing.capacity_classes import CapacityClass, DomainClasses
@@ -42,6 +44,10 @@ megabytes; sums that were dropped are computed again."""
 _MAX_WHOLE = 6
 """The most pod classes for which each set of whole classes is a goal of its own: six classes make 64 goals
 for each domain."""
+
+
+AbleChild = tuple[int, DomainCapacity, EligibilityMap, int]
+"""A child or chunk that can hold something: its first node's index, its capacity, eligibility and class."""
 
 
 class DomainOptions(ABC):
@@ -72,6 +78,16 @@ class DomainOptions(ABC):
     @abstractmethod
     def _cost_of(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         """Returns the lowest cost of the goal in a domain of the class; None if it does not fit."""
+
+    def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[AbleChild]:
+        """Returns the children or chunks of a domain that can hold something."""
+        able: list[AbleChild] = []
+        start = 0
+        for _, child, child_match in inside(capacity, match):
+            if class_id := self.classes.of(child, child_match):
+                able.append((start, child, child_match, class_id))
+            start += child.size
+        return able
 
     def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
         """Returns the options of a class that can be useful within the limit."""

@@ -32,7 +32,7 @@ from typing import Literal
 from planner.cluster.capacity import DomainCapacity
 from planner.model.pod_class import PodClass
 from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
-from planner.search.eligibility_map import EligibilityMap, inside
+from planner.search.eligibility_map import EligibilityMap
 from planner.search.objective import Weights
 from planner.search.packing.bounds import (
     CostLimit,
@@ -45,7 +45,7 @@ from planner.search.packing.bounds import (
     unlimited,
 )
 from planner.search.packing.capacity_classes import EMPTY, CapacityClass, CapacityClasses, Exclusivity
-from planner.search.packing.domain_options import DomainOptions
+from planner.search.packing.domain_options import AbleChild, DomainOptions
 from planner.search.packing.frontier import FrontierSearch
 from planner.search.packing.joint_bounds import Bounds, JointCostLimit, fewest_by_level, level_pair_bounds
 from planner.search.packing.pod_counts import Measure, PodCount
@@ -85,9 +85,6 @@ _FITS_BUDGET, _FITS_BEAM = 100_000, 24
 """The budget, in sums, for counting how many pods of several classes fit one domain, for a message; then a
 beam with twice as many sums, which may count too few. A thirtieth of a plan's budget, because a refusal names
 one such domain for each level."""
-
-
-_Able = tuple[int, DomainCapacity, EligibilityMap, int]
 
 
 class DomainPacking(DomainOptions):
@@ -365,7 +362,7 @@ class DomainPacking(DomainOptions):
             raise BudgetEnded
         return self._split_among(able, frontier, target, frontier.stages[-1][target])
 
-    def _fills_hosts(self, able: Sequence[_Able], target: PodCount) -> bool:
+    def _fills_hosts(self, able: Sequence[AbleChild], target: PodCount) -> bool:
         """Returns whether pods of one class take all that these hosts hold, as in most racks of a large
         gang.
         """
@@ -373,20 +370,8 @@ class DomainPacking(DomainOptions):
             return False
         return target == sum([self.classes.reach[child_id] for *_, child_id in able])
 
-    def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[_Able]:
-        """Returns the children or chunks that can hold something: the index of their first node, and their
-        class.
-        """
-        able: list[_Able] = []
-        start = 0
-        for _, child, child_match in inside(capacity, match):
-            if class_id := self.classes.of(child, child_match):
-                able.append((start, child, child_match, class_id))
-            start += child.size
-        return able
-
     def _split_among(
-        self, able: Sequence[_Able], frontier: FrontierSearch, target: PodCount, cost: int
+        self, able: Sequence[AbleChild], frontier: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
         """Returns where the pods of `target` go among these children at this cost, by reading the sums
         backwards.
