@@ -241,7 +241,8 @@ class Lookout:
             return f"it holds nothing, and waits for Kueue, which says: {'; '.join(reasons)}"
         return (
             "it holds nothing and does not wait: it asks for no GPUs, has ended, is for Kueue to admit or to "
-            "place, or was there before Bayplan"
+            "place, was there before Bayplan, or is no gang (a Job without completionMode: Indexed): each of "
+            "its pods then has a place of its own, which `bayplan top` lists"
         )
 
     async def _leader(self) -> str:

@@ -234,8 +234,9 @@ def _read_exemptions(
         exemption = read_exemption(Fields.of(document, problems))
         for index, pattern in enumerate(exemption.policies if exemption is not None else ()):
             if not any(like(name, (pattern,)) for name in names):
-                near = ", ".join(difflib.get_close_matches(pattern, names, 3)) or "none that is like it"
-                message = f"no policy {pattern!r} in the files; there is {near}"
+                near = ", ".join(difflib.get_close_matches(pattern, names, 3))
+                mend = f"there is {near}" if near else "name the folder of the policies too"
+                message = f"no policy {pattern!r} in the files; {mend}"
                 problems.append(document.problem(("spec", "policies", index), message))
         if exemption is not None:
             exemptions.append(exemption)

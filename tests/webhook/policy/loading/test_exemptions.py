@@ -39,7 +39,7 @@ def problems_of(document: Json) -> list[str]:
             lambda d: d["spec"].update(policies=["validat"]),
             "spec.policies[0]: no policy 'validat' in the files; ",
         ),
-        (lambda d: d["spec"].update(policies=["x-*"]), "there is none that is like it"),
+        (lambda d: d["spec"].update(policies=["x-*"]), "name the folder of the policies too"),
         (lambda d: d["spec"].update(policies=["plan"]), "what the planner refuses can never run"),
         (lambda d: d["spec"].update(conditions=[{"name": "c", "expression": "plan.x"}]), "undeclared name"),
         (lambda d: d.update(apiVersion="kyverno.io/v2"), "known: bayplan.dev/v1alpha1"),
