@@ -42,8 +42,8 @@ def answer(obj: Json, environment: Environment | None = None, volumes: Volumes |
 @pytest.mark.parametrize(
     "owner", [("batch/v1", "Job"), ("apps/v1", "ReplicaSet"), ("example.com/v1", "Robot"), ("", "")]
 )
-def test_a_pod_whose_controller_does_not_exist_is_let_in(owner):
-    """Its owner was deleted a moment ago, or lies about its kind: the garbage collector takes such pods."""
+def test_a_pod_whose_controller_does_not_exist_is_admitted(owner):
+    """The owner was just deleted, or is invented; the garbage collector deletes such pods."""
     decision = answer(pod(owner=owner))
     assert decision.response.allowed
     assert decision.object is not None
@@ -51,7 +51,7 @@ def test_a_pod_whose_controller_does_not_exist_is_let_in(owner):
 
 
 def test_a_namespace_that_is_gone_counts_as_one_without_labels():
-    """It was deleted between the call and the look at it: the settings for all namespaces hold."""
+    """It was deleted during the call; the settings for all namespaces apply."""
     namespace = {"metadata": {"name": "other", "labels": {"a": "b"}}}
     environment = Environment(namespaces={"other": namespace})
     assert answer(pod("vanished"), environment).response.allowed
@@ -59,7 +59,7 @@ def test_a_namespace_that_is_gone_counts_as_one_without_labels():
 
 
 def test_a_claim_that_is_gone_is_a_warning():
-    """The scheduler waits for it; the plan says so."""
+    """The scheduler waits for the claim."""
     volumes = Volumes(classes={"fast": StorageClass("fast", waits=True)})
     decision = answer(pod(claim="gone"), volumes=volumes)
     assert decision.response.allowed
@@ -78,7 +78,7 @@ def test_a_claim_that_is_gone_is_a_warning():
     ],
 )
 def test_a_volume_or_class_that_is_gone_is_a_warning(claim, warning):
-    """A bound claim without its volume, a class that was deleted, no default class."""
+    """A bound claim without its volume, a deleted class, and a missing default class."""
     decision = answer(pod(claim="data"), volumes=replace(Volumes(), claims={claim.name: claim}))
     assert decision.response.allowed
     assert any(warning in text for text in decision.response.warnings)

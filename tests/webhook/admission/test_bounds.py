@@ -82,7 +82,7 @@ def decided(obj: dict[str, Any], old: dict[str, Any] | None = None) -> Decision:
 def test_what_asks_for_more_is_refused_with_number_and_bound(
     obj: dict[str, Any], bound: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And at once: nothing is planned for it."""
+    """The request is refused before it is planned."""
     monkeypatch.setattr("webhook.admission.plan_step.plan_in_turn", None)
     decision = decided(obj)
     message = decision.response.message
@@ -98,12 +98,12 @@ def test_what_asks_for_more_is_refused_with_number_and_bound(
     ids=["pods × constraints", "affinity", "claims"],
 )
 def test_what_asks_for_as_much_as_the_bound_is_planned(obj: dict[str, Any]) -> None:
-    """The bounds themselves are allowed."""
+    """A request of exactly the bound is allowed."""
     bounds.check_bounds(read(obj))
 
 
 def test_what_exists_already_may_be_changed_where_its_templates_stay() -> None:
-    """A finalizer must go also from an object that asks for more than is planned today."""
+    """A finalizer can be removed from an object that is above today's bounds."""
     old = job(3000, **spread(2))
     new = {**old, "metadata": {**old["metadata"], "labels": {"team": "vision"}}}
     assert decided(new, old).response.allowed

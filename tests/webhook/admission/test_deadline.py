@@ -62,7 +62,7 @@ class Late:
 
 @pytest.mark.parametrize("phase", ["mutate", "validate"])
 def test_what_takes_too_long_is_refused_in_words(phase: Phase) -> None:
-    """Which part took it, and what to make smaller; it is no error of the server."""
+    """The refusal names the slow part and what to make smaller; it is not a server error."""
     response = decided(job(), Late(0), racks(2, 4), phase).response
     assert (response.allowed, response.code) == (False, 413)
     assert "took longer than one decision may" in response.message
@@ -70,7 +70,7 @@ def test_what_takes_too_long_is_refused_in_words(phase: Phase) -> None:
 
 
 def test_each_part_of_a_decision_asks_for_the_time() -> None:
-    """Reading, policies, search and explanation."""
+    """Reading, policies, search and explanation check the deadline."""
     parts: set[str] = set()
     for obj in (job_set(3), job(2, **affinity(20, 10))):
         whole = Late(float("inf"))
@@ -81,7 +81,7 @@ def test_each_part_of_a_decision_asks_for_the_time() -> None:
 
 
 def test_a_decision_that_was_ended_leaves_no_trace() -> None:
-    """Caches of the cluster are shared by all decisions: the next one finds them as if nothing had been."""
+    """The shared caches are as before for the next decision."""
     fresh = decided(job_set(6), Late(float("inf")), racks(2, 4))
     shared = racks(2, 4)
     whole = Late(float("inf"))
@@ -119,7 +119,7 @@ def test_the_time_is_asked_for_often_enough(name: str) -> None:
 
 
 def test_other_threads_have_their_own_deadline() -> None:
-    """One decision's end is not another's."""
+    """The deadline of one decision does not end another."""
     answers: dict[str, bool] = {}
 
     def answer(name: str, late: bool) -> None:

@@ -44,7 +44,7 @@ spec:
 
 
 def test_a_namespace_of_the_cluster_is_what_a_selector_reads() -> None:
-    """Its labels decide whether the policy matches."""
+    """The policy matches by the labels of the namespace."""
     chosen = _policy("false").replace(
         "    resourceRules", "    namespaceSelector: {matchLabels: {tier: gold}}\n    resourceRules"
     )
@@ -53,7 +53,7 @@ def test_a_namespace_of_the_cluster_is_what_a_selector_reads() -> None:
 
 
 def test_a_parameter_of_the_cluster_serves_as_one_beside_the_policies_does() -> None:
-    """A ConfigMap of the request's namespace, by the binding's name."""
+    """The binding names a ConfigMap in the request's namespace."""
     policy = (
         _policy('params.data.most == "1"', "  paramKind: {apiVersion: v1, kind: ConfigMap}\n")
         + """
@@ -81,7 +81,7 @@ class _OnlyAnn:
 
 
 def test_the_authorizer_answers_for_the_user_who_asks() -> None:
-    """As SubjectAccessReview would, through the host's Access."""
+    """As a SubjectAccessReview for the request's user would."""
     policy = _policy('authorizer.group("").resource("pods").check("create").allowed()')
     around = Environment(access=_OnlyAnn)
     assert allowed(policy, around, user_info=UserInfo("ann"))

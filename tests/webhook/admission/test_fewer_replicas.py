@@ -39,7 +39,7 @@ def sentences(before: Json, after: Json, *nodes: Node) -> list[str]:
 
 
 def test_both_numbers_and_what_was_raised_are_told() -> None:
-    """Sixteen pods fit by their GPUs, four by their cores."""
+    """Sixteen pods fit by GPUs, four by CPU cores."""
     (sentence,) = sentences(deployment(4), deployment(32), node("a"), node("b"))
     assert sentence.startswith(
         "4 pods of main fit on the nodes that could take them, when empty, where 16 would"
@@ -48,13 +48,13 @@ def test_both_numbers_and_what_was_raised_are_told() -> None:
 
 
 def test_nothing_is_said_where_as_many_fit() -> None:
-    """By its GPUs no more fit before; and a request that is not raised costs nothing."""
+    """No fewer pods fit than before; a request that no policy raises needs no calculation."""
     assert sentences(deployment(4), deployment(8), node("a")) == []
     assert sentences(deployment(8), deployment(4), node("a")) == []
 
 
 def test_only_nodes_that_could_take_the_pods_count() -> None:
-    """Neither tainted ones nor those outside the selector; the plan's own pins do not count as lost room."""
+    """Tainted and unselected nodes do not count, and the plan's own node affinity is not lost room."""
     tainted = node("t", taints=(Taint("team", "red"),))
     (sentence,) = sentences(deployment(4), deployment(32), node("a"), tainted)
     assert sentence.startswith(
@@ -71,7 +71,7 @@ def test_only_nodes_that_could_take_the_pods_count() -> None:
 
 
 def test_a_malformed_template_is_the_api_servers_to_refuse() -> None:
-    """It breaks nothing here."""
+    """Bayplan reads it without an error."""
     before = deployment("lots")
     workload = read(deployment(32))
     assert fewer_replicas(before, deployment(32), workload, node_groups([node("a")])) == []

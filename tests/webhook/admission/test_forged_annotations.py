@@ -98,7 +98,7 @@ def held() -> tuple[Snapshot, Json]:
 def test_a_pod_with_a_copy_of_anothers_annotations_is_planned_for_itself(
     held: tuple[Snapshot, Json], forged: Json, owner: Json | None
 ) -> None:
-    """It goes beside the rack that is held, and tolerates no fence."""
+    """It is placed outside the reserved rack and gets no toleration of its fence."""
     snapshot, annotations = held
     decision = asked(pod({**annotations, **forged}, owner), snapshot)
     assert decision.plan is not None

@@ -51,8 +51,8 @@ def gates(obj: Json | None) -> list[Json]:
     return scheduling_gates
 
 
-def test_a_gang_that_waits_for_nodes_is_let_in_without_gate_or_place() -> None:
-    """An autoscaler adds nodes for pods that no scheduler can place, and for no gated one."""
+def test_a_gang_that_waits_for_nodes_is_admitted_without_gate_or_placement() -> None:
+    """Autoscalers add nodes for unschedulable pods and ignore gated ones."""
     decision = mutate(job(4))
     assert decision.response.allowed
     assert gates(decision.object) == []
@@ -69,7 +69,7 @@ def test_a_gang_that_waits_for_nodes_is_let_in_without_gate_or_place() -> None:
 
 
 def test_pods_of_such_a_gang_are_not_held_back() -> None:
-    """They come from the Job's template, with the Job as their controller."""
+    """The pods have the Job's template and the Job as their controller."""
     stored = mutate(job(4)).object
     assert stored is not None
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
@@ -90,14 +90,14 @@ def test_pods_of_such_a_gang_are_not_held_back() -> None:
 
 
 def test_without_a_growing_pool_it_can_never_run() -> None:
-    """The same gang in the same cluster."""
+    """The same gang in the same cluster is rejected."""
     decision = mutate(job(4), "")
     assert not decision.response.allowed
     assert "can never run" in decision.response.message
 
 
 def test_a_gang_that_wants_a_place_or_nothing_is_refused() -> None:
-    """`on-unavailable: reject`; the refusal says what it would wait for, and not that it can never run."""
+    """With `on-unavailable: reject` the refusal names the pool, and does not say "can never run"."""
     decision = mutate(job(4, **{"bayplan.dev/on-unavailable": "reject"}))
     assert not decision.response.allowed
     assert "wait for 2 more nodes of pool h100" in decision.response.message
@@ -105,7 +105,7 @@ def test_a_gang_that_wants_a_place_or_nothing_is_refused() -> None:
 
 
 def test_asked_again_it_is_answered_the_same() -> None:
-    """What the first answer wrote changes nothing."""
+    """The annotations of the first answer do not change the second."""
     first = mutate(job(4))
     assert first.object is not None
     again = mutate(dict(first.object))
@@ -125,7 +125,7 @@ def test_asked_again_it_is_answered_the_same() -> None:
     ],
 )
 def test_placeholders_are_left_alone(image: str, alone: bool) -> None:
-    """Pods that do nothing but keep nodes: they are neither planned nor changed nor held back."""
+    """Pods that only reserve nodes are neither planned nor changed nor gated."""
     decision = mutate(job(9, image=image), "")
     assert decision.response.allowed == alone
     if alone:

@@ -81,7 +81,7 @@ def test_the_work_of_a_decision_grows_linearly_with_its_pod_sets() -> None:
 def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
     pod_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Policies change each template a few times; the others are not read again for that."""
+    """A change of one template does not cause the others to be read again."""
     reads: list[ReadTemplates] = []
     begin = ReadTemplates.__init__
 
@@ -99,7 +99,7 @@ def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
 
 
 def test_places_of_twice_the_jobs_with_a_domain_each_take_twice_the_work() -> None:
-    """Each template looks its PodSet up, it does not search the gangs of all the others."""
+    """Each template looks up its PodSet without searching all gangs."""
     obj = {size: annotated(job_set(size), {EXCLUSIVE_JOBSET: "example.com/rack"}) for size in (100, 200)}
     work = {size: calls(lambda size=size: places(obj[size])) for size in obj}  # type: ignore[misc]
     assert work[200] < 2.1 * work[100], work

@@ -65,7 +65,7 @@ def reserved(decision: Any) -> list[str]:
 
 
 def test_a_pod_in_kueues_queue_waits_at_our_gate_and_holds_nothing() -> None:
-    """Each of the group; without Kueue in the cluster the label says nothing, and its gang has its place."""
+    """If the cluster has no Kueue, the label has no effect and the gang is reserved."""
     for number in range(2):
         decision = asked(member(number), on=PLAIN)
         assert decision.steps == ()
@@ -79,7 +79,7 @@ def test_a_pod_in_kueues_queue_waits_at_our_gate_and_holds_nothing() -> None:
 
 
 def test_a_pod_that_kueue_places_is_neither_planned_nor_gated() -> None:
-    """Its Topology-Aware Scheduling looks at what the pod had when it came, and writes each one's host."""
+    """Kueue's Topology-Aware Scheduling reads the pod as created and assigns its node."""
     decision = asked(member(), on=PLACES)
     assert decision.steps == ()
     assert decision.plan is None
@@ -92,7 +92,7 @@ def test_a_pod_that_kueue_places_is_neither_planned_nor_gated() -> None:
 
 @pytest.mark.parametrize("obj", [o.LWS, o.annotated(o.STATEFUL_SET, {"bayplan.dev/gang": "demo"})])
 def test_a_set_in_kueues_queue_holds_nothing_when_it_is_made(obj: Json) -> None:
-    """Kueue gates its pods, and suspends no such object; outside of its queue it has its place at once."""
+    """Kueue gates its pods instead of suspending it; outside the queue it is reserved at once."""
     outside = asked(obj, on=PLAIN)
     assert reserved(outside)
     for cluster in (PLAIN, PLACES):
@@ -102,7 +102,7 @@ def test_a_set_in_kueues_queue_holds_nothing_when_it_is_made(obj: Json) -> None:
 
 
 def test_what_can_never_run_is_refused_whoever_queues_it() -> None:
-    """A pod of more GPUs than any node has."""
+    """A pod requests more GPUs than any node has."""
     limits = {"limits": {"nvidia.com/gpu": 64}}
     large = queued(o.changed(o.POD, ("spec", "containers", 0, "resources"), limits))
     request = from_object(large, uid="uid", operation="CREATE")
@@ -122,7 +122,7 @@ def with_its_place(*nodes: str) -> Snapshot:
 
 
 def test_a_pod_that_comes_again_goes_where_its_gang_has_its_place() -> None:
-    """Kueue has admitted the group before; a pod of it was evicted, and the other one runs."""
+    """Kueue admitted the group before; one pod was evicted and the other still runs."""
     (place,) = with_its_place().reservations
     again = asked(member(), on=with_its_place(place.assignments[0].node))
     assert gates(stored(again)) == []
@@ -165,7 +165,7 @@ def made_for(kind: str, first: Json) -> Json:
 
 @pytest.mark.parametrize(("kind", "waits"), [(kind, kind != "Job") for kind in API_OF])
 def test_a_new_pod_of_a_set_is_not_pinned_before_kueue_has_admitted_it(kind: str, waits: bool) -> None:
-    """Its gang has a place, and Kueue may choose another flavor; of a Job's pods it gates none."""
+    """Kueue may choose another flavor for it; pods of a Job are not gated by Kueue."""
     first = asked(o.LWS)
     template = stored(first)["spec"]["leaderWorkerTemplate"]["workerTemplate"]
     for path in ("affinity", "schedulingGates"):

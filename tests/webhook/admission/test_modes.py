@@ -72,14 +72,14 @@ def full() -> Snapshot:
 
 
 def test_the_modes_are_those_of_the_reference() -> None:
-    """The table of keys names the same values as the settings."""
+    """The table of keys has the same values as the settings."""
     assert MODES == NAMESPACE_MODES
 
 
 @pytest.mark.parametrize("default", MODES)
 @pytest.mark.parametrize("mode", MODES)
 def test_the_label_of_a_namespace_is_its_mode(mode: Any, default: Any) -> None:
-    """Whatever the mode of others is."""
+    """The label takes precedence over the mode of other namespaces."""
     force = mode_in_force(space(mode), Settings(default))
     assert (force.mode, force.warning) == (mode, "")
 
@@ -89,7 +89,7 @@ def test_the_label_of_a_namespace_is_its_mode(mode: Any, default: Any) -> None:
     "namespace", [None, {}, {"metadata": {}}, {"metadata": {"labels": None}}, space(None)]
 )
 def test_a_namespace_without_the_label_has_the_mode_of_the_settings(namespace: Any, default: Any) -> None:
-    """Also one that is gone by now, or that nobody knows."""
+    """So has a namespace that is deleted or unknown."""
     force = mode_in_force(namespace, Settings(default))
     assert (force.mode, force.warning) == (default, "")
 
@@ -108,8 +108,8 @@ def test_a_label_that_is_no_mode_is_told_and_the_default_serves(label: Any, show
     assert (response.allowed, list(response.patch), list(response.warnings)) == (True, [], [force.warning])
 
 
-def test_enforce_answers_as_ever() -> None:
-    """Patch, steps and plan; the audit log is told the mode."""
+def test_enforce_does_not_change_the_answer() -> None:
+    """Patch, steps and plan stay; an audit annotation states the mode."""
     decision = asked(example(FITS), "enforce", default="audit")
     assert decision.response.patch
     assert [type(step) for step in decision.steps] == [Wish]
@@ -118,7 +118,7 @@ def test_enforce_answers_as_ever() -> None:
 
 
 def test_warn_says_what_would_be_changed_and_changes_nothing() -> None:
-    """Policies and fields in one line that kubectl shows; the plan is there for reports."""
+    """One warning lists policies and fields, and the plan stays for reports."""
     obj = example(FITS)
     decision = asked(obj, "warn")
     (warning,) = decision.response.warnings
@@ -131,7 +131,7 @@ def test_warn_says_what_would_be_changed_and_changes_nothing() -> None:
 
 
 def test_warn_says_what_would_be_refused_and_refuses_nothing() -> None:
-    """In the words of the refusal, and of what would not happen nothing else."""
+    """The warning has the message of the refusal and nothing about the patch."""
     refused, warned = asked(example(NEVER), "enforce").response, asked(example(NEVER), "warn").response
     assert (refused.allowed, warned.allowed) == (False, True)
     assert warned.warnings[0] == f"would be refused: {refused.message}"
@@ -139,7 +139,7 @@ def test_warn_says_what_would_be_refused_and_refuses_nothing() -> None:
 
 
 def test_warn_says_what_would_be_queued_and_gates_nothing() -> None:
-    """With what it would wait for, once."""
+    """The warning says what the gang would wait for."""
     decision = asked(example(FITS), "warn", on=full())
     queued = [warning for warning in decision.response.warnings if "queued" in warning]
     assert len(queued) == 1
@@ -167,7 +167,7 @@ def test_warn_keeps_what_a_policy_warns_of_and_marks_what_enforce_would_warn_of(
 
 
 def test_audit_is_warn_without_the_warnings() -> None:
-    """The audit log is told the same."""
+    """The audit annotations are the same."""
     for name in (FITS, NEVER):
         warned, audited = (asked(example(name), mode).response for mode in ("warn", "audit"))
         assert list(audited.warnings) == []
@@ -180,7 +180,7 @@ def test_audit_is_warn_without_the_warnings() -> None:
 
 
 def test_the_audit_log_is_told_what_would_have_been() -> None:
-    """Refused, queued or changed, by an annotation each, and never as if it had been done."""
+    """One annotation each for refused, queued or changed, in the conditional."""
     changed = asked(example(FITS), "audit").response.audit_annotations
     assert "guaranteed-qos" in changed["would-change"]
     assert {"would-refuse", "would-queue", "changed"}.isdisjoint(changed)
@@ -192,7 +192,7 @@ def test_the_audit_log_is_told_what_would_have_been() -> None:
 
 
 def test_in_off_nothing_is_looked_at() -> None:
-    """Allowed, with nothing at all."""
+    """The object is admitted without any annotation or warning."""
     decision = asked(example(NEVER), "off")
     assert decision.response == Response(True, warnings=[])
     assert (decision.plan, decision.findings, decision.effects) == (None, None, ())
@@ -200,7 +200,7 @@ def test_in_off_nothing_is_looked_at() -> None:
 
 @pytest.mark.parametrize("mode", ["warn", "audit"])
 def test_the_validating_call_says_nothing_of_what_nobody_changed(mode: str) -> None:
-    """It sees the object without the patch, and would refuse what enforce mends; all is told already."""
+    """It gets the unpatched object, and would report what the mutating call already reported."""
     decision = asked(o.annotated(example(FITS), {}), mode, "validate")
     assert decision.response == Response(True, warnings=[], audit_annotations={"mode": mode})
     assert decision.steps == ()
@@ -208,14 +208,14 @@ def test_the_validating_call_says_nothing_of_what_nobody_changed(mode: str) -> N
 
 @pytest.mark.parametrize("mode", QUIET)
 def test_a_namespace_that_becomes_enforced_between_the_calls_holds_nothing_for_the_object(mode: str) -> None:
-    """The mutating call pinned it to no place, so a hold would keep others out of one for nothing."""
+    """The object was not pinned, so a reservation would block others for nothing."""
     stored = {**asked(example(FITS), mode).object, "metadata": {**example(FITS)["metadata"], "uid": "job"}}
     decision = asked(stored, "enforce", "validate")
     assert (decision.response.allowed, decision.steps) == (True, ())
 
 
 def test_a_place_that_expired_between_the_calls_is_held_again() -> None:
-    """The object that the mutating call planned is pinned to it."""
+    """The mutating call pinned the object to it."""
     planned = asked(example(FITS), "enforce").object
     assert planned is not None
     stored = {**planned, "metadata": {**planned["metadata"], "uid": "job"}}
@@ -224,7 +224,7 @@ def test_a_place_that_expired_between_the_calls_is_held_again() -> None:
 
 
 def test_a_malformed_object_is_refused_in_enforce_alone() -> None:
-    """Kubernetes' own validation has the last word on it."""
+    """In the other modes the API server's validation decides."""
     obj = example(FITS)
     obj["spec"]["parallelism"] = "two"
     assert not asked(obj, "enforce").response.allowed
@@ -235,7 +235,7 @@ def test_a_malformed_object_is_refused_in_enforce_alone() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_deletion_releases_what_is_held_in_every_mode(mode: str) -> None:
-    """Also where a policy would refuse the deletion: outside enforce nobody refuses it."""
+    """A policy that refuses the deletion is not enforced in the other modes."""
     obj = example(FITS)
     plan = asked(obj, "enforce").plan
     assert plan is not None
@@ -251,7 +251,7 @@ def test_a_deletion_releases_what_is_held_in_every_mode(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", QUIET)
 def test_a_pod_whose_owner_was_queued_before_is_not_gated_any_more(mode: str) -> None:
-    """The namespace has left enforce since."""
+    """Its namespace has left enforce since."""
     pod = copy.deepcopy(o.POD)
     pod["metadata"]["namespace"] = "research"
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "waits", "uid": "1", "controller": True}
@@ -261,7 +261,7 @@ def test_a_pod_whose_owner_was_queued_before_is_not_gated_any_more(mode: str) ->
 
 
 def test_warnings_are_bounded_whatever_policies_do() -> None:
-    """Hundreds of policies and fields, and a message without end, are a few lines for kubectl."""
+    """Hundreds of policies, fields and a very long message become a few lines."""
     writers = [
         mutating(patch(WRITE.replace("KEY", f"key-{number}")), name=f"writer-{number}", rule=JOBS)
         for number in range(40)
@@ -294,7 +294,7 @@ EVERY = [
 def test_outside_enforce_nothing_is_ever_changed_refused_or_held(
     obj: Json, mode: str, phase: Phase, operation: Any, with_cluster: bool, field: str
 ) -> None:
-    """Whatever the object is, malformed ones too; and a dry run is answered the same."""
+    """For any object, also malformed ones; a dry run gets the same answer."""
     body = copy.deepcopy(obj)
     body["metadata"]["namespace"] = "research"
     if field in ("spec", "kind"):
@@ -309,7 +309,7 @@ def test_outside_enforce_nothing_is_ever_changed_refused_or_held(
 
 
 def test_those_that_are_not_enforced_are_told_by_name() -> None:
-    """For the queue and the controller: by label, else by the mode of others."""
+    """By their labels, or else by the default mode."""
     spaces = {"off": space("off"), "on": space("enforce"), "none": space(None)}
     for default, quiet in (("enforce", {"off"}), ("audit", {"off", "none", "unknown"})):
         around = Environment(spaces, settings=everywhere(Settings(default)))  # type: ignore[arg-type]

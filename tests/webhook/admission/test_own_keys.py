@@ -69,7 +69,7 @@ def forged_in(obj: Json | None) -> list[Json]:
     ],
 )
 def test_a_template_that_makes_no_pods_yet_says_nothing_of_a_plan(kind: str, operation: str) -> None:
-    """Scaled later, its pods would be believed: admission wrote nothing there."""
+    """When it is scaled up, its pods would be trusted although nothing was planned."""
     obj, path = AT_NONE[kind]
     plain = in_storm(replaced(obj, path, 0))
     forged = with_template_metadata(plain, "annotations", FORGED)
@@ -79,7 +79,7 @@ def test_a_template_that_makes_no_pods_yet_says_nothing_of_a_plan(kind: str, ope
 
 @pytest.mark.parametrize("obj", [obj for obj in o.EVERY if obj is not o.POD], ids=lambda obj: obj["kind"])
 def test_what_skips_the_plan_brings_none_in_its_templates(obj: Json) -> None:
-    """Of every kind: once the annotation is removed, its pods are planned."""
+    """When the skip annotation is removed, the pods are planned; for every kind."""
     skipping = o.annotated(in_storm(obj), {"bayplan.dev/skip": "true"})
     result = asked(with_template_metadata(skipping, "annotations", FORGED), racks(2, 2)).object
     assert not any(forged_in(result))
@@ -135,7 +135,7 @@ def test_an_update_that_leaves_the_gangs_leaves_their_plan_in_the_templates(kind
 
 @pytest.mark.parametrize("kind", RUNNING)
 def test_a_rollback_brings_no_former_plan(kind: str) -> None:
-    """Its template has the annotations of a plan that the gangs had once."""
+    """The old template has annotations of an earlier plan."""
     old, snapshot = admitted(in_storm(RUNNING[kind]))
     former = {PLACEMENT: '{"decision": "admitted", "nodes": ["r9-n9"], "reserves": []}'}
     rolled = with_template_metadata(with_image(old, "trainer:0"), "annotations", former)
@@ -144,7 +144,7 @@ def test_a_rollback_brings_no_former_plan(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", RUNNING)
 def test_an_update_that_leaves_the_gangs_brings_no_plan_of_its_own(kind: str) -> None:
-    """Another image, and annotations that somebody wrote."""
+    """The update changes the image and adds annotations that a user wrote."""
     old, snapshot = admitted(in_storm(RUNNING[kind]))
     forged = with_template_metadata(with_image(old, "trainer:2"), "annotations", FORGED)
     assert not any(forged_in(asked(forged, snapshot, old=old).object))

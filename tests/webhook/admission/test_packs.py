@@ -20,7 +20,7 @@ FOR_KAI = {"kai-queue", "scheduler-name"}
     [("auto", FOR_KAI), ("kai", FOR_KAI), ("kueue", set()), ("runai", {"scheduler-name"}), ("plain", set())],
 )
 def test_a_pack_says_for_whom_a_gpu_pod_is_changed(pack: str, changed: set[str]) -> None:
-    """Quality of service and the like are not the scheduler's, and stay."""
+    """Policies that are not about a scheduler, such as QoS, stay enabled."""
     by = changed_by("team-a", config_map(pack=pack))
     assert by & {*FOR_KAI, "kai-topology", "kueue-queue"} == changed
     assert "guaranteed-qos" in by
@@ -28,13 +28,13 @@ def test_a_pack_says_for_whom_a_gpu_pod_is_changed(pack: str, changed: set[str])
 
 @pytest.mark.parametrize("pack", ["kueue", "kai"])
 def test_a_default_queue_of_kueue_s_is_given_in_its_pack_alone(pack: str) -> None:
-    """Its folder is off in the pack of another system."""
+    """The pack of another system disables the policy folder."""
     is_set = "kueue-queue" in changed_by("team-a", config_map(pack=pack, kueue_topology__queue="main"))
     assert is_set is (pack == "kueue")
 
 
 def test_the_cluster_s_own_keys_count_before_the_pack_and_the_file_s_after_it() -> None:
-    """The file that ships spells every default out, and would else leave nothing to the pack."""
+    """The shipped file sets every default, so a pack below it would have no effect."""
     in_file = config_map(kai_topology__enabled="true")
     own = config_map("bayplan-system", pack="plain", scheduler_name__name="volcano")
     parameters, problems = read_parameters(beside(in_file), own)
@@ -46,7 +46,7 @@ def test_the_cluster_s_own_keys_count_before_the_pack_and_the_file_s_after_it() 
 
 
 def test_the_cluster_s_pack_counts_before_the_file_s() -> None:
-    """As any key."""
+    """The key `pack` follows the same precedence as others."""
     own = config_map("bayplan-system", pack="auto")
     assert settings("team-a", own, config_map(pack="plain")).pack == "auto"
     assert changed_by("team-a", own, in_file=config_map(pack="plain")) >= FOR_KAI
@@ -59,14 +59,14 @@ def test_the_cluster_s_pack_counts_before_the_file_s() -> None:
         ({"namespace__a__pack": "kai"}, "of no single namespace; use pack"),
     ],
 )
-def test_a_pack_that_there_is_not_is_a_problem(entry: dict[str, str], message: str) -> None:
-    """With those that there are; and it holds for the whole cluster."""
+def test_an_unknown_pack_is_a_problem(entry: dict[str, str], message: str) -> None:
+    """The error lists the known packs; a pack cannot be set for one namespace."""
     _, (problem,) = read_parameters(policies(), config_map(**entry))
     assert message in problem
 
 
-def test_a_pack_sets_only_parameters_that_there_are() -> None:
-    """To values that are valid."""
+def test_a_pack_sets_only_known_parameters() -> None:
+    """Each value is valid for its parameter."""
     rules = policies().rules
     for pack in PACKS.values():
         assert [rules.fault(key, value) for key, value in pack.items() if rules.fault(key, value)] == []
@@ -76,8 +76,8 @@ def test_a_pack_sets_only_parameters_that_there_are() -> None:
     ("systems", "pack"),
     [((), "plain"), ((KAI,), "kai"), ((KUEUE,), "kueue"), ((RUNAI,), "runai"), ((KAI, KUEUE), "auto")],
 )
-def test_what_fits_is_what_the_cluster_shows(systems: tuple[str, ...], pack: str) -> None:
-    """And where there are several, every one of them."""
+def test_the_pack_that_fits_is_that_of_the_system_in_the_cluster(systems: tuple[str, ...], pack: str) -> None:
+    """If there are several systems, each of their packs fits."""
     assert fitting(systems) == pack
     assert pack_finding(_shown(*systems), pack).grade == "ok"
 
@@ -87,7 +87,7 @@ def test_what_fits_is_what_the_cluster_shows(systems: tuple[str, ...], pack: str
     [((KUEUE,), "kai", "pack: kueue"), ((), "runai", "pack: plain"), ((KAI,), "plain", "pack: kai")],
 )
 def test_doctor_warns_of_a_pack_that_does_not_fit(systems: tuple[str, ...], pack: str, mend: str) -> None:
-    """And says which would."""
+    """The warning names the pack that does."""
     finding = pack_finding(_shown(*systems), pack)
     assert finding.grade == "warn"
     assert finding.mend.startswith(f"{mend} in the ConfigMap bayplan-parameters")

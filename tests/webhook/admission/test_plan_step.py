@@ -80,7 +80,7 @@ def test_a_plan_that_nobody_reads_is_made_after_the_mutating_policies(
 
 
 def test_two_policies_that_use_the_plan_see_the_same_one() -> None:
-    """What the first writes does not make another plan for the second."""
+    """What the first one writes does not change the plan for the second."""
     pins = patch(
         '[JSONPatch{op: "add", path: "/spec/nodeSelector", value: {"kubernetes.io/hostname": plan.nodes[0]}}]'
     )
@@ -93,7 +93,7 @@ def test_two_policies_that_use_the_plan_see_the_same_one() -> None:
 
 
 def test_a_policy_that_uses_the_plan_and_asks_for_more_is_planned_for_that() -> None:
-    """The place that is applied and reserved is one for the object as it will be stored."""
+    """The reserved placement is for the object as it will be stored."""
     condition = {"name": "has-a-place", "expression": "size(plan.nodes) == 1"}
     raises = mutating(MORE_GPUS, name="raises", api=OURS, matchConditions=[condition])
     decision = mutate(raises)
@@ -103,7 +103,7 @@ def test_a_policy_that_uses_the_plan_and_asks_for_more_is_planned_for_that() -> 
 
 
 def test_validating_policies_read_the_plan_that_was_applied() -> None:
-    """In the words in which it was made."""
+    """They read the same message as the mutating call."""
     check = validating(
         {"expression": 'plan.decision != "admitted"', "messageExpression": "plan.message"},
         name="tell",

@@ -264,7 +264,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_refusal_says_why_with_numbers_and_what_would_work(case: str) -> None:
-    """Word by word."""
+    """The whole message is compared."""
     obj, message = REFUSED[case]
     response = mutate(obj, on=HALL).response
     assert not response.allowed
@@ -375,7 +375,7 @@ QUEUED: dict[str, tuple[Json, Snapshot, str]] = {
 
 @pytest.mark.parametrize("case", QUEUED)
 def test_a_queued_gang_is_told_what_is_in_the_way_now(case: str) -> None:
-    """Word by word, and never for ever."""
+    """The whole message is compared, and never says "can never run"."""
     obj, moment, message = QUEUED[case]
     response = mutate(obj, on=moment).response
     assert response.allowed
@@ -399,6 +399,6 @@ ADVISED: dict[str, tuple[Json, str]] = {
 
 @pytest.mark.parametrize("case", ADVISED)
 def test_what_others_will_refuse_is_told(case: str) -> None:
-    """By a warning: it is not Bayplan's to refuse."""
+    """It is a warning, because Bayplan does not refuse it."""
     obj, warning = ADVISED[case]
     assert warning in mutate(obj, on=HALL).response.warnings

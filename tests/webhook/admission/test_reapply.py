@@ -46,21 +46,21 @@ def never() -> dict[str, Any]:
 
 
 def test_what_was_applied_before_gets_what_it_got_before() -> None:
-    """The gate stays although the gang would not be queued now: the templates can never change."""
+    """The template keeps `queued`, although there is room now, because a Job's template cannot change."""
     old = stored(JOB_SET)
     after = with_former_templates(JOB_SET, old, read(JOB_SET), never)
     assert after["spec"] == old["spec"]
 
 
 def test_a_changed_manifest_is_taken_as_it_is() -> None:
-    """Somebody wants fewer pods."""
+    """The user reduced the number of pods."""
     changed = copy.deepcopy(JOB_SET)
     changed["spec"]["replicatedJobs"][1]["template"]["spec"]["parallelism"] = 1
     assert with_former_templates(changed, stored(JOB_SET), read(changed), never) is changed
 
 
 def test_an_edit_is_taken_as_it_is() -> None:
-    """`kubectl edit` takes the gate away, and what it sends is not what was applied."""
+    """`kubectl edit` removes the gate, and sends something other than the applied manifest."""
     update = stored(JOB_SET)
     update["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]["schedulingGates"] = []
     assert with_former_templates(update, stored(JOB_SET), read(JOB_SET), never) is update
@@ -77,8 +77,8 @@ def test_the_manifest_applied_again_takes_back_an_edit(mended: bool) -> None:
 
 
 @pytest.mark.parametrize("digests", ["", "/", "{", "null", "a/b/c", "0123456789abcdef/"])
-def test_digests_that_do_not_read_tell_nothing(digests: str) -> None:
-    """Anybody can write an annotation."""
+def test_invalid_digests_are_ignored(digests: str) -> None:
+    """A user can write any value into the annotation."""
     old = stored(JOB_SET)
     old["metadata"]["annotations"][APPLIED] = digests
     assert with_former_templates(JOB_SET, old, read(JOB_SET), never) is JOB_SET
@@ -94,7 +94,7 @@ def test_without_digests_the_same_plan_again_is_the_same_object() -> None:
 
 @pytest.mark.parametrize("digests", [[], ["a/b"], 1, None, {"a": "b"}], ids=str)
 def test_digests_of_any_type_are_written_anew(digests: object) -> None:
-    """A user's annotation may be anything until the API server has validated it."""
+    """Annotations of a request may have any type until the API server validates them."""
     manifest = copy.deepcopy(JOB_SET)
     manifest["metadata"].setdefault("annotations", {})[APPLIED] = digests
     gated = copy.deepcopy(manifest)

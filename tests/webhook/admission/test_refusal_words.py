@@ -78,7 +78,7 @@ HELD = {"bayplan.dev/reserve": "nodes"}
     ids=["gang", "pod", "pod-of-a-larger-group", "pods-that-run-by-themselves", "no-device"],
 )
 def test_never_is_said_of_all_that_starts_together(obj: Json, words: str) -> None:
-    """A whole gang, of devices that these nodes do not have; else it is told of the nodes that there are."""
+    """A refusal says "can never run" only of a whole gang that lacks devices."""
     response = mutate(obj, on=HALL).response
     assert not response.allowed
     assert words in response.message
@@ -86,14 +86,14 @@ def test_never_is_said_of_all_that_starts_together(obj: Json, words: str) -> Non
 
 
 def test_a_gang_that_fits_once_nodes_are_uncordoned_is_queued() -> None:
-    """Nothing is proved by what an administrator may end."""
+    """An administrator may uncordon the nodes, so nothing is proved."""
     response = mutate(job(pod_of(8), 2), on=drawn("r1: a\nr1: b cordoned")).response
     assert response.allowed
     assert any("is queued: " in warning and "1 is cordoned" in warning for warning in response.warnings)
 
 
 def test_what_a_policy_refuses_is_not_told_as_queued(tmp_path: Path) -> None:
-    """It would wait for a node that is cordoned, and it has no team: only the latter is told."""
+    """The gang lacks a team label and would wait for a cordoned node; only the refusal is reported."""
     validation = {"expression": "'team' in object.metadata.?labels.orValue({})", "message": "no team"}
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",

@@ -68,7 +68,7 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("make", "bound", "field"), BOUNDS, ids=[field for *_, field in BOUNDS])
 def test_what_has_more_is_refused_with_field_number_and_bound(make: Any, bound: int, field: str) -> None:
-    """And what has as many is looked at."""
+    """An object of exactly the bound is read."""
     response = decided(make(bound + 1)).response
     assert (response.allowed, response.code) == (False, 422)
     assert (
@@ -78,13 +78,13 @@ def test_what_has_more_is_refused_with_field_number_and_bound(make: Any, bound: 
 
 
 def test_the_work_for_what_is_refused_does_not_grow_with_it() -> None:
-    """Ten thousand containers cost what a thousand do."""
+    """Ten thousand containers cost as much as a thousand."""
     small, large = (pod(containers=containers(count)) for count in (1_000, 10_000))
     assert calls(lambda: decided(large)) <= calls(lambda: decided(small)) + 10
 
 
 def test_many_small_parts_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However they are dealt to lists that are short each."""
+    """The total is bounded, even if each list is short."""
     monkeypatch.setattr(size, "MOST_PARTS", 200)
     message = decided(pod(containers=containers(90), initContainers=containers(90))).response
     assert message.allowed
@@ -94,8 +94,8 @@ def test_many_small_parts_are_counted_together(monkeypatch: pytest.MonkeyPatch) 
     assert "has more than 200 lists and mappings" in decided(several).response.message
 
 
-def test_names_of_any_length_are_told_shortly() -> None:
-    """A path is made of the keys above, each of which may be as long as the object."""
+def test_long_names_are_shortened_in_messages() -> None:
+    """A path contains keys that may each be as long as the object."""
     key = "k" * 1_000_000
     message = decided(pod(**{key: {key: {key: ["x"] * 2_000}}})).response.message
     assert "has 2000 entries" in message
@@ -103,7 +103,7 @@ def test_names_of_any_length_are_told_shortly() -> None:
 
 
 def test_what_was_as_large_before_passes_as_it_is() -> None:
-    """A finalizer must go from it too; nothing is planned, and that is said."""
+    """A finalizer can be removed; a warning says that nothing is planned."""
     old = pod(containers=containers(200))
     new = {**old, "metadata": {**old["metadata"], "labels": {"team": "vision"}}}
     decision = decided(new, old)
@@ -113,12 +113,12 @@ def test_what_was_as_large_before_passes_as_it_is() -> None:
 
 
 def test_an_update_that_makes_it_too_large_is_refused() -> None:
-    """What is new counts."""
+    """The new size counts."""
     assert not decided(pod(containers=containers(200)), pod()).response.allowed
 
 
-def test_other_kinds_are_as_large_as_they_like() -> None:
-    """A ConfigMap has as many keys as the API server stores."""
+def test_other_kinds_are_not_bounded() -> None:
+    """A ConfigMap may have as many keys as the API server stores."""
     data = {f"k{number}": "" for number in range(5_000)}
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "spec": data}
     assert decided(obj).response.allowed

@@ -41,7 +41,7 @@ def reserved(decision: Any) -> list[str]:
 
 @pytest.mark.parametrize(("obj", "path"), KINDS, ids=[row[0]["kind"] for row in KINDS])
 def test_what_is_suspended_is_previewed_and_holds_nothing(obj: Any, path: tuple[str, ...]) -> None:
-    """A warning says what would be; no place is written, no pod pinned, no gate set."""
+    """A warning states the preview; nothing is annotated, pinned or gated."""
     decision = asked(suspended(obj, path))
     assert decision.steps == ()
     (preview,) = [warning for warning in decision.response.warnings if "is suspended" in warning]
@@ -54,7 +54,7 @@ def test_what_is_suspended_is_previewed_and_holds_nothing(obj: Any, path: tuple[
 
 @pytest.mark.parametrize(("obj", "path"), KINDS, ids=[row[0]["kind"] for row in KINDS])
 def test_it_is_planned_when_it_is_resumed(obj: Any, path: tuple[str, ...]) -> None:
-    """Its place is held from then on, and written onto the object."""
+    """Its placement is reserved then, and written onto the object."""
     old = stored(asked(suspended(obj, path)))
     decision = asked(suspended(old, path, False), old)
     assert reserved(decision) == [f"team/{obj['kind']}/demo"]
@@ -62,7 +62,7 @@ def test_it_is_planned_when_it_is_resumed(obj: Any, path: tuple[str, ...]) -> No
 
 
 def test_of_a_job_that_never_started_the_template_learns_the_place() -> None:
-    """The API server lets annotations of it change then; and never those of one that has run."""
+    """Only then does the API server allow changes of the template's annotations."""
     old = stored(asked(SUSPENDED))
     for status, learns in (({}, True), ({"startTime": "2026-11-22T10:00:00Z"}, False)):
         before = {**old, "status": status}
@@ -74,7 +74,7 @@ def test_of_a_job_that_never_started_the_template_learns_the_place() -> None:
 
 
 def test_six_suspended_jobs_hold_nothing_and_a_seventh_has_its_place() -> None:
-    """As Kueue makes them, one after the other."""
+    """The Jobs are created one after another, as Kueue does."""
     for number in range(6):
         job = o.changed(SUSPENDED, ("metadata", "name"), f"train-{number}")
         assert asked(job).steps == ()
@@ -113,7 +113,7 @@ def _claimed(held: Any, owner: str) -> Any:
 
 
 def test_a_gang_that_is_scaled_from_none_is_planned() -> None:
-    """Nothing was there before: its pods have no places that no plan knows of."""
+    """It had no pods before, so none runs outside the plan."""
     old = stored(asked(o.changed(o.LWS, ("spec", "replicas"), 0)))
     decision = asked(o.changed(old, ("spec", "replicas"), 1), old)
     assert reserved(decision) == ["team/LeaderWorkerSet/demo/0"]
@@ -160,12 +160,12 @@ def test_pods_of_a_gang_that_is_scaled_from_none_by_its_subresource_wait_for_one
     ids=["pods each for themselves", "skips"],
 )
 def test_nothing_is_said_to_pods_that_start_each_by_itself(obj: Any) -> None:
-    """They are planned as they come, or not at all."""
+    """They are planned one by one, or not at all."""
     assert "bayplan.dev/gang-of" not in str(stored(asked(obj)))
 
 
-def test_a_bag_of_pods_is_let_in_where_some_fit() -> None:
-    """100 pods of a whole node on 32 nodes: the Job holds nothing, and each pod is planned as it comes."""
+def test_a_job_of_independent_pods_is_admitted_where_some_fit() -> None:
+    """100 whole-node pods on 32 nodes: the Job reserves nothing, and each pod is planned alone."""
     template = o.pod_template(8)
     bag = o.changed(o.changed(o.BAG, ("spec", "parallelism"), 100), ("spec", "completions"), 100)
     decision = asked(o.changed(bag, ("spec", "template"), template))

@@ -119,14 +119,14 @@ def test_a_controller_without_templates_asked_nobody_yet() -> None:
 
 
 def test_an_owner_that_is_no_controller_changes_nothing() -> None:
-    """It is there for garbage collection only."""
+    """Such an owner reference is only for garbage collection."""
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "1"}
     assert "spec/template" in pointers(asked(with_metadata(o.DEPLOYMENT, ownerReferences=[owner])))
 
 
 @pytest.mark.parametrize("obj", EVERY, ids=kind)
 def test_a_label_brings_no_patch_to_what_was_there_before(obj: Json) -> None:
-    """A label on a running StatefulSet was once a rolling restart of production."""
+    """A label on a running StatefulSet once caused a rolling restart."""
     assert asked(with_metadata(obj, labels={"team": "blue"}), obj).response.patch == []
     assert asked(with_metadata(obj, finalizers=["example.com/hold"]), obj).response.patch == []
     assert asked({**obj, "status": {"observedGeneration": 2}}, obj).response.patch == []
@@ -134,7 +134,7 @@ def test_a_label_brings_no_patch_to_what_was_there_before(obj: Json) -> None:
 
 @pytest.mark.parametrize("obj", EVERY, ids=kind)
 def test_a_label_brings_no_patch_to_what_was_mended_by_other_policies(obj: Json) -> None:
-    """Parameters and policies change; what nobody applies anew does not."""
+    """Parameters and policies may have changed since the object was applied."""
     first = stored(asked(obj))
     other = with_parameters(**{"guaranteed-qos.direction": "cut", "scheduler-name.name": "volcano"})
     assert asked(with_metadata(first, labels={"team": "blue"}), first, by=other).response.patch == []

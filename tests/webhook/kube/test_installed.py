@@ -50,7 +50,7 @@ def test_the_mode_is_that_of_the_last_argument(words: list[str], mode: str) -> N
 
 
 def test_the_argument_of_a_sidecar_is_its_own() -> None:
-    """Whether it is before Bayplan's container or behind it."""
+    """Its position before or after Bayplan's container does not matter."""
     own = deployment("--mode=warn")["spec"]["template"]["spec"]["containers"]
     sidecar = {"name": "proxy", "args": ["--mode=audit"]}
     for containers in ([sidecar, *own], [*own, sidecar]):
@@ -58,7 +58,7 @@ def test_the_argument_of_a_sidecar_is_its_own() -> None:
 
 
 def test_the_deployment_that_ships_audits() -> None:
-    """Nothing is changed before somebody says so."""
+    """Nothing is changed until an administrator chooses so."""
     (shipped_one,) = objects([str(shipped("manifests") / "40-deployment.yaml")])[-1:]
     assert mode_of_arguments(shipped_one.value) == "audit"
 

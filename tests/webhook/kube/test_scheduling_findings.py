@@ -56,7 +56,7 @@ def messages(seen: SchedulersSeen = SEEN, **changes: Any) -> tuple[list[str], li
 
 
 def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None:
-    """A line for each system."""
+    """One line for each system."""
     well, bad = messages()
     assert bad == []
     assert well == [
@@ -72,7 +72,7 @@ def test_what_runs_is_told_with_its_version_and_the_one_that_was_tried() -> None
     "pods", [(KUEUE_POD,), (running("kai-scheduler/scheduler:v1", phase="Pending"), KUEUE_POD)]
 )
 def test_kinds_without_a_running_scheduler_keep_what_is_left_to_it_waiting(pods: Any) -> None:
-    """Its CustomResourceDefinitions alone start nothing."""
+    """CustomResourceDefinitions alone start no pods."""
     (text,) = messages(pods=pods)[1]
     assert "kai-scheduler is there by CustomResourceDefinition queues.scheduling.run.ai" in text
     assert "no pod that runs it is running: what is left to it waits" in text
@@ -85,7 +85,7 @@ def test_a_kai_that_does_not_read_the_gang_size_of_jobs_is_told() -> None:
 
 
 def test_a_kai_without_a_topology_is_told() -> None:
-    """What the plan knows of levels, KAI does not."""
+    """KAI does not know the levels of the plan then."""
     assert "KAI has no Topology" in messages(SchedulersSeen(SEEN.shown))[1][0]
 
 
@@ -100,7 +100,7 @@ def test_a_kai_without_a_topology_is_told() -> None:
     ],
 )
 def test_queues_that_kai_does_not_have_are_told(queues: Any, words: str) -> None:
-    """Its log alone says so."""
+    """KAI reports them only in its log."""
     (text,) = messages(kai_queues=queues)[1]
     assert words in text
 
@@ -122,7 +122,7 @@ def test_queues_that_kai_does_not_have_are_told(queues: Any, words: str) -> None
     ],
 )
 def test_what_kueues_queues_lack_is_told(change: Any, words: str) -> None:
-    """Each of them keeps workloads waiting without a word."""
+    """Each fault keeps workloads waiting without a message."""
     assert words in messages(**change)[1][0]
 
 

@@ -85,7 +85,7 @@ def test_those_that_wait_come_by_priority_then_age() -> None:
 
 
 def test_a_gang_for_which_there_is_room_is_let_in_now() -> None:
-    """It waits no more, and has no position."""
+    """It no longer waits and has no position."""
     snapshot = booked(racks(2, 2), job("a"))
     gangs = standings(world(snapshot, works=(work(job("a")), work(job("b"), queued=True))))
     assert rows(gangs) == [("a", "starting", 0), ("b", "admitted", 0)]

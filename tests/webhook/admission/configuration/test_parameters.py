@@ -63,7 +63,7 @@ def changed_by(namespace: str, *objects: Json, in_file: Json | None = None) -> s
 
 
 def test_the_record_is_filled_from_the_clusters_config_map() -> None:
-    """Mode, what is held by default, and the share from which on whole domains are."""
+    """The mode, what gangs reserve by default, and the share from which whole domains are reserved."""
     chosen = settings(
         "ml", config_map(SYSTEM, mode="audit", reserve__default="nodes", reserve__whole_from="0.75")
     )
@@ -71,7 +71,7 @@ def test_the_record_is_filled_from_the_clusters_config_map() -> None:
 
 
 def test_growing_pools_and_tolerated_taints_are_settings() -> None:
-    """A pool a line, and a truth value that the nodes may tell."""
+    """One pool for each line, and a boolean that may also be derived from the nodes."""
     lines = "h100: nodes=16 nvidia.com/gpu=8 label:pool=h100\n\n  cpus: cpu=96 memory=1Ti\n"
     keys = {"growing__pools": lines, "taints__tolerated_by_resource": "true"}
     chosen = settings("ml", config_map(SYSTEM, **keys))
@@ -84,13 +84,13 @@ def test_growing_pools_and_tolerated_taints_are_settings() -> None:
 
 
 def test_the_record_is_filled_from_the_file_beside_the_policies() -> None:
-    """The same file, offline."""
+    """The same keys, without a cluster."""
     environment = Environment().beside(beside(config_map(mode="warn")))
     assert environment.settings("ml").mode == "warn"
 
 
 def test_a_key_counts_as_the_cluster_has_it_and_else_as_the_file_has_it() -> None:
-    """Key by key, not object by object."""
+    """The two layers are merged key by key, not object by object."""
     chosen = settings(
         "ml", config_map(SYSTEM, mode="audit"), config_map(mode="warn", reserve__default="none")
     )
@@ -98,7 +98,7 @@ def test_a_key_counts_as_the_cluster_has_it_and_else_as_the_file_has_it() -> Non
 
 
 def test_what_no_source_names_is_as_it_was_chosen_without_them() -> None:
-    """A flag of the command line says what counts where no ConfigMap does."""
+    """A command-line flag applies where no ConfigMap sets the key."""
     flag = Environment(settings=lambda namespace: Settings(mode="audit"))
     assert flag.beside(beside()).settings("ml").mode == "audit"
     assert flag.beside(beside(config_map(mode="off"))).settings("ml").mode == "off"
@@ -107,8 +107,8 @@ def test_what_no_source_names_is_as_it_was_chosen_without_them() -> None:
 @pytest.mark.parametrize(
     ("key", "text"), [("growing.pools", "h100: nvidia.com/gpu=8"), ("taints.tolerated-by-resource", "true")]
 )
-def test_what_tells_of_nodes_holds_for_no_single_namespace(key: str, text: str) -> None:
-    """The controller has one picture of the cluster for all gangs that wait, and judges as decisions do."""
+def test_settings_about_nodes_cannot_be_set_for_one_namespace(key: str, text: str) -> None:
+    """The controller plans the queue of all namespaces on one snapshot, as decisions do."""
     words = {f"namespace__ml__{key}": text, "namespace__ml__mode": "warn"}
     parameters, problems = read_parameters(policies(), config_map(SYSTEM, **words))
     (problem,) = problems
@@ -124,26 +124,26 @@ def test_what_tells_of_nodes_holds_for_no_single_namespace(key: str, text: str) 
 
 @pytest.mark.parametrize(("namespace", "mode"), [("research", "enforce"), ("ml", "audit"), ("", "audit")])
 def test_a_key_of_a_namespace_holds_there_and_nowhere_else(namespace: str, mode: str) -> None:
-    """namespace.research.mode is research's."""
+    """`namespace.research.mode` sets the mode of the namespace research."""
     chosen = settings(namespace, config_map(SYSTEM, mode="audit", namespace__research__mode="enforce"))
     assert chosen.mode == mode
 
 
-def test_auto_in_a_namespace_takes_back_what_all_others_hold() -> None:
-    """A value that is the default overrides too."""
+def test_auto_in_a_namespace_overrides_the_setting_for_all_others() -> None:
+    """A value that equals the default overrides another one too."""
     words = {"reserve__default": "none", "namespace__research__reserve__default": "auto"}
     assert settings("research", config_map(SYSTEM, **words)).reserve == Settings().reserve
 
 
 @pytest.mark.parametrize(("namespace", "mended"), [("research", False), ("ml", True)])
 def test_a_policy_is_switched_off_in_one_namespace(namespace: str, mended: bool) -> None:
-    """A policy with paramRef sees the ConfigMap as it is in force in the request's namespace."""
+    """A policy with paramRef gets the ConfigMap as merged for the request's namespace."""
     off = config_map(SYSTEM, namespace__research__guaranteed_qos__enabled="false")
     assert ("guaranteed-qos" in changed_by(namespace, off)) is mended
 
 
 def test_the_cluster_switches_off_what_the_file_switches_on() -> None:
-    """The file beside the policies, which names every key, hides nothing of the cluster's ConfigMap."""
+    """The file sets every key, and the cluster's ConfigMap still overrides it."""
     off, on = config_map(SYSTEM, guaranteed_qos__enabled="false"), config_map(guaranteed_qos__enabled="true")
     assert "guaranteed-qos" not in changed_by("ml", off, in_file=on)
     assert "guaranteed-qos" in changed_by("ml", in_file=on)
@@ -151,14 +151,14 @@ def test_the_cluster_switches_off_what_the_file_switches_on() -> None:
 
 @pytest.mark.parametrize("in_file", [None, config_map(guaranteed_qos__enabled="true")])
 def test_no_tenant_switches_a_policy_off_by_a_config_map_of_that_name(in_file: Json | None) -> None:
-    """Neither for others, nor in the tenant's own namespace."""
+    """Neither for other namespaces nor for the tenant's own."""
     tenants = config_map("ml", guaranteed_qos__enabled="false", mode="off")
     assert "guaranteed-qos" in changed_by("ml", tenants, in_file=in_file)
     assert settings("ml", tenants).mode == "enforce"
 
 
 def test_a_policy_of_kubernetes_own_reads_its_own_parameters_as_upstream_has_it() -> None:
-    """Another name, without a namespace in paramRef: the object in the request's namespace."""
+    """With another name and no namespace in paramRef, the object is in the request's namespace."""
     policy = """
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -185,7 +185,7 @@ spec: {policyName: p, validationActions: [Deny], paramRef: {name: limit, paramet
 
 
 def test_policies_see_no_keys_of_namespaces() -> None:
-    """What holds for others is nobody's business, and would be copied for each request."""
+    """Keys of other namespaces are removed, so they are not copied for each request."""
     parameters, _ = read_parameters(policies(), config_map(SYSTEM, namespace__research__mode="warn"))
     shown = parameters.object("research")
     assert shown is not None
@@ -214,21 +214,21 @@ def test_policies_see_no_keys_of_namespaces() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_object_key_value_and_valid_values(words: Json, message: str) -> None:
-    """A line each."""
+def test_an_error_names_object_key_value_and_valid_values(words: Json, message: str) -> None:
+    """Each error is one line."""
     _, (problem,) = read_parameters(policies(), config_map(SYSTEM, **words))
     assert problem.startswith("bayplan-system/ConfigMap/bayplan-parameters: data[")
     assert message in problem
 
 
 def test_a_setting_is_checked_where_no_schema_lies_beside_the_policies() -> None:
-    """Settings are known to Bayplan; keys of policies that nobody described are theirs."""
+    """Bayplan knows its settings; keys of policies without a schema are not checked."""
     _, (problem,) = read_parameters(PolicySet(), config_map(SYSTEM, mode="on", my__key="x"))
     assert "'on' is not valid" in problem
 
 
 def test_a_key_that_is_nearly_a_setting_is_a_warning_where_no_schema_lies_beside_the_policies() -> None:
-    """It may be a key of a policy that nobody described; with the schema it is an error."""
+    """Without a schema it may be a key of a policy; with one it is an error."""
     data = config_map(SYSTEM, reserve__defualt="none", my__own="x", namespace__ml__mod="off")
     parameters, problems = read_parameters(PolicySet(), data)
     assert not problems
@@ -239,13 +239,13 @@ def test_a_key_that_is_nearly_a_setting_is_a_warning_where_no_schema_lies_beside
 
 
 def test_beside_a_wrong_key_the_others_count() -> None:
-    """A replica that starts on a bad ConfigMap keeps to what can be read of it."""
+    """A replica that starts on an invalid ConfigMap uses the keys that are valid."""
     chosen = settings("ml", config_map(SYSTEM, mode="audit", reserve__default="rack"))
     assert (chosen.mode, chosen.reserve.mode) == ("audit", "auto")
 
 
 def test_a_namespace_that_does_not_exist_is_a_warning() -> None:
-    """It may come; nothing is wrong meanwhile."""
+    """The namespace may be created later."""
     parameters, problems = read_parameters(policies(), config_map(SYSTEM, namespace__gone__mode="off"))
     assert not problems
     assert parameters.warnings({"ml": {}}) == ["namespace.gone.mode: there is no namespace gone"]
@@ -257,7 +257,7 @@ def test_a_namespace_that_does_not_exist_is_a_warning() -> None:
 def test_a_mode_that_contradicts_the_label_of_the_namespace_is_a_warning(
     label: str | None, warnings: int
 ) -> None:
-    """The label counts."""
+    """The label takes precedence."""
     parameters, problems = read_parameters(policies(), config_map(SYSTEM, namespace__ml__mode="off"))
     labels = {"bayplan.dev/mode": label} if label else {}
     messages = parameters.warnings({"ml": {"metadata": {"name": "ml", "labels": labels}}})
@@ -270,7 +270,7 @@ def test_a_mode_that_contradicts_the_label_of_the_namespace_is_a_warning(
 
 @pytest.mark.parametrize("data", [None, [], "text", {"mode": None}, {"mode": ["audit"]}, {3: True}])
 def test_data_of_any_shape_is_read_without_a_traceback(data: Any) -> None:
-    """Files say what they like."""
+    """A file may contain any YAML."""
     parameters, problems = read_parameters(policies(), {**config_map(SYSTEM), "data": data})
     assert parameters.settings(lambda namespace: Settings(), "ml") == Settings()
     assert all("Traceback" not in problem for problem in problems)
@@ -283,7 +283,7 @@ def huge(keys: int = 10_000) -> Json:
 
 
 def test_each_of_ten_thousand_parameters_is_read_once() -> None:
-    """Twice as many take twice the work."""
+    """Twice as many parameters take twice the work."""
     read_parameters(policies(), huge(10))  # what is worked out once for all
     five, ten = (calls(lambda keys=keys: read_parameters(policies(), huge(keys))) for keys in (5_000, 10_000))
     assert 1.9 < ten / five < 2.1
@@ -308,7 +308,7 @@ def test_ten_thousand_parameters_cost_a_decision_nothing() -> None:
 
 
 def test_settings_are_parsed_once_for_each_namespace_with_keys_of_its_own() -> None:
-    """A list of a thousand node pools is no work for each request."""
+    """A list of a thousand node pools is not parsed for each request."""
     pools = "\n".join(f"pool-{number}: nodes=8 nvidia.com/gpu=8" for number in range(1_000))
     words = {"growing__pools": pools, "namespace__research__mode": "warn"}
     environment = Environment.of_objects([config_map(SYSTEM, **words)]).beside(policies())
@@ -320,15 +320,15 @@ def test_settings_are_parsed_once_for_each_namespace_with_keys_of_its_own() -> N
 
 
 @pytest.mark.parametrize("key", ["mode", "node-affinity.weight", "growing.pools"])
-def test_of_a_wrong_value_as_long_as_a_config_map_the_beginning_is_told(key: str) -> None:
-    """A line for people."""
+def test_a_long_wrong_value_is_truncated_in_the_error(key: str) -> None:
+    """The error stays one readable line."""
     _, (problem,) = read_parameters(policies(), {**config_map(SYSTEM), "data": {key: "?" * 1_000_000}})
     assert "is not valid" in problem
     assert len(problem) < 500
 
 
-def test_of_ten_thousand_wrong_keys_the_first_are_told() -> None:
-    """With how many more there are; each key is work of its own, none for every other."""
+def test_of_ten_thousand_wrong_keys_the_first_are_listed() -> None:
+    """The error says how many more there are, and the work grows linearly."""
 
     def wrong(keys: int) -> Json:
         return {**config_map(SYSTEM), "data": {f"x{number}": "" for number in range(keys)}}

@@ -39,8 +39,8 @@ def listed(kept: Store[str], *items: dict[str, object]) -> None:
     kept.replaced([kept.read(document) for document in items], 9)
 
 
-def test_an_object_that_says_the_same_stirs_nobody():
-    """A heartbeat is a new version with the same words."""
+def test_a_new_version_with_the_same_content_notifies_nobody():
+    """A heartbeat is a new version with the same content."""
     kept, _, changed = store()
     listed(kept, item("a", 1, word="x"))
     kept.changed(Event("MODIFIED", item("a", 2, word="x")))
@@ -48,7 +48,7 @@ def test_an_object_that_says_the_same_stirs_nobody():
 
 
 def test_a_second_list_reads_only_what_changed():
-    """After a watch that was too old to go on, 50,000 pods are not read again."""
+    """When a watch expires, 50,000 pods are not parsed again."""
     kept, reads, _ = store()
     listed(kept, item("a", 1, word="x"), item("b", 2, word="y"))
     listed(kept, item("a", 1, word="x"), item("b", 3, word="z"))
@@ -57,7 +57,7 @@ def test_a_second_list_reads_only_what_changed():
 
 
 def test_what_a_list_lacks_is_gone():
-    """Also what was left out before."""
+    """So is an object that could not be read before."""
     kept, _, changed = store()
     listed(kept, item("a", 1, word="x"), item("b", 2, word="bad"))
     listed(kept)
@@ -66,7 +66,7 @@ def test_what_a_list_lacks_is_gone():
 
 
 def test_an_unreadable_object_is_left_out_with_its_reason_and_comes_back():
-    """The others stay, and a mended one is taken up."""
+    """The other objects stay, and the object is read again when it is corrected."""
     kept, _, _ = store()
     listed(kept, item("a", 1, word="x"), item("b", 2, word="bad"))
     assert (kept.items, kept.bad) == ({"a": "x"}, {"b": "Thing b: is bad"})
@@ -75,7 +75,7 @@ def test_an_unreadable_object_is_left_out_with_its_reason_and_comes_back():
 
 
 def test_an_object_that_turns_bad_is_out_of_the_picture():
-    """Its former words would be old."""
+    """Its earlier content would be stale."""
     kept, _, _ = store()
     listed(kept, item("a", 1, word="x"))
     kept.changed(Event("MODIFIED", item("a", 2, word="bad")))
@@ -95,16 +95,16 @@ def test_a_list_that_was_overtaken_hides_nothing_newer():
     }
 
 
-def test_what_a_newer_list_lacks_is_gone_from_the_book():
-    """Its deletion was missed by the watch."""
+def test_what_a_newer_list_lacks_is_gone_from_the_ledger():
+    """The watch missed its deletion."""
     book = Objects()
     book.stored(reservation("a", 5))
     book.replaced([], 10)
     assert book.entries == {}
 
 
-def test_an_older_word_never_replaces_a_newer_one():
-    """The watch tells of our own write after its answer did."""
+def test_an_older_version_never_replaces_a_newer_one():
+    """The watch reports a replica's own write after the answer to it."""
     book = Objects()
     book.stored(reservation("a", 7, since=2))
     book.changed(Event("MODIFIED", reservation("a", 5, since=1)))
@@ -123,14 +123,14 @@ def test_the_watch_and_lists_tell_up_to_where_the_book_is_known():
 
 
 def test_a_read_of_one_object_shows_nothing_of_what_came_before_it():
-    """The watch lags: what else was written before is not known yet."""
+    """The watch lags, so earlier writes to other objects are not known."""
     book = Objects()
     book.stored(reservation("c", 9, since=5))
     assert book.shown == 0
 
 
 def test_an_object_that_was_deleted_does_not_come_back():
-    """We deleted it, or read it before somebody else did; the watch tells of its former states later."""
+    """The watch may report earlier versions after the deletion is known."""
     book = Objects()
     book.stored(reservation("a", 7, since=2))
     book.gone("a", reservation("a", 7)["metadata"]["uid"])
@@ -148,7 +148,7 @@ def test_an_object_without_a_commit_counts_for_nothing():
 
 
 def test_a_reservation_that_does_not_read_is_left_out():
-    """Somebody edited it by hand; the rest of the book stands."""
+    """A user edited it; the other reservations stay."""
     book = Objects()
     broken = reservation("a", 3)
     broken["spec"] = {"gang": "a/Job/a", "mode": "sideways"}

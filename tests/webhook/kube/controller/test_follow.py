@@ -63,14 +63,14 @@ def seats(held: Reservation | None) -> dict[str, int]:
 
 
 def test_pods_that_stand_where_they_were_planned_move_nothing():
-    """Neither all of them nor the first."""
+    """Neither the first pod nor all of them."""
     group = nodes_of(2, required="rack")
     assert moved(standing(booked(racks(2, 3), group), "r1-n1", "r1-n2"), group) is None
     assert moved(standing(booked(racks(2, 3), group), "r1-n1"), group) is None
 
 
 def test_a_pod_that_was_bound_outside_takes_its_seat_along():
-    """What was kept for it is free, and what it uses is the gang's."""
+    """Its reserved place is released, and what it uses belongs to the gang."""
     group = nodes_of(2, reserve="nodes")
     snapshot = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
     held = moved(snapshot, group)
@@ -84,14 +84,14 @@ def test_a_pod_that_was_bound_outside_takes_its_seat_along():
 
 
 def test_a_promise_to_pods_that_are_still_to_come_stays():
-    """One of three stands elsewhere: two seats are left for the others, where they are pinned."""
+    """One of three is bound elsewhere; two places stay reserved where the others are pinned."""
     group = nodes_of(3, reserve="nodes")
     held = moved(standing(booked(racks(2, 3), group), "r2-n3"), group)
     assert seats(held) == {"r1-n1": 1, "r1-n2": 1, "r2-n3": 1}
 
 
 def test_inside_its_rack_a_gang_is_followed_once_all_of_it_stands():
-    """The rack is held whole, so that its scheduler may choose; what counts is on which nodes it is lost."""
+    """The rack is reserved whole, so the scheduler may choose nodes in it."""
     group = nodes_of(2, required="rack")
     some = standing(booked(racks(2, 3), group), "r1-n3")
     assert moved(some, group) is None
@@ -102,7 +102,7 @@ def test_inside_its_rack_a_gang_is_followed_once_all_of_it_stands():
 
 
 def test_a_gang_that_left_its_rack_holds_the_racks_in_which_it_stands():
-    """A free rack is taken as the first was; the first one is free again once nobody stands in it."""
+    """The first rack is free once no pod of the gang is in it."""
     group = nodes_of(2, required="rack")
     held = moved(standing(booked(racks(2, 3), group), "r1-n1", "r2-n1"), group)
     assert held is not None
@@ -113,7 +113,7 @@ def test_a_gang_that_left_its_rack_holds_the_racks_in_which_it_stands():
 
 
 def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
-    """Nothing is taken from them."""
+    """The other pods keep what they use."""
     group, other = nodes_of(2, required="rack"), gang(1, name="default/Job/other", reserve="nodes", gpu=8)
     snapshot = booked(racks(2, 3), group, on("r2-n3", other))
     held = moved(standing(snapshot, "r1-n1", "r2-n1"), group, other)
@@ -122,21 +122,21 @@ def test_where_others_use_the_rack_a_gang_holds_only_what_it_uses_there():
 
 
 def test_a_node_that_another_gang_holds_whole_is_not_taken_from_it():
-    """The pod counts as anybody's there; its own seat is kept."""
+    """The pod counts there like any other; the gang's own place stays reserved."""
     group, other = nodes_of(2, required="rack"), gang(2, name="default/Job/other", required="rack")
     snapshot = booked(racks(2, 3), group, other)
     assert moved(standing(snapshot, "r1-n1", "r2-n1"), group, other) is None
 
 
 def test_pods_on_nodes_that_the_gang_was_moved_off_are_not_followed_back():
-    """A relabelled node has its pod until somebody evicts it."""
+    """A pod stays on a relabelled node until it is evicted."""
     group = nodes_of(2, reserve="nodes")
     snapshot = standing(booked(racks(2, 3), group), "r1-n1", "r2-n1")
     assert moved(snapshot, group, left=frozenset({"r2-n1"})) is None
 
 
 def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
-    """The replicas of one template name all of their reservations: which one it is, nothing says."""
+    """The template of several replicas names all their reservations, so the pod's own is unknown."""
     group = nodes_of(2, reserve="nodes")
     snapshot = booked(racks(2, 3), group)
     pods = (BoundPod("default/p", "r2-n1", NODE, f"{reservation_id('default/Job/a')},bp-other"),)
@@ -144,7 +144,7 @@ def test_a_pod_of_several_gangs_reservations_is_nobodys_to_follow():
 
 
 def test_pods_that_share_nodes_swap_seats_between_nodes():
-    """Two seats here and one there, bound the other way round."""
+    """Two places on one node and one on another, bound the other way round."""
     group = nodes_of(3, reserve="nodes", gpus=4)
     snapshot = booked(racks(1, 2), group)
     assert seats(snapshot.reservations[0]) == {"r1-n1": 2, "r1-n2": 1}
@@ -153,7 +153,7 @@ def test_pods_that_share_nodes_swap_seats_between_nodes():
 
 
 def test_gated_pods_are_let_in_to_the_seats_that_are_left():
-    """The one that stands took a seat along; the gate opens with what the gang holds then."""
+    """The gate opens with what the gang has reserved after its bound pod was followed."""
     group = nodes_of(2, reserve="nodes")
     snapshot = standing(booked(racks(2, 3), group), "r2-n1")
     actions = reconcile(world(snapshot, works=(work(group),), pods=(pod("later", "a"),)))
@@ -165,7 +165,7 @@ def test_gated_pods_are_let_in_to_the_seats_that_are_left():
 
 @pytest.mark.parametrize("reserve", ["nodes", "domain"])
 def test_a_pod_of_another_namespace_with_the_gangs_id_is_not_followed(reserve: ReserveMode) -> None:
-    """Everybody may write the annotation onto their own pods: a place does not move for a copy of it."""
+    """Anybody may write the annotation onto their own pods."""
     group = nodes_of(2, reserve=reserve)
     snapshot = standing(booked(racks(2, 3), group), "r1-n1")
     intruder = BoundPod("intruder/x", "r2-n3", NODE, reservation_id("default/Job/a"))
@@ -173,7 +173,7 @@ def test_a_pod_of_another_namespace_with_the_gangs_id_is_not_followed(reserve: R
 
 
 def test_a_vanished_place_is_not_restored_around_a_pod_of_another_namespace() -> None:
-    """Where such a pod is says nothing of the gang."""
+    """Such a pod does not belong to the gang."""
     group, other = nodes_of(2, reserve="nodes"), BoundPod("intruder/x", "r2-n3", NODE, "")
     copied = replace(other, reservation=reservation_id(group.name))
     places = [restored(racks(2, 3).with_pod(pod), group, group) for pod in (other, copied)]

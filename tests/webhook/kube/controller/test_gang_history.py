@@ -104,7 +104,7 @@ async def test_a_server_that_does_not_take_it_stops_nobody(status, kept, caplog)
     ],
 )
 def test_failed_is_what_a_workload_says_of_itself(status, expected):
-    """By condition, by Ray's job status, by a pod's phase."""
+    """A condition, Ray's job status, or the phase of a pod."""
     assert failed({"status": status}) is expected
 
 

@@ -110,7 +110,7 @@ def claimed(state: Snapshot) -> Snapshot:
 
 
 def test_the_hold_of_several_jobs_is_claimed_before_any_pod_is_bound() -> None:
-    """It is the PodGroup's, and the controller knew no gang of that name."""
+    """The hold is in the name of the PodGroup, which the controller once did not know."""
     state, works = stored(cluster(RACKS), PREFILL, DECODE)
     held = state.holding(GANG)
     assert held is not None
@@ -121,7 +121,7 @@ def test_the_hold_of_several_jobs_is_claimed_before_any_pod_is_bound() -> None:
 
 
 def test_a_lost_node_of_several_jobs_is_replanned_for_the_pods_that_stood_there() -> None:
-    """The others stay where they are, and every member's PodSet keeps its size."""
+    """The other pods stay, and each member's PodSet keeps its size."""
     state, works = stored(cluster(RACKS), PREFILL, DECODE)
     state = claimed(state)
     (lost,) = {seat.node for seat in state.reservations[0].assignments if seat.pod_set == "decode"}
@@ -138,7 +138,7 @@ def test_a_lost_node_of_several_jobs_is_replanned_for_the_pods_that_stood_there(
 
 
 def test_a_reservation_of_several_jobs_that_vanished_is_made_again() -> None:
-    """With the PodSets that the templates name, for all members."""
+    """It has the PodSets that the templates name, of all members."""
     state, works = stored(cluster(RACKS), PREFILL, DECODE)
     without = state.without(GANG)
     seen = watching(without, works)
@@ -170,7 +170,7 @@ def queued(state: Snapshot, *members: Member) -> tuple[Snapshot, tuple[Work, ...
 
 
 def test_several_jobs_that_wait_are_let_in_as_one_gang_each_on_its_own_seats() -> None:
-    """They were let in object by object; and a pod is told which seats are its own."""
+    """Each pod is told which places are its own."""
     state, works = queued(cluster(RACKS), PREFILL, DECODE)
     assert all(work.queued for work in works)
     (admit,) = done(watching(state, works, pods_of(*works)), Admit)
@@ -183,7 +183,7 @@ def test_several_jobs_that_wait_are_let_in_as_one_gang_each_on_its_own_seats() -
 
 
 def test_members_that_are_known_by_number_alone_keep_nobody_out() -> None:
-    """Four of five are there, and a fifth like them has no room in a rack that admits the four."""
+    """Four of five members are known, and the rack has room for four."""
     big = replace(PREFILL, count=4)
     _, works = stored(cluster("r1: a b c d used=8"), big, of=group(5, "rack"))
     (admit,) = done(watching(cluster("r1: a b c d"), works, pods_of(*works)), Admit)
@@ -191,7 +191,7 @@ def test_members_that_are_known_by_number_alone_keep_nobody_out() -> None:
 
 
 def test_a_member_that_waited_for_room_beside_its_gang_gets_it_when_there_is_some() -> None:
-    """The seats that were promised before stay as they were."""
+    """The places that were reserved before stay."""
     used = "r1: a b\nr1: c d used=8\nr2: e f g h used=8"
     state, (first,) = stored(cluster(used), replace(PREFILL, gpus=4))
     state, (second,) = stored(state, replace(DECODE, gpus=8))

@@ -41,15 +41,15 @@ def gated(affinity=None, *gates):
     return {"metadata": {"resourceVersion": "7"}, "spec": {"schedulingGates": names, "affinity": affinity}}
 
 
-def test_our_gate_goes_and_others_stay():
-    """A gate that somebody else set is theirs to open."""
+def test_bayplans_gate_is_removed_and_others_stay():
+    """Gates of other systems are theirs to remove."""
     patch = let_in(gated(None, "other.example/gate"), (), (), {})
     assert patch["spec"] == {"schedulingGates": [{"name": "other.example/gate"}]}
     assert let_in(gated(), (), (), {})["spec"] == {"schedulingGates": None}
 
 
 def test_the_patch_holds_only_for_the_version_that_was_read():
-    """A pod that changed meanwhile is looked at again."""
+    """A pod that changed meanwhile is read again."""
     patch = let_in(gated(), (term(("rack", "r1")),), (), {RESERVATION: "bp-1"})
     assert patch["metadata"] == {"resourceVersion": "7", "annotations": {RESERVATION: "bp-1"}}
     assert patch["spec"]["affinity"] == required([R1])
@@ -72,7 +72,7 @@ def test_each_existing_term_is_tightened_and_none_is_added(former, terms, after)
 
 
 def test_several_domains_are_said_by_hostname_where_the_pod_has_terms_already():
-    """Two terms of ours cannot be joined to one of theirs in any other way."""
+    """The pod's terms and several terms of the plan cannot be combined in another way."""
     stated = [{"matchExpressions": [SSD]}]
     (joined,) = tightened(stated, [term(("rack", "r1")), term(("rack", "r2"))], ["n1", "n2"])
     host = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1", "n2"]}
@@ -86,8 +86,8 @@ def test_a_domains_terms_are_its_whole_path_and_a_hosts_its_name():
     assert terms_of_domains(levels, [("z", "r1", "n1")]) == PlacementTerms(hosts=frozenset({"n1"}))
 
 
-def test_a_former_plans_terms_go_and_a_persons_stay():
-    """What was joined to each term is taken off again."""
+def test_terms_of_a_former_plan_are_removed_and_the_users_stay():
+    """What was added to each term is removed again."""
     pins = PlacementTerms((term(("rack", "r1")),))
     assert remove_placement_affinity(required([R1]), pins) == {}
     assert remove_placement_affinity(required([SSD, R1]), pins) == required([SSD])
@@ -101,7 +101,7 @@ BY_NAME = {"key": "metadata.name", "operator": "In", "values": ["n3"]}
 
 
 def test_hosts_are_known_by_label_and_by_name():
-    """A plan of single nodes; a node without a hostname label is a field of its own term."""
+    """A node without a hostname label is selected by a field, in a term of its own."""
     pins = PlacementTerms(hosts=frozenset({"n1", "n2", "n3"}))
     affinity = required([HOSTS])
     terms = affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
@@ -126,7 +126,7 @@ def test_a_gated_pod_is_pinned_to_a_nameless_host_by_field():
 
 
 def test_a_gang_is_freed_of_its_plan_for_planning():
-    """A set whose only term was the plan's demands nothing; another keeps its own requirement."""
+    """A PodSet with only the plan's term has no requirement left; another keeps its own."""
     ours = term(("rack", "r1"))
     own = term(("disk", "ssd"))
     group = gang(
@@ -149,13 +149,13 @@ def arriving(snapshot, former):
 
 
 def test_a_pod_that_arrives_after_its_gang_moved_is_free_of_the_old_place():
-    """The policies then write the present one."""
+    """Policies then write the current plan."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     assert without_former_placement(arriving(snapshot, ["r2"]), snapshot, "default")["spec"]["affinity"] == {}
 
 
 def test_a_pod_of_a_gang_of_single_nodes_is_freed_when_one_of_them_changed():
-    """Its template names the hosts of the first plan; its gang is on others now."""
+    """The template names the hosts of the first plan."""
     snapshot = booked(racks(1, 3), gang(2, reserve="nodes"))
     (held,) = snapshot.reservations
     former = ["r1-n2", "r1-n3"]
@@ -187,7 +187,7 @@ def replica_pod(index, ids, *racks_told):
 
 
 def test_a_replicas_pod_keeps_its_own_replicas_place_only():
-    """The template is for all replicas, and tells the places of all."""
+    """The template states the placements of all replicas."""
     names = [f"default/LeaderWorkerSet/serve/{index}" for index in range(2)]
     snapshot = booked(racks(2, 2), *(gang(2, name=name, required="rack") for name in names))
     ids = [reservation.id for reservation in snapshot.reservations]
@@ -200,7 +200,7 @@ def test_a_replicas_pod_keeps_its_own_replicas_place_only():
 
 
 def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
-    """Only the first replica had a place; the second must not go to the first one's rack."""
+    """It must not go to the rack of the first replica."""
     first = gang(2, name="default/LeaderWorkerSet/serve/0", required="rack")
     snapshot = booked(racks(1, 2), first)
     pod = replica_pod(1, [snapshot.reservations[0].id], "r1")
@@ -212,7 +212,7 @@ def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
 
 
 def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name():
-    """Webhooks run in the order of their names, and ours comes first."""
+    """Webhooks run in the order of their names, and Bayplan's runs first."""
     labels = {"leaderworkerset.sigs.k8s.io/name": "serve"}
     pod = {"metadata": {"name": "serve-1", "labels": labels}}
     assert replica_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
@@ -220,24 +220,24 @@ def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name
     assert replica_of({"metadata": {"name": "serve-1"}}, "ns") == ""
 
 
-def test_a_pod_whose_gang_stands_keeps_every_word():
-    """The plan is the one that its template was stamped with."""
+def test_a_pod_whose_gang_has_not_moved_keeps_its_terms():
+    """The template has the current plan."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r1"])
     assert without_former_placement(pod, snapshot, "default") is pod
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"reserves": 3}', '{"reserves": [["r2"]]}', "null"])
-def test_a_note_that_does_not_read_frees_nothing(note):
-    """Anybody can write an annotation."""
+def test_an_invalid_placement_annotation_removes_nothing(note):
+    """Anybody can write the annotation."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][PLACEMENT] = note
     assert without_former_placement(pod, snapshot, "default") is pod
 
 
-def test_a_reservation_that_is_unknown_frees_nothing():
-    """Without it there is no present place to write instead."""
+def test_an_unknown_reservation_removes_nothing():
+    """There is no current placement to write instead."""
     snapshot = booked(racks(2, 2), gang(2, required="rack"))
     pod = arriving(snapshot, ["r2"])
     pod["metadata"]["annotations"][RESERVATION] = "bp-of-nobody"

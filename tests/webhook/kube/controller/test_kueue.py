@@ -30,7 +30,7 @@ THROUGH = pod("a-1", "a")
 
 
 def test_a_gang_is_planned_once_all_of_its_pods_have_passed_kueues_gate() -> None:
-    """Its place would be idle while Kueue waits for quota; then it is let in at once."""
+    """A placement would be unused while Kueue waits for quota; afterwards the gang is admitted at once."""
     snapshot = racks(2, 2)
     job = work(GROUP, queued=True)
     (left_unbound,) = reconcile(world(snapshot, works=(job,), pods=(AT_KUEUES, THROUGH)))
@@ -42,13 +42,13 @@ def test_a_gang_is_planned_once_all_of_its_pods_have_passed_kueues_gate() -> Non
 
 
 def test_a_set_of_kueues_whose_pods_have_not_come_waits_for_them() -> None:
-    """Nobody knows yet whether Kueue admits it."""
+    """It is not known yet whether Kueue admits the set."""
     set_of_kueues = replace(work(GROUP, queued=True), kueue=True)
     assert reconcile(world(racks(2, 2), works=(set_of_kueues,))) == []
 
 
 def test_a_gang_that_kueue_holds_up_keeps_nobody_waiting() -> None:
-    """The room that it will need is not kept for it."""
+    """No room is kept for it."""
     (held_up,) = gangs_of((work(GROUP, queued=True),), (AT_KUEUES,)).values()
     (through,) = gangs_of((work(GROUP, queued=True),), (THROUGH,)).values()
     assert (held_up.waits, through.waits) == (False, True)
@@ -133,7 +133,7 @@ def test_pods_of_a_template_for_leader_and_workers_say_it_for_both() -> None:
 
 
 def test_a_flavors_tolerations_count_too() -> None:
-    """Its nodes carry a taint that the template does not tolerate."""
+    """The nodes have a taint that the template does not tolerate."""
     snapshot = pools()
     for name in ("r2-n1", "r2-n2"):
         node = snapshot.nodes[name]
@@ -181,7 +181,7 @@ def test_a_reservation_that_vanished_is_made_again_in_the_flavor_of_the_pods_tha
 
 
 def test_a_gang_that_kueue_admits_in_another_flavor_moves_there() -> None:
-    """Nothing of it runs, and its pods may not be where its place is; then they are let in."""
+    """None of its pods runs; they are admitted after the move."""
     snapshot = booked(pools(), GROUP)
     moved, let_in = reconcile(world(snapshot, works=(work(GROUP),), pods=admitted_in(SECOND)))
     assert nodes(moved) == {"r2-n1", "r2-n2"}
@@ -214,14 +214,14 @@ def test_a_pod_that_comes_in_another_flavor_than_those_that_stand_moves_its_seat
 
 
 def test_pods_are_not_pinned_before_kueue_has_admitted_them() -> None:
-    """Their gang has its place, but who knows in which flavor they come."""
+    """The gang is placed, but the flavor of its new pods is not known."""
     young = admitted_in(NodeSelection(), **AT_ITS_GATE, created=NOW - 1)
     assert reconcile(world(booked(pools(), GROUP), works=(work(GROUP),), pods=young)) == []
 
 
 @pytest.mark.parametrize(("seconds", "is_released"), [(9.0, False), (11.0, True)])
 def test_a_gang_that_kueue_evicted_gives_its_place_back(seconds: float, is_released: bool) -> None:
-    """Its new pods wait for quota: what it holds may be what the gang needs for which it was evicted."""
+    """The gang for which it was evicted may need its placement."""
     evicted = admitted_in(NodeSelection(), **AT_ITS_GATE, created=NOW - seconds)
     actions = reconcile(world(booked(pools(), GROUP), works=(work(GROUP),), pods=evicted))
     assert [action.why for action in actions if isinstance(action, Release)] == (
@@ -230,7 +230,7 @@ def test_a_gang_that_kueue_evicted_gives_its_place_back(seconds: float, is_relea
 
 
 def test_a_gate_that_is_not_kueues_gives_no_place_back() -> None:
-    """Kueue has admitted these pods, and another system holds them up: the place stays, in their flavor."""
+    """Kueue has admitted these pods, and another system gates them."""
     stored = o.annotated(o.POD, {})
     stored["metadata"]["labels"] = {"kueue.x-k8s.io/managed": "true"}
     for gate, awaits_kueue in (("example.com/network", False), ("kueue.x-k8s.io/admission", True)):

@@ -62,7 +62,7 @@ def played(script: Callable[[Scene, ApiServer], Coroutine[None, None, None]]) ->
 def test_a_companion_that_fails_is_told_and_begins_again_and_the_controller_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """After a pause: what it met may be there still."""
+    """It restarts after a pause, since the cause may still be there."""
 
     async def script(scene: Scene, server: ApiServer) -> None:
         scene.fails["companion"].set()
@@ -77,7 +77,7 @@ def test_a_companion_that_fails_is_told_and_begins_again_and_the_controller_goes
 def test_a_controller_that_fails_ends_its_companion_and_both_begin_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """At the leader's next look; the log says why."""
+    """Both restart at the leader's next look, and the log has the error."""
 
     async def script(scene: Scene, server: ApiServer) -> None:
         scene.fails["controller"].set()
@@ -90,7 +90,7 @@ def test_a_controller_that_fails_ends_its_companion_and_both_begin_again(
 
 
 def test_both_end_when_another_replica_has_taken_the_lease() -> None:
-    """A leader that leads no more moves nobody."""
+    """A replica that is not the leader moves nothing."""
 
     async def script(scene: Scene, server: ApiServer) -> None:
         path = lease_path("bayplan-system")

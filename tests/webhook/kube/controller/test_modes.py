@@ -34,8 +34,8 @@ def with_pod_of(snapshot: Snapshot, group: PodGroup) -> Snapshot:
     return replace(snapshot, pods=(running,))
 
 
-def test_a_gang_that_waits_is_let_go_without_a_place():
-    """Although none is free: nothing waits for ever in a namespace that has left enforce."""
+def test_a_waiting_gang_is_admitted_without_a_placement():
+    """Nothing waits in a namespace that has left enforce."""
     full = booked(racks(1, 2), job("other", "elsewhere"))
     pods = (pod("a-1", "a"), pod("a-2", "a"), pod("a-3", "a", gated=False))
     seen = world(full, works=(work(job("a"), queued=True),), pods=pods)
@@ -45,14 +45,14 @@ def test_a_gang_that_waits_is_let_go_without_a_place():
 
 
 def test_it_is_not_admitted_where_a_place_is_free():
-    """Nothing is held for it."""
+    """Nothing is reserved for it."""
     seen = world(racks(1, 2), works=(work(job("a"), queued=True),), pods=(pod("a-1", "a"),))
     assert [type(step) for step in reconcile(seen)] == [Admit]
     assert [type(step) for step in observed(seen)] == [Ungate]
 
 
 def test_a_gated_pod_of_no_gang_is_let_go_too():
-    """Its Job is gone, or leaves the plan by now."""
+    """Its Job is gone, or skips the plan now."""
     (action,) = observed(world(racks(1, 2), pods=(pod("alone", "nobody"),)))
     assert isinstance(action, Ungate)
     assert action.ref.name == "alone"
@@ -69,7 +69,7 @@ def test_what_no_running_pod_uses_is_released():
 
 
 def test_gangs_that_lost_a_node_are_not_moved():
-    """Bayplan does nothing there."""
+    """Bayplan changes nothing in such a namespace."""
     held = with_pod_of(booked(racks(2, 2), job("a")), job("a"))
     lost = replace(held.base.nodes["r1-n1"], ready=False)
     snapshot = replace(held, base=replace(held.base, nodes={**held.base.nodes, "r1-n1": lost}))
@@ -79,7 +79,7 @@ def test_gangs_that_lost_a_node_are_not_moved():
 
 
 def test_gangs_of_other_namespaces_pass_those_that_are_not_enforced():
-    """An older gang of an observed namespace keeps no place free."""
+    """No placement is kept for an older gang of an audited namespace."""
     waiting = replace(work(job("new", "elsewhere"), queued=True, created=9.0))
     works = (work(job("old"), queued=True, created=1.0), waiting)
     gangs = [step.gang.name for step in observed(world(racks(1, 2), works=works)) if isinstance(step, Admit)]
@@ -87,6 +87,6 @@ def test_gangs_of_other_namespaces_pass_those_that_are_not_enforced():
 
 
 def test_what_is_enforced_is_as_it_was():
-    """With no namespace observed nothing of this is done."""
+    """If no namespace is audited, none of this happens."""
     seen = world(booked(racks(2, 2), job("a")), works=(work(job("a")),))
     assert reconcile(seen) == []

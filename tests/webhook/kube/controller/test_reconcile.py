@@ -45,7 +45,7 @@ def positions(actions: list[object]) -> list[tuple[str, int, int]]:
 
 
 def test_a_gang_that_runs_is_left_alone():
-    """Its Job is there, its nodes are well: nothing is to be done."""
+    """Its Job exists and its nodes are ready, so no action is due."""
     snapshot = booked(racks(2, 2), job("a"))
     assert reconcile(world(snapshot, works=(work(job("a")),))) == []
 

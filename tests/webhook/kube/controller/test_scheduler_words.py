@@ -52,7 +52,7 @@ def stored(**condition: str) -> dict[str, Any]:
 
 
 def test_a_pod_says_what_its_scheduler_said_of_it() -> None:
-    """Nothing while a gate keeps the scheduler from looking, nor once it is bound."""
+    """Nothing while it is gated, or after it is bound."""
     refused = unbound_from(
         stored(status="False", reason="Unschedulable", message="Unable to\nschedule pod"), Where()
     )
@@ -100,7 +100,7 @@ def test_a_place_to_which_no_pod_is_brought_is_released_and_not_taken_again() ->
 
 
 def test_a_place_counts_as_unused_while_no_pod_stands_in_it() -> None:
-    """Whether its scheduler has looked at the pods or not: it may not be there."""
+    """Whether or not a scheduler has looked at the pods."""
     group = gang(2, name="default/Job/a", required="rack")
     snapshot = booked(racks(2, 2), group)
     stands = BoundPod("default/a-1", "n2", amounts(gpu=8), reservation_id(group.name))

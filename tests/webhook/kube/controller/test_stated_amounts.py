@@ -97,7 +97,7 @@ def test_the_note_stays_as_it_is_when_the_webhook_is_asked_again() -> None:
     assert asked(first, on=hall, by=policies()).response.patch == []
 
 
-def test_a_note_that_somebody_else_wrote_breaks_nothing() -> None:
+def test_an_invalid_annotation_of_a_user_is_ignored() -> None:
     """Anybody can write annotations."""
     hall = busy()
     item = stored(asked(job(), on=hall))

@@ -30,11 +30,11 @@ def missing(file: Path, rights) -> list:
 
 
 def test_the_manifests_give_every_right_that_a_replica_needs():
-    """So that an installation of ours is never found wanting, and a new watch is never forgotten there."""
+    """The doctor never finds the shipped installation without a right."""
     assert missing(MANIFESTS / "30-rbac.yaml", needed_rights("bayplan-system")) == []
 
 
 def test_the_rights_to_move_are_those_of_the_component_alone():
-    """The base gives none of them."""
+    """The base manifests grant none of them."""
     assert missing(MANIFESTS / "components" / "defragmentation" / "rbac.yaml", MOVES) == []
     assert missing(MANIFESTS / "30-rbac.yaml", MOVES) == list(MOVES)

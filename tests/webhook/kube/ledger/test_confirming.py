@@ -44,7 +44,7 @@ def hold(gang: str = GANG, rack: str = "r1") -> Reservation:
 
 
 def test_a_claim_counts_when_the_object_is_seen() -> None:
-    """The hold expires as before until then, and no longer after."""
+    """Until then the hold expires as before."""
 
     async def script() -> None:
         ledger, _ = await started(ApiServer())
@@ -99,7 +99,7 @@ def test_a_claim_in_time_writes_nothing_before_its_object_is_seen() -> None:
 
 
 def test_a_claim_for_an_object_that_never_comes_is_forgotten() -> None:
-    """Nothing follows it any more, and the hold is as it was."""
+    """The hold is unchanged and expires."""
 
     async def script() -> None:
         ledger, _ = await started(ApiServer())
@@ -114,7 +114,7 @@ def test_a_claim_for_an_object_that_never_comes_is_forgotten() -> None:
 
 
 def test_a_hold_that_is_gone_cannot_be_claimed() -> None:
-    """Whoever asks is told so, and plans again."""
+    """The caller gets a conflict and plans again."""
 
     async def script() -> None:
         ledger, _ = await started(ApiServer())
@@ -126,8 +126,8 @@ def test_a_hold_that_is_gone_cannot_be_claimed() -> None:
     run(script)
 
 
-def test_a_release_by_word_releases_nothing() -> None:
-    """The controller will, once the object is gone."""
+def test_a_release_in_a_review_releases_nothing() -> None:
+    """The controller releases the placement when the object is gone."""
 
     async def script() -> None:
         ledger, _ = await started(ApiServer())

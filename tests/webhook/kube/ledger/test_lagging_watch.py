@@ -58,7 +58,7 @@ def test_what_another_replica_released_is_taken_anew_when_its_gang_comes_again()
 
 
 def test_what_we_released_does_not_come_back_by_a_watch_that_tells_of_it_later() -> None:
-    """Its former states arrive after our own deletion."""
+    """Earlier versions arrive after the replica's own deletion."""
 
     async def script() -> None:
         server = ApiServer()
@@ -258,7 +258,7 @@ def test_a_claim_does_not_let_a_later_proposal_be_the_earlier() -> None:
 
 
 def test_a_proposal_that_lost_is_claimed_by_nobody() -> None:
-    """Its writer died before it judged it: another replica that claims it judges it first."""
+    """Its writer died before judging it; a replica that claims it judges it first."""
 
     async def script() -> None:
         server = ApiServer()

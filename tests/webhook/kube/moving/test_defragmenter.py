@@ -62,21 +62,21 @@ def leading() -> Leading:
     return Leading(Queue({"": settings(30.0)}))
 
 
-def test_off_nobody_is_ever_moved_for():
-    """The default."""
+def test_without_the_parameter_no_gang_is_moved():
+    """This is the default."""
     leading = Leading()
     assert leading.overdue(0) == leading.overdue(10_000_000) == set()
 
 
 def test_a_new_leader_waits_as_long_as_between_two_sets_of_moves(leading: Leading):
-    """Whatever the one before it did last."""
+    """Whatever the previous leader did last."""
     leading.overdue(0)
     assert leading.overdue(59) == set()
     assert leading.overdue(60) == {BIG}
 
 
 def test_the_wait_counts_from_when_the_leader_first_saw_it(leading: Leading):
-    """And anew, where the gang had a place meanwhile."""
+    """It starts again if the gang had a placement meanwhile."""
     leading.names = []
     leading.overdue(0)
     leading.names = [BIG]
@@ -89,8 +89,8 @@ def test_the_wait_counts_from_when_the_leader_first_saw_it(leading: Leading):
     assert leading.overdue(82) == set()
 
 
-def test_a_namespace_has_its_own_patience(leading: Leading):
-    """Others move for the gangs of one namespace, and of no other."""
+def test_the_wait_may_be_set_for_one_namespace(leading: Leading):
+    """Gangs of other namespaces keep the default."""
     leading.names = [BIG, SMALL]
     leading.queue.chosen = {"team": settings(30.0), "": settings(0.0)}
     leading.overdue(0)
@@ -110,6 +110,6 @@ def test_the_object_of_a_gang_and_of_its_replica_is_found():
 
 
 def test_a_leaders_mark_is_told_from_an_administrators():
-    """So that the next leader undoes the one, and leaves the other alone."""
+    """The next leader reverts a leader's cordon and leaves an administrator's."""
     for by in ("", "leader"):
         assert _mark(CordonMark("r1 is free", "", "2026-11-23T08:00:00Z", by).text()).by == by

@@ -54,14 +54,14 @@ def test_a_schedulers_configmap_counts() -> None:
 
 
 def test_a_tenants_configmap_of_that_name_says_nothing() -> None:
-    """Or whoever may write in one namespace could change how all gangs are placed."""
+    """Otherwise a tenant could change how all gangs are placed."""
     cluster_watch = watch()
     tell(cluster_watch, CONFIG, config("research"))
     assert settled(cluster_watch) == 4
 
 
 def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
-    """The policies that fill in resources look at them."""
+    """Policies that set requests read them."""
     cluster_watch = watch()
     metadata = {"name": "limits", "namespace": "research", "resourceVersion": "2"}
     bounds = {"type": "Container", "max": {"cpu": "4"}}
@@ -83,7 +83,7 @@ def test_limit_ranges_and_quotas_are_in_the_picture() -> None:
 
 
 def test_labels_of_namespaces_are_in_the_picture_and_follow_changes() -> None:
-    """For pods that shun, or want, those of the namespaces that carry a label."""
+    """Namespace selectors of pod affinity terms read them."""
     cluster_watch = watch()
     spaces = cluster_watch.reflectors[2].handler
     for team, version in (("red", "2"), ("blue", "3")):

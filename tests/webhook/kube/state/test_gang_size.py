@@ -43,10 +43,10 @@ def test_kai_is_told_of_as_many_pods_as_are_left(succeeded: int, sizes: list[int
 
 
 def test_what_was_told_already_is_not_told_again() -> None:
-    """The Job says three by now."""
+    """The Job already states three pods."""
     assert told_sizes(job(1, "3")) == []
 
 
 def test_a_size_that_the_user_chose_stays() -> None:
-    """Only what the policy wrote is lowered."""
+    """Only a size that the policy wrote is lowered."""
     assert told_sizes(job(1, policies="kai-queue@abc")) == []

@@ -65,14 +65,14 @@ def waiting(works: list[Work | None], *pods: Unbound) -> dict[str, int]:
 
 
 def test_pods_of_an_annotated_set_wait_as_one_gang() -> None:
-    """The set says so, and its template tells its pods."""
+    """The set's template carries the annotation to its pods."""
     stored = stamped(o.annotated(o.STATEFUL_SET, {"bayplan.dev/gang": "demo"}), uid="1")
     pods = [pod_of(stored, f"demo-{number}", NAME) for number in range(2)]
     assert waiting([work(stored)], *pods) == {NAME: 2}
 
 
 def test_pods_of_a_set_that_is_no_gang_any_more_wait_each_by_itself() -> None:
-    """Its annotation was taken away, which changes no template: nobody else would open their gates."""
+    """Removing the annotation changes no template, so the pods are still gated."""
     stored = stamped(o.STATEFUL_SET, uid="1")
     pods = [pod_of(stored, f"demo-{number}", NAME) for number in range(2)]
     assert waiting([work(stored)], *pods) == {"team/Pod/demo-0": 1, "team/Pod/demo-1": 1}
@@ -96,7 +96,7 @@ def test_a_pod_whose_set_was_not_seen_yet_is_not_let_in_by_itself(seen: bool) ->
 
 
 def test_a_pod_that_names_a_gang_of_another_namespace_waits_by_itself() -> None:
-    """Anybody can write an annotation; and the pod needs somebody who opens its gate."""
+    """Anybody can write the annotation; the pod's gate must still be removed."""
     stored = with_uid(o.STATEFUL_SET, "1")
     pod = pod_of(stored, "demo-0", "other/StatefulSet/demo")
     assert waiting([], pod) == {"team/Pod/demo-0": 1}

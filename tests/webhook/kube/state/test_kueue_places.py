@@ -28,7 +28,7 @@ def domains_of(assignment: Json) -> tuple[AssignedDomain, ...]:
 
 @given(st.dictionaries(NAMES, st.integers(1, 100), min_size=1, max_size=20))
 def test_both_forms_say_the_same(counts: dict[str, int]) -> None:
-    """A list of domains, and slices with common beginnings."""
+    """A list of domains, and slices with common prefixes."""
     expected = tuple(AssignedDomain(((HOSTNAME, name),), count) for name, count in counts.items())
     assert domains_of(domains(HOSTNAME, counts)) == expected
     assert domains_of(slices(HOSTNAME, counts)) == expected
@@ -88,7 +88,7 @@ FINISHED = {"conditions": [{"type": "Finished", "status": "True"}]}
     ids=["not admitted", "a flavor without a topology", "finished", "a lone pod without devices"],
 )
 def test_what_has_no_place_is_not_kept(stored: Json) -> None:
-    """The watch keeps nothing of it."""
+    """The watch stores nothing of a Workload without an assignment."""
     assert kueue_place(stored, Where()) is None
 
 
@@ -104,7 +104,7 @@ def test_a_count_of_billions_is_not_written_out(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("counts", [{"individual": [1]}, {"individual": [1, 1, 1]}])
 def test_a_slice_whose_parts_do_not_match_is_a_fault(counts: Json) -> None:
-    """The store leaves it out and says why."""
+    """The store omits it and reports the reason."""
     values = {"individual": {"roots": ["1", "2"]}}
     part = {"domainCount": 2, "valuesPerLevel": [values], "podCounts": counts}
     with pytest.raises(ValueError, match="zip"):

@@ -152,7 +152,7 @@ def test_after_any_changes_every_plan_is_the_one_of_a_picture_made_anew(seed: in
 
 
 def test_a_pod_that_comes_leaves_all_else_as_it_was_worked_out() -> None:
-    """The trees are the very same, so nothing is built anew for it."""
+    """The trees are the same objects, so nothing is rebuilt."""
     world = World(random.Random(1))
     before = world.picture.snapshot()
     world.pods["a/p"] = BoundPod("a/p", "n1", amounts(gpu=8))
@@ -164,7 +164,7 @@ def test_a_pod_that_comes_leaves_all_else_as_it_was_worked_out() -> None:
 
 
 def test_a_node_that_is_cordoned_leaves_the_trees_as_they_are() -> None:
-    """Its place is the same, and so are the places of all others."""
+    """Its domain does not change."""
     world = World(random.Random(1))
     before = world.picture.snapshot()
     world.nodes["n1"] = replace(world.nodes["n1"], cordoned=True)
@@ -184,7 +184,7 @@ def test_numa_zones_that_change_leave_the_trees_as_they_are() -> None:
     assert list(after.base.numa) == ["n1"]
 
 
-def test_nothing_that_changed_is_the_same_picture() -> None:
-    """Asking again costs nothing."""
+def test_without_a_change_the_snapshot_is_the_same() -> None:
+    """A second request for it costs nothing."""
     world = World(random.Random(1))
     assert world.picture.snapshot() is world.picture.snapshot()

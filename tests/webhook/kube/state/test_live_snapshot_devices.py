@@ -61,7 +61,7 @@ def test_a_picture_told_anew_is_one_made_anew(after: tuple[Json, ...]) -> None:
 
 
 def test_a_kept_document_is_read_once() -> None:
-    """The hardware is told anew with every change of one object; the others are not read again."""
+    """A change of one object does not cause the others to be read again."""
     kept = [CachedDocument(document) for document in (*NODES, *BEFORE)]
     first, again = read_cluster([("", kept)]), read_cluster([("", kept)])
     assert first.base.claims == again.base.claims == read_cluster([("", [*NODES, *BEFORE])]).base.claims

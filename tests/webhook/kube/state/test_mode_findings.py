@@ -48,7 +48,7 @@ def test_what_ships_agrees_with_itself(kind: str, default: str) -> None:
 
 
 def test_enforced_by_the_config_map_alone_is_told() -> None:
-    """By the key `mode`, or for one namespace: nothing would be refused there while no replica answers."""
+    """While no replica answers, nothing would be refused there."""
     (line,) = findings("manifests", "enforce", *ALL)
     assert (line.grade, line.message.split(":")[0]) == ("warn", "a")
     assert "pass there unplanned" in line.message
@@ -68,13 +68,13 @@ def test_webhooks_that_were_installed_open_are_told_with_the_upgrade_that_closes
 
 
 def test_audited_by_the_config_map_alone_is_told() -> None:
-    """The overlay has GPU workloads refused, where nothing but audit was meant."""
+    """The overlay refuses GPU workloads where only an audit was intended."""
     (line,) = findings("overlays/enforce", "audit", *ALL)
     assert line.message.startswith("a: not enforced, and yet GPU workloads are refused there")
 
 
 def test_an_enforced_namespace_that_no_webhook_selects_is_told() -> None:
-    """As after a selector was edited."""
+    """As after an edit of a selector."""
     (line,) = mode_findings([space("b", "enforce")], {"webhooks": []}, lambda _: Settings())
     assert "no webhook is asked" in line.message
 

@@ -47,7 +47,7 @@ class Serving:
 
 
 def test_a_queue_shows_kai_and_is_known_by_name() -> None:
-    """Before, it was known that there is none."""
+    """Before, it was known that there is no queue."""
     cluster_watch = watch()
     assert shown(cluster_watch) == {}
     assert cluster_watch.snapshot().base.schedulers.queues == {KAI: frozenset(), KUEUE: frozenset()}  # type: ignore[union-attr]
@@ -66,7 +66,7 @@ async def test_a_kind_that_is_served_shows_its_system_until_it_is_gone() -> None
 
 
 def test_the_last_pod_of_a_scheduler_takes_it_along() -> None:
-    """Pods that come and go beside it change nothing."""
+    """Other pods that come and go have no effect."""
     cluster_watch = watch()
     run_pods(cluster_watch, bound("a", "second"), bound("b", "second"), bound("c", "default-scheduler"))
     assert shown(cluster_watch) == {"second": "pod research/a"}

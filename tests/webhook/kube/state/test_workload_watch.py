@@ -104,7 +104,7 @@ def test_a_gang_that_waits_is_read_with_what_it_holds_by_the_settings_of_its_nam
 
 
 def test_the_queue_is_worked_out_anew_when_the_settings_change() -> None:
-    """And the controller is told that there is news."""
+    """And the controller is notified."""
     queued = o.annotated(o.changed(o.JOB, ("spec", "suspend"), False), {PLACEMENT: '{"decision": "queued"}'})
     watch = watch_of(queued)
     watch.in_force = lambda: lambda namespace: Settings(reserve=ReserveDefaults("nodes"))
@@ -150,7 +150,7 @@ def test_a_pod_group_that_a_scheduler_made_for_a_job_changes_no_gang() -> None:
 
 
 def test_a_hold_of_a_pod_group_stands_for_a_job_that_is_stored() -> None:
-    """Its claim waited for a pod on a node."""
+    """Its claim once waited for a bound pod."""
     watch = watch_of(member("left"))
     assert watch.stands("team/PodGroup/serve", "left")
     assert not watch.stands("team/PodGroup/serve", "another")

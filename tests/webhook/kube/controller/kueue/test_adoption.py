@@ -48,7 +48,7 @@ def adopted(snapshot: Snapshot, *places: KueuePlace, **fields: Any) -> Snapshot:
 
 
 def test_an_assignment_is_held_before_any_pod_is_bound() -> None:
-    """The next gang of ours goes elsewhere: before, it was promised the same nodes for a second or two."""
+    """The next gang is placed elsewhere; before, it could get the same nodes for a second or two."""
     place = assigned("w", {"r1-n1": 1, "r1-n2": 1}, owner="a")
     snapshot = adopted(racks(2, 2), place)
     assert seats(snapshot, place.gang) == {"r1-n1": 1, "r1-n2": 1}
@@ -81,7 +81,7 @@ def test_a_round_reads_the_unbound_pods_no_more_often_for_many_abandoned_groups_
 
 
 def test_what_is_adopted_stays_as_it_is_in_the_next_round() -> None:
-    """Nor does a node that is cordoned, or not ready, change it: Kueue says when a node is replaced."""
+    """A cordoned or unready node does not change it, because Kueue replaces nodes."""
     place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
     snapshot = adopted(racks(2, 2), place)
     assert steps(snapshot, place) == []
@@ -90,7 +90,7 @@ def test_what_is_adopted_stays_as_it_is_in_the_next_round() -> None:
 
 
 def test_pods_that_are_bound_take_the_seats_that_are_held_for_them() -> None:
-    """They name their Workload: nothing counts twice."""
+    """Pods name their Workload, so nothing is counted twice."""
     place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
     snapshot = adopted(racks(2, 2), place)
     full = snapshot.with_pod(bound(place, "r1-n1")).with_pod(bound(place, "r1-n2", 1))
@@ -99,7 +99,7 @@ def test_pods_that_are_bound_take_the_seats_that_are_held_for_them() -> None:
 
 
 def test_a_workload_whose_pods_are_bound_already_is_adopted_around_them() -> None:
-    """As when Bayplan is installed beside it: its own pods are not in its way."""
+    """When Bayplan is installed later, the pods do not conflict with their own Workload."""
     place = assigned("w", {"r1-n1": 1, "r1-n2": 1})
     running = racks(2, 2).with_pod(bound(place, "r1-n1")).with_pod(bound(place, "r1-n2", 1))
     snapshot = adopted(running, place)
@@ -108,7 +108,7 @@ def test_a_workload_whose_pods_are_bound_already_is_adopted_around_them() -> Non
 
 
 def test_the_hold_ends_with_the_assignment() -> None:
-    """Kueue has preempted or finished it. While nobody knows what Kueue says, nothing is given back."""
+    """While the state of Kueue is unknown, nothing is released."""
     place = assigned("w", {"r1-n1": 1})
     snapshot = adopted(racks(1, 2), place)
     (released,) = steps(snapshot)
@@ -138,7 +138,7 @@ def test_a_group_whose_pods_failed_holds_nothing_until_somebody_makes_others() -
 
 
 def test_the_hold_moves_with_the_assignment() -> None:
-    """In one write, and in the same entry of the book: Kueue has replaced a node."""
+    """Kueue replaced a node; the reservation changes in one write."""
     snapshot = adopted(racks(1, 3), assigned("w", {"r1-n1": 1, "r1-n2": 1}))
     moved = assigned("w", {"r1-n1": 1, "r1-n3": 1})
     (step,) = steps(snapshot, moved)
@@ -150,7 +150,7 @@ def test_the_hold_moves_with_the_assignment() -> None:
 
 
 def test_a_gang_that_holds_a_place_moves_to_where_kueue_puts_it() -> None:
-    """Its own reservation does, so that at no moment two gangs hold for it; nothing replans it after that."""
+    """Its own reservation moves in one write, and nothing replans it afterwards."""
     snapshot = booked(racks(2, 2), JOB)
     place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
     jobs = (work(JOB),)
@@ -167,7 +167,7 @@ def test_a_gang_that_holds_a_place_moves_to_where_kueue_puts_it() -> None:
 
 
 def test_pods_at_our_gate_are_let_in_without_a_pin_where_kueue_places_them() -> None:
-    """A pin would contradict the node that Kueue writes onto each; they name what is held for them."""
+    """A pin would contradict the node that Kueue writes onto each pod."""
     place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
     pods = (pod("a-0", "a"), pod("a-1", "a"))
     (first, let_in) = steps(booked(racks(2, 2), JOB), place, works=(work(JOB),), pods=pods)
@@ -179,7 +179,7 @@ def test_pods_at_our_gate_are_let_in_without_a_pin_where_kueue_places_them() -> 
 
 
 def test_a_gang_in_our_queue_that_kueue_places_leaves_the_queue() -> None:
-    """It is not planned beside Kueue: its place is what Kueue assigned, under the Workload's name."""
+    """It is reserved under the name of its Workload, where Kueue assigned it."""
     place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
     actions = steps(racks(2, 2), place, works=(work(JOB, queued=True),), pods=(pod("a-0", "a"),))
     assert [type(action) for action in actions] == [Adopt, LetIn]
@@ -189,7 +189,7 @@ def test_a_gang_in_our_queue_that_kueue_places_leaves_the_queue() -> None:
 
 
 def test_what_another_gang_holds_is_not_taken_and_is_told() -> None:
-    """With the pods, the node and the gang; what is free is held all the same."""
+    """The event names pods, node and gang; free nodes are reserved."""
     snapshot = booked(racks(2, 2), JOB)
     place = assigned("w", {"r1-n2": 1, "r2-n1": 1}, owner="w")
     adopt, not_adopted = steps(snapshot, place, works=(work(JOB),))
@@ -207,7 +207,7 @@ def test_what_another_gang_holds_is_not_taken_and_is_told() -> None:
 
 
 def test_a_node_that_gangs_use_in_part_is_shared_as_far_as_there_is_room() -> None:
-    """Eight GPUs, of which a gang of ours holds six."""
+    """Six of its eight GPUs are reserved by another gang."""
     part = gang(1, name="default/Job/a", gpu=6, reserve="nodes")
     snapshot = booked(racks(1, 1), part)
     small, large = assigned("s", {"r1-n1": 2}, gpu=1), assigned("l", {"r1-n1": 3}, gpu=1)
@@ -218,8 +218,8 @@ def test_a_node_that_gangs_use_in_part_is_shared_as_far_as_there_is_room() -> No
     assert seats(after(snapshot, [adopt]), large.gang) == {"r1-n1": 2}
 
 
-def test_a_node_that_is_gone_is_told() -> None:
-    """Until Kueue replaces it."""
+def test_an_assigned_node_that_is_gone_is_reported() -> None:
+    """Until Kueue replaces the node."""
     adopt, not_adopted = steps(racks(1, 1), assigned("w", {"r1-n1": 1, "r9-n9": 1}))
     assert isinstance(adopt, Adopt)
     assert isinstance(not_adopted, NotAdopted)
@@ -227,7 +227,7 @@ def test_a_node_that_is_gone_is_told() -> None:
 
 
 def test_a_rack_is_filled_where_there_is_room_and_then_followed() -> None:
-    """A Topology of Kueue's that ends at racks: the scheduler chooses the nodes."""
+    """A Kueue Topology that ends at racks leaves the choice of nodes to the scheduler."""
     place = assigned("w", {"r1": 2}, level="rack")
     busy = booked(racks(1, 3), gang(1, name="default/Job/a", gpu=8, reserve="nodes"))
     (taken,) = (seat.node for held in busy.reservations for seat in held.assignments)
@@ -245,7 +245,7 @@ def test_a_rack_is_filled_where_there_is_room_and_then_followed() -> None:
 
 
 def test_pods_that_have_succeeded_need_no_seat() -> None:
-    """Kueue gives their share to others; those that run keep theirs."""
+    """Kueue gives their share to others; running pods keep theirs."""
     place = assigned(
         "w", {"r1-n1": 1, "r1-n2": 1}, status={"reclaimablePods": [{"name": "main", "count": 1}]}
     )
@@ -254,14 +254,14 @@ def test_pods_that_have_succeeded_need_no_seat() -> None:
 
 
 def test_a_namespace_that_is_not_enforced_holds_nothing() -> None:
-    """Nor does Kueue's place in it."""
+    """Also not for a Workload that Kueue has placed."""
     seen = replace(world(racks(1, 1)), observed=frozenset({"default"}))
     place = assigned("w", {"r1-n1": 1})
     assert reconcile(replace(seen, kueue={place.gang: place})) == []
 
 
 def test_replicas_that_hold_places_of_their_own_give_them_up_where_one_workload_has_all() -> None:
-    """Which of them goes where is not told; then the Workload holds what Kueue says."""
+    """Kueue does not state which replica goes where, so the Workload is reserved as a whole."""
     replicas = [gang(1, name=f"default/Job/a/{number}", reserve="nodes") for number in range(2)]
     snapshot = booked(racks(1, 4), *replicas)
     job = replace(work(replicas[0]), gangs=tuple(replicas))
@@ -284,8 +284,8 @@ def test_a_kueue_place_is_never_fenced_by_taint() -> None:
     assert seats(state, "default/Job/a") == {"r1-n1": 1, "r1-n2": 1}
 
 
-def test_a_book_of_a_workload_that_came_again_under_its_name_follows_it() -> None:
-    """Its id is the name's."""
+def test_a_reservation_of_a_workload_that_was_recreated_follows_it() -> None:
+    """The id is made from the name."""
     place = assigned("w", {"r1-n1": 1})
     snapshot = adopted(racks(1, 2), place)
     held: Reservation = snapshot.reservations[0]
@@ -295,7 +295,7 @@ def test_a_book_of_a_workload_that_came_again_under_its_name_follows_it() -> Non
 
 
 def test_a_workload_whose_gang_has_come_to_hold_a_place_is_held_once() -> None:
-    """By the gang: what was held under the Workload's own name is given back, and the gang's place moves."""
+    """The gang's reservation moves, and the one under the Workload's name is released."""
     place = assigned("w", {"r2-n1": 1, "r2-n2": 1}, owner="a")
     doubled = booked(adopted(racks(2, 2), place), JOB)
     released, moved = steps(doubled, place, works=(work(JOB),))
@@ -308,7 +308,7 @@ def test_a_workload_whose_gang_has_come_to_hold_a_place_is_held_once() -> None:
 
 
 def test_a_copied_id_does_not_give_another_namespaces_place_to_a_workload() -> None:
-    """Everybody may write the annotation onto their own pods: the gang whose id it is keeps its place."""
+    """Anybody may write the annotation onto their own pods."""
     other = replace(JOB, name="other/Job/a")
     place = assigned("w", {"r2-n1": 1})
     pods = f"{reservation_id(place.gang)},{reservation_id(other.name)}"
