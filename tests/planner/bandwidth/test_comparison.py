@@ -54,8 +54,8 @@ def test_a_whole_rack_is_worth_the_cost_models_figure():
     assert 2.19e-3 < value.placement.estimate.seconds < 2.7e-3
 
 
-def test_a_blind_scheduler_splits_what_the_plan_keeps_together():
-    """Pods go to the emptiest nodes of both racks, and the all-reduce then crosses the network."""
+def test_a_topology_blind_scheduler_splits_what_the_plan_keeps_together():
+    """Pods go to the emptiest nodes of both racks, so the all-reduce crosses the network."""
     value = worth_of(nvl72(), gang(18, gpu=4, required="rack"))
     assert len(value.baseline.gpus) == 2
     assert sum(value.baseline.gpus) == 72
@@ -75,7 +75,7 @@ def test_the_model_is_always_named():
     "group", [gang(1, gpu=1), gang(pod_set(3, shape(cpu=4))), gang(99, gpu=8, required="rack")]
 )
 def test_without_two_gpus_that_have_a_place_there_is_no_worth(group):
-    """One GPU, pods without any, and a gang that is rejected."""
+    """One GPU, pods without GPUs, and a rejected gang have no comparison."""
     assert worth_of(h100(), group) is None
 
 
@@ -96,7 +96,7 @@ def test_a_blind_scheduler_that_finds_no_room_for_all_says_for_how_many():
 
 
 def test_parts_of_gpus_have_no_worth():
-    """Instances of boards split by MIG under the name of GPUs have no link between them."""
+    """MIG instances that are offered as nvidia.com/gpu have no link between them."""
     split = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}
     assert worth_of(h100(labels=split), gang(2, gpu=1)) is None
 
@@ -114,7 +114,7 @@ def test_blind_pods_take_turns_on_equal_nodes():
 
 
 def test_blind_pods_respect_taints_capacity_and_hosts_that_must_differ():
-    """What keeps pods away in a scheduler keeps them away here."""
+    """The baseline follows the scheduler's rules."""
     drawing = "r1: a used=8\nr1: b taint=team/ml\nr1: c d cordoned\nr1: e"
     assert spread(cluster(drawing), gang(1)) == {"e": 1}
     tolerant = shape(gpu=8, tolerations=(Toleration("team/ml", "Exists"),))
@@ -124,7 +124,7 @@ def test_blind_pods_respect_taints_capacity_and_hosts_that_must_differ():
 
 
 def test_blind_pods_know_nothing_of_whole_domains():
-    """A rack that a gang holds whole has free nodes for who does not ask Bayplan."""
+    """Without Bayplan, a pod may use free nodes of a rack that a gang has reserved whole."""
     moment = racks(1, 4)
     holder = gang(2, name="default/Job/holder")
     moment = moment.with_reservation(reservation_for(moment, holder, plan(moment, holder)))
@@ -132,7 +132,7 @@ def test_blind_pods_know_nothing_of_whole_domains():
 
 
 def test_the_same_nodes_in_another_order_give_the_same_blind_placement():
-    """Chance is a hash of names."""
+    """Ties are broken by a hash of the names."""
     moment = nvl72()
     turned = snapshot(reversed(moment.nodes.values()), [HALL])
     assert topology_blind(moment, gang(7, gpu=4)) == topology_blind(turned, gang(7, gpu=4))
@@ -149,7 +149,7 @@ def test_the_same_nodes_in_another_order_give_the_same_blind_placement():
     ],
 )
 def test_nvlink_domains_are_cliques_hosts_or_parts_of_hosts(labels, gpus, expected):
-    """By label, in that order; an empty label is an absent one."""
+    """By label, in this order; an empty label counts as absent."""
     nodes = {name: Node(name, labels) for name in gpus}
     assert nvlink_domains(nodes, gpus) == expected
 
@@ -226,7 +226,7 @@ def test_a_topology_states_its_network_in_annotations():
     ],
 )
 def test_a_network_that_cannot_be_is_refused_in_words(key, value, message):
-    """The annotation is named, and what would be valid."""
+    """The message names the annotation and a valid value."""
     with pytest.raises(InputError, match=message) as caught:
         stated(**{key: value})
     assert f"bayplan.dev/{key}" in str(caught.value)

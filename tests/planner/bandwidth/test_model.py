@@ -33,17 +33,17 @@ def test_one_domain_is_never_slower_than_two():
 
 
 def test_one_gpu_has_nothing_to_reduce():
-    """No time, no bandwidth."""
+    """Its time and bandwidth are zero."""
     assert all_reduce([1]).seconds == 0
 
 
 def test_every_estimate_names_its_model():
-    """A figure without its model is a rumour."""
+    """The name is part of the record."""
     assert "hierarchical" in all_reduce([8, 8]).model
 
 
 @pytest.mark.parametrize("domains", [[], [0], [-1, 2]])
-def test_nonsense_is_refused(domains):
-    """No GPU, or fewer than none."""
+def test_invalid_numbers_of_gpus_are_refused(domains):
+    """Zero GPUs, or fewer."""
     with pytest.raises(ValueError, match="at least one GPU"):
         all_reduce(domains)

@@ -42,13 +42,13 @@ def test_rows_of_other_releases_and_launchers_say_the_same(row: str):
 
 
 def test_wrong_values_are_counted_out_of_place_and_in_place():
-    """Either means that the fabric corrupts data."""
+    """Either shows that the fabric corrupts data."""
     row = ROW.replace("186.83      0", "186.83      3").replace("186.75      0", "186.75      4")
     assert read_all_reduce(row, WHERE).largest.wrong == 7
 
 
 def test_the_largest_size_counts_in_whatever_order_they_stand():
-    """Small sizes are bound by latency."""
+    """Small sizes are limited by latency."""
     small = ROW.replace("1073741824", "8", 1)
     assert read_all_reduce(f"{ROW}\n{small}", WHERE).largest.size == 1073741824
 
@@ -64,6 +64,6 @@ def test_the_largest_size_counts_in_whatever_order_they_stand():
     ids=["no table", "another test by name", "another test by rows", "torn"],
 )
 def test_what_is_no_output_of_an_all_reduce_is_refused(text: str, message: str):
-    """With the file."""
+    """The message names the file."""
     with pytest.raises(InputError, match=message):
         read_all_reduce(text, WHERE)

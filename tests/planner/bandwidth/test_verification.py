@@ -31,7 +31,7 @@ def held_and_bound(*nodes: str) -> tuple[Snapshot, Reservation]:
 
 
 def test_pods_where_they_were_planned_are_as_planned():
-    """One on each node."""
+    """Each of two pods is on its planned node."""
     verified = verify(*held_and_bound("a", "b"))
     assert verified.as_planned
     assert verified.layout is not None
@@ -57,14 +57,14 @@ def test_while_pods_wait_the_model_is_asked_about_the_plan():
 
 
 def test_another_gangs_pods_do_not_count():
-    """They carry another reservation's id."""
+    """They have another reservation id."""
     snapshot, held = held_and_bound("a", "b")
     other = BoundPod("default/other", "c", amounts(gpu=1) | {"pods": 1}, reservation="bp-other")
     assert verify(snapshot.with_pod(other), held).as_planned
 
 
 def test_one_gpu_has_nothing_to_measure():
-    """The model is of links between GPUs."""
+    """The model describes links between GPUs."""
     snapshot, held = held_and_bound()
     single = replace(held, requests=(("worker", amounts(gpu=0)),))
     assert verify(snapshot, single).layout is None
@@ -78,7 +78,7 @@ def test_the_job_asks_for_the_network_devices_of_the_gang():
 
 
 def test_a_measurement_is_compared_with_the_estimate_for_the_same_size():
-    """And changes nothing of it."""
+    """The estimate is not adapted to the measurement."""
     layout = verify(*held_and_bound("a", "b")).layout
     assert layout is not None
     size = 2**30

@@ -58,13 +58,13 @@ def test_a_gang_that_is_spread_is_told_what_that_costs() -> None:
     assert len(warning) <= MAX_LENGTH
 
 
-def test_a_gang_in_the_domain_that_it_prefers_hears_nothing() -> None:
-    """16 pods find a rack."""
+def test_a_gang_in_its_preferred_domain_gets_no_warning() -> None:
+    """Its 16 pods fit in one rack."""
     assert warned(racks(used=2), 16, preferred="rack") == ""
 
 
-def test_a_gang_that_prefers_nothing_hears_nothing() -> None:
-    """Nobody asked for one rack."""
+def test_a_gang_without_a_preferred_level_gets_no_warning() -> None:
+    """It does not ask for one rack."""
     assert warned(racks(used=2), 18) == ""
 
 
@@ -74,7 +74,7 @@ def test_a_gang_for_which_no_place_is_better_hears_nothing() -> None:
 
 
 def test_where_the_model_sees_no_difference_nothing_is_said() -> None:
-    """Without multi-node NVLink each host is a domain of its own, and two racks are as fast as one."""
+    """Without multi-node NVLink each host is a domain, so two racks are as fast as one."""
     assert warned(racks(used=2, clique=False), 18, preferred="rack") == ""
 
 

@@ -40,14 +40,14 @@ def b(empty: Snapshot, a: Reservation) -> Reservation:
     return held(empty.with_book(Book(1, (a,))), "b")
 
 
-def test_a_gang_that_is_new_in_the_book_takes_its_nodes(empty, a, b):
-    """And the one that was there keeps its own."""
+def test_a_new_reservation_takes_its_nodes(empty, a, b):
+    """The reservation that was there keeps its own."""
     moment = empty.with_book(Book(1, (a,))).with_book(Book(2, (a, b)))
     assert moment.holders == {"r1-n1": "x/Job/a", "r1-n2": "x/Job/a", "r2-n1": "x/Job/b", "r2-n2": "x/Job/b"}
     assert (moment.revision, moment.reservations) == (2, (a, b))
 
 
-def test_a_gang_that_is_gone_from_the_book_gives_its_nodes_back(empty, a, b):
+def test_a_removed_reservation_frees_its_nodes(empty, a, b):
     """Its rack is free, the other's is not."""
     moment = empty.with_book(Book(1, (a, b))).with_book(Book(2, (b,)))
     assert moment.holders == {"r2-n1": "x/Job/b", "r2-n2": "x/Job/b"}

@@ -61,15 +61,15 @@ TestFollowed = Followed.TestCase
 TestFollowed.settings = settings(max_examples=12, stateful_step_count=20)
 
 
-def test_nothing_that_happened_is_no_news() -> None:
-    """The follower keeps its snapshot, with all that was worked out from it."""
+def test_without_a_change_the_delta_is_empty() -> None:
+    """The follower keeps its snapshot with everything computed from it."""
     moment = cluster(DRAWING, ("block", "rack"))
     assert delta(moment, moment.with_book(Book(0, ()))) == SnapshotDelta(0)
     assert sent(moment, moment.with_book(Book(0, ()))) is moment
 
 
 def test_only_what_changed_is_named() -> None:
-    """One pod of many, and one gang of those that hold."""
+    """One pod of many, and one reservation."""
     moment = cluster(DRAWING, ("block", "rack"))
     for number in range(3):
         group = gang(1, gpu=1, name=f"x/Job/g{number}", reserve="nodes")
@@ -81,8 +81,8 @@ def test_only_what_changed_is_named() -> None:
     assert difference == SnapshotDelta(0, pods=(pod,), ended=("x/Job/g1",))
 
 
-def test_the_order_of_the_book_is_kept() -> None:
-    """A book may name its gangs in any order."""
+def test_the_order_of_reservations_is_kept() -> None:
+    """Reservations may be listed in any order."""
     moment = cluster(DRAWING, ("block", "rack"))
     for name in ("x/Job/a", "x/Job/b"):
         group = gang(1, gpu=1, name=name, reserve="nodes")
@@ -94,12 +94,12 @@ def test_the_order_of_the_book_is_kept() -> None:
 
 
 def test_other_trees_are_no_delta() -> None:
-    """What has the trees built anew is sent whole, by a fork."""
+    """A change that rebuilds the trees is sent by a new fork."""
     assert delta(cluster(DRAWING, ("block", "rack")), cluster(DRAWING, ("rack",))) is None
 
 
 def test_much_that_changed_is_no_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To build anew costs no more."""
+    """Building the snapshot anew costs no more."""
     monkeypatch.setattr(deltas, "MANY", 2)
     moment = cluster(DRAWING, ("block", "rack"))
     changed = moment
@@ -110,7 +110,7 @@ def test_much_that_changed_is_no_delta(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_node_that_comes_and_one_that_goes() -> None:
-    """Both, and the pods that are on them."""
+    """The delta has both nodes and the pods on them."""
     moment = cluster(DRAWING, ("block", "rack")).with_pod(BoundPod("x/p", "a1", amounts(gpu=1)))
     added = node("a9", labels={"block": "b1", "rack": "r1"}, gpu=4)
     changed = moment.without_node("a1").with_node(added).with_pod(BoundPod("x/q", "a9", amounts(gpu=1)))

@@ -143,7 +143,7 @@ TestEventsInParts.settings = TestEvents.settings
 
 @pytest.mark.parametrize("count", [0, 1, 24, 25, 300, 9_216])
 def test_a_row_in_parts_is_the_row(count):
-    """In its order, in few parts, none of which is wide; one that is short is left whole."""
+    """The chunks keep the order, are few, and none is wide; a short row is one chunk."""
     parts = capacity.chunked([(place,) for place in range(count)], lambda some: ("part", *some))
 
     def leaves(part):
@@ -177,7 +177,7 @@ def test_a_change_under_a_wide_root_is_worked_out_in_its_part_alone():
 
 
 def test_one_memory_serves_many_clusters():
-    """Plans of other clusters and gangs leave nothing behind that changes a plan."""
+    """Plans of other clusters and gangs leave nothing in the cache that changes a plan."""
     for seed in range(60):
         instance = random_instance(Random(seed), max_pods=6)
         first = plan(instance.snapshot, instance.group)
@@ -188,8 +188,8 @@ def test_one_memory_serves_many_clusters():
         )
 
 
-def test_what_is_remembered_has_a_bound(monkeypatch):
-    """Of many shapes only the last are remembered, and forgetting changes no plan."""
+def test_the_cache_of_shapes_is_bounded(monkeypatch):
+    """Only the last shapes are kept, and eviction changes no plan."""
     monkeypatch.setattr(plan_cache, "MAX_RESULTS", 60)
     moment = cluster(DRAWING, ("block", "rack"))
     for cores in range(1, 30):
@@ -226,7 +226,7 @@ def test_what_is_forgotten_is_freed_without_the_collector_of_cycles():
 
 @pytest.mark.parametrize("count", [0, 50, 1_020, 3_000])
 def test_a_sorted_mapping_stays_sorted_while_entries_come_and_go(count):
-    """Looked at now and then, after few changes and after many."""
+    """It is read after few changes and after many."""
     random, plain = Random(2), {n: n for n in range(count)}
     mapping: PersistentMap[int, int] = PersistentMap(dict(plain), order=int.__neg__)
     for step in range(2_000):
@@ -258,7 +258,7 @@ def test_a_mapping_with_changes_is_the_mapping_that_a_dict_would_be(count):
 
 
 def test_pods_are_known_by_node_and_by_the_reservations_that_they_carry():
-    """The last pod of a reservation on a node takes the node along."""
+    """When the last pod of a reservation leaves a node, the node is removed from the index."""
     first, other = BoundPod("x/1", "n", {}, "bp-1,bp-2"), BoundPod("x/2", "n", {}, "bp-1")
     pods = Pods.of((first, other))
     assert pods.without_pod(first).carriers == {"bp-1": frozenset("n")}

@@ -45,7 +45,7 @@ def test_the_entry_that_was_asked_for_longest_ago_goes_first():
 
 
 def test_an_entry_that_outgrows_the_bound_is_made_anew(monkeypatch):
-    """So that no value grows from request to request without bound."""
+    """No cached value grows from request to request without bound."""
     monkeypatch.setattr(plan_cache, "MAX_RESULTS", 10)
     cache = PlanCache()
     numbers = cache.entry(NUMBERS, 1, list)
@@ -70,7 +70,7 @@ def test_searches_run_one_at_a_time():
 
 
 def test_a_thread_apart_waits_for_no_search_of_another():
-    """Its entries are its own; inside, the thread still uses them one search at a time."""
+    """Its entries are its own; in its lane, searches run one at a time."""
     cache, order = PlanCache(), []
 
     def other() -> None:
@@ -90,7 +90,7 @@ def test_a_thread_apart_waits_for_no_search_of_another():
 
 
 def test_entries_of_threads_apart_are_others():
-    """Two at once never see the same value, which grows while a search uses it."""
+    """Two threads never share a value that grows while a search uses it."""
     cache = PlanCache()
     common = cache.entry(NUMBERS, 1, list)
     with apart():
@@ -108,7 +108,7 @@ def test_entries_of_threads_apart_are_others():
 
 
 def test_one_decision_after_the_other_finds_what_the_former_left():
-    """The first lane that nobody has is taken, also where a decision before it failed."""
+    """The first free lane is used, also after a decision that failed."""
     cache = PlanCache()
     with suppress(KeyError), apart():
         former = cache.entry(NUMBERS, 1, list)
@@ -118,7 +118,7 @@ def test_one_decision_after_the_other_finds_what_the_former_left():
 
 
 def test_all_lanes_share_one_bound(monkeypatch):
-    """With a second lane, half of it is each one's."""
+    """With a second lane, each has half of it."""
     monkeypatch.setattr(plan_cache, "MAX_RESULTS", 10)
     cache = PlanCache()
     cache.entry(NUMBERS, 1, list).extend(range(6))
@@ -139,7 +139,7 @@ def test_derived_values_are_bounded_by_their_section():
 
 
 def test_every_section_stands_in_the_table():
-    """Whoever adds a kind of entry says there what makes it useless."""
+    """The table says what makes each kind of entry stale."""
     modules = [
         importlib.import_module(module.name)
         for module in pkgutil.walk_packages(planner.__path__, "planner.")

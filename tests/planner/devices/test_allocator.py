@@ -114,7 +114,7 @@ def test_claims_for_unlike_gpus_of_one_node_are_told_apart() -> None:
 
 
 def test_a_pod_that_takes_any_gpu_leaves_the_rare_one_to_who_needs_it() -> None:
-    """The A100 goes to the claim that is for any, whoever comes first."""
+    """The A100 goes to the claim that accepts any GPU, in either order."""
     snapshot = cluster(
         node("a"),
         slice_with("a", device("gpu-0", product=A100), device("gpu-1")),
@@ -164,7 +164,7 @@ def test_a_tainted_device_is_for_claims_that_tolerate_it() -> None:
 
 
 def test_all_devices_are_those_in_use_too() -> None:
-    """Who asks for all of them waits while a claim has one."""
+    """A claim for all devices waits while another claim has one."""
     everything = template(allocationMode="All")
     used = allocated_claim("other", "a", "gpu-0")
     snapshot = cluster(node("a"), slice_of("a", 4), everything, used)
@@ -173,7 +173,7 @@ def test_all_devices_are_those_in_use_too() -> None:
     assert "it needs all gpu.nvidia.com; the node has 3" in answer.message
 
 
-def test_an_administrators_look_takes_no_device_but_needs_one() -> None:
+def test_admin_access_uses_no_device_but_needs_one() -> None:
     """GPUs in use serve it as well."""
     looking = template(4, adminAccess=True)
     used = [allocated_claim(f"other-{n}", "a", f"gpu-{n}") for n in range(4)]
@@ -198,7 +198,7 @@ def test_devices_of_a_claim_share_what_it_wants_them_to_share() -> None:
 
 
 def test_a_gpu_and_an_adapter_of_another_driver_share_a_root() -> None:
-    """As where GPUs are to reach the network without a bridge between."""
+    """The constraint spans two drivers."""
     joint_claim = claim(
         request("gpu"), request("nic", 1, "rdma"), matchAttribute=PCIE, requests=["gpu", "nic"]
     )
@@ -244,7 +244,7 @@ def test_distinct_devices_differ_in_what_the_claim_names() -> None:
 
 
 def test_what_no_node_has_together_is_refused_with_what_would_work() -> None:
-    """Each GPU has a root of its own."""
+    """Each GPU has a PCIe root of its own."""
     two = claim(request("g", 2), matchAttribute=PCIE)
     answer = plan(cluster(node("a"), pairs("a", "x", "y"), two), claiming(1))
     assert (answer.decision, answer.reason) == ("rejected", "NoSuchDevice")
@@ -270,7 +270,7 @@ def test_nodes_are_counted_by_what_their_devices_lack() -> None:
 
 
 def test_a_constraint_names_a_request_of_its_claim() -> None:
-    """Else the cluster is malformed, and the message says which there are."""
+    """Otherwise the claim is malformed, and the message lists its requests."""
     wrong = claim(request("gpu"), matchAttribute=PCIE, requests=["nic"])
     with pytest.raises(ValueError, match="no request of the claim is named 'nic'; there are gpu"):
         read_cluster([("claims", wrong)])
@@ -426,7 +426,7 @@ def test_of_two_classes_for_one_resource_the_younger_holds() -> None:
 
 
 def test_what_limits_lack_is_said_by_its_name() -> None:
-    """On a node without GPUs, and on one whose GPUs are all given."""
+    """On a node without GPUs, and on one without free GPUs."""
     used = allocated_claim("one", "b", "gpu-0")
     snapshot = cluster(node("a"), node("b"), slice_of("b", 1), gpu_class(), used)
     answer = plan(snapshot, limits(1, 1))
@@ -438,7 +438,7 @@ def test_what_limits_lack_is_said_by_its_name() -> None:
 
 
 def test_devices_that_are_no_nodes_own_are_said_not_to_be_planned() -> None:
-    """As those of a fabric that all nodes reach."""
+    """Such as those of a fabric that all nodes reach."""
     fabric = slice_with("", device("lane-0", "lane", "nic.example"), driver="nic.example", allNodes=True)
     del fabric["spec"]["nodeName"]
     joint_claim = claim(request("gpu"), request("nic", 1, "rdma"))
@@ -448,7 +448,7 @@ def test_devices_that_are_no_nodes_own_are_said_not_to_be_planned() -> None:
 
 
 def test_devices_that_several_claims_may_share_are_never_used_up() -> None:
-    """And the plan says that it takes them so."""
+    """A warning says that they count as unlimited."""
     shared = slice_with(
         "a", device("nic-0", "nic", "nic.example", allowMultipleAllocations=True), driver="nic.example"
     )

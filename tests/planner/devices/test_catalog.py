@@ -114,14 +114,14 @@ def test_claimed_gpus_are_taken_from_the_slices_of_the_nodes() -> None:
 
 
 def test_without_slices_they_are_the_gpus_of_the_device_plugin() -> None:
-    """Allocatable says how many."""
+    """The number is the node's allocatable amount."""
     snapshot = cluster(node("a", 4), template(2))
     assert answered(snapshot, claiming(2)).decision == "admitted"
     assert answered(snapshot, claiming(3)).decision == "rejected"
 
 
 def test_without_slices_and_plugin_the_label_tells() -> None:
-    """GPU feature discovery's count."""
+    """The number is the GPU count label of GPU feature discovery."""
     snapshot = cluster(node("a", **{"nvidia.com/gpu.count": "4"}), template(2))
     assert answered(snapshot, claiming(2)).decision == "admitted"
     assert answered(snapshot, claiming(3)).decision == "rejected"
@@ -147,7 +147,7 @@ def test_a_gang_that_asks_in_both_ways_is_packed_together() -> None:
 
 
 def test_limits_cannot_have_what_only_claims_reach() -> None:
-    """No device plugin there."""
+    """The node has no device plugin."""
     snapshot = cluster(node("a"), slice_of("a", 4))
     assert answered(snapshot, asking(1)).decision == "rejected"
 
@@ -244,7 +244,7 @@ def test_slices_are_counted_by_profile_and_together() -> None:
 
 
 def test_slices_of_the_device_plugin_serve_claims_where_no_slice_object_is_known() -> None:
-    """By the profile's resource."""
+    """By the name of the profile's resource."""
     mig = {"device_class": "mig.nvidia.com"}
     snapshot = cluster(
         node("a", **{"nvidia.com/mig-1g.10gb": "7"}), template(4, MIG.format("1g.10gb"), **mig)

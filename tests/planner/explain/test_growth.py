@@ -24,7 +24,7 @@ def growing(drawing: str, stated: str = H100):
 
 
 def test_a_gang_larger_than_the_cluster_waits_for_nodes():
-    """The answer says how many more, of which pool, and what each has; and it holds nothing."""
+    """The answer states number, pool and amounts of the new nodes; nothing is reserved."""
     answer = plan(growing("r1: a b gpu=8"), gang(5))
     assert (answer.decision, answer.reason, answer.grows) == ("queued", "WaitsForNodes", True)
     assert answer.message.startswith(
@@ -58,7 +58,7 @@ def test_the_first_gpu_node_may_still_have_to_come():
 
 
 def test_a_gang_that_fits_now_or_never_is_answered_as_before():
-    """Growth is asked for where nothing else would do."""
+    """New nodes are considered only if nothing else helps."""
     assert plan(growing("r1: a b gpu=8"), gang(2)).decision == "admitted"
     assert plan(growing("r1: a b gpu=8"), gang(pod_set(1, shape(gpu=16)))).decision == "rejected"
 
@@ -202,7 +202,7 @@ def test_a_group_of_the_cluster_autoscalers_status_grows_by_nodes_like_its_own()
 
 
 def test_a_status_in_another_form_tells_of_no_group():
-    """Before Kubernetes 1.30 it is prose."""
+    """Before Kubernetes 1.30 the status is prose."""
     assert (
         plan(documents(status("Cluster-autoscaler status at 2020:\nHealth: Healthy")), pods(3)).decision
         == "rejected"
@@ -227,15 +227,15 @@ def test_the_condensed_status_changes_only_with_its_groups():
         ("h100: cpu=x", "[h100].cpu"),
     ],
 )
-def test_a_pool_that_does_not_read_is_named(stated, complaint):
-    """With what would be right."""
+def test_an_invalid_pool_is_named(stated, complaint):
+    """The message states a valid form."""
     with pytest.raises(InputError) as refused:
         pools_from_text(stated, Where("", "parameters", "growing.pools"))
     assert complaint in str(refused.value)
 
 
 def test_new_nodes_leave_no_trace_in_the_cluster():
-    """The snapshot is as before, and the next gang is planned on the nodes that there are."""
+    """The snapshot is unchanged, and the next gang is planned on existing nodes."""
     snapshot = growing("r1: a b gpu=8")
     names = list(snapshot.nodes)
     plan(snapshot, gang(5))

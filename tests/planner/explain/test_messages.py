@@ -37,7 +37,7 @@ def test_a_coarser_level_is_named_where_it_would_serve():
 
 
 def test_what_would_work_does_work():
-    """The nearest request that a refusal names is admitted."""
+    """The suggestion in a refusal is admitted."""
     moment = racks(4, 4, block=2)
     assert plan(moment, gang(4, required="rack")).decision == "admitted"
     assert plan(moment, gang(5, required="block")).decision == "admitted"
@@ -66,14 +66,14 @@ def test_a_gang_that_fits_the_empty_cluster_is_queued():
     ],
 )
 def test_what_passes_queues_a_gang(drawing, cause):
-    """Cordons, readiness, use and passing taints are of the moment."""
+    """Cordons, readiness, use and some taints are temporary."""
     answer = plan(cluster(drawing), gang(2))
     assert answer.decision == "queued"
     assert answer.obstacles == {cause: 2}
 
 
 def test_a_taint_that_stays_rejects_a_gang():
-    """Nothing but a toleration helps against a node's own taint."""
+    """Only a toleration helps."""
     moment = cluster("r1: a b taint=team/ml")
     answer = plan(moment, gang(2))
     assert (answer.decision, answer.reason) == ("rejected", "NoNodeMatches")
@@ -147,7 +147,7 @@ def test_slices_that_do_not_divide_are_refused():
     ],
 )
 def test_contradictions_are_rejected_with_their_own_token(group, reason):
-    """Nothing is searched for what can never be."""
+    """No search is made."""
     answer = plan(racks(1, 2), group)
     assert (answer.decision, answer.reason) == ("rejected", reason)
     assert answer.message.endswith(".")
@@ -169,7 +169,7 @@ def test_asking_for_none_of_a_resource_asks_for_nothing():
 
 
 def test_a_cluster_without_nodes_rejects_with_a_reason():
-    """No traceback, no division by nothing."""
+    """There is no traceback."""
     answer = plan(snapshot([], [topology("rack")]), gang(1))
     assert answer.decision == "rejected"
     assert answer.message
@@ -261,7 +261,7 @@ def test_where_a_level_has_no_room_at_all_it_is_said_whose_end_makes_room():
 
 
 def test_where_nothing_helps_nothing_is_promised():
-    """Pods of nobody's gang fill the rack: no end of a gang and no mode makes room."""
+    """Pods without a reservation fill the rack, so neither the end of a gang nor a mode helps."""
     answer = plan(cluster("r1: a b used=8"), gang(2, required="rack"))
     assert answer.message.endswith("No similar request fits now.")
 

@@ -46,7 +46,7 @@ def jobs():
 
 
 def test_of_60_jobs_54_run_on_64_gpus():
-    """Each holds what it uses; with the whole node held for each, eight run."""
+    """Each reserves what it uses; if each reserved a whole node, eight would run."""
     admitted = {}
     for mode in ("auto", "domain"):
         moment, admitted[mode] = racks(2, 4), 0
@@ -117,7 +117,7 @@ def test_several_pods_that_require_a_rack_hold_the_rack_that_they_are_in():
 
 @pytest.mark.parametrize(("nodes", "held"), [(1, False), (2, True), (3, True)])
 def test_half_of_the_gpus_of_a_rack_hold_it_without_a_wish(nodes, held):
-    """A quarter does not; half does."""
+    """A quarter does not reserve the rack, half does."""
     answer = plan(racks(2, 4), auto(pod_set(2 * nodes, shape(gpu=4))))
     assert (answer.reserves == (("r1",),)) is (held and nodes > 1)
     if nodes == 3:
@@ -140,7 +140,7 @@ def test_a_rack_without_others_is_taken_before_one_with_others():
 
 
 def test_where_others_are_the_gang_holds_what_it_uses_and_says_who_is_there():
-    """Nobody waits for the end of a notebook."""
+    """It does not wait for the end of a notebook."""
     moment = taken(racks(1, 4), notebook(1, "r1"))
     answer = plan(moment, auto(2, required="rack"))
     assert answer.message == (
@@ -177,7 +177,7 @@ def test_a_rack_of_which_little_is_used_is_not_held_for_another_that_is_full():
 
 
 def test_a_pod_set_that_requires_a_rack_does_not_hold_that_of_a_launcher():
-    """The launcher found no room beside its workers, and asks for no level."""
+    """The launcher is in another rack and requires no level."""
     moment = cluster("r1: a b cpu=8\nr2: c d", ("rack",))
     pod = shape(gpu=8, cpu=8, selector={"rack": "r1"})
     workers = pod_set(2, pod, constraint=Constraint(required="rack"))
@@ -211,7 +211,7 @@ def halves(*names):
 @pytest.mark.parametrize("group", [auto(1, gpu=4), auto(2, gpu=2), auto(4, gpu=1)])
 @pytest.mark.parametrize("required", ["", "kubernetes.io/hostname", "gpu.topology/nvlink-domain"])
 def test_two_halves_of_a_node_have_two_holders(group, required):
-    """Each is an NVLink domain of its own."""
+    """Each half is an NVLink domain."""
     group = replace(group, constraint=Constraint(required=required))
     moment = taken(halves("a"), group, replace(group, name="default/Job/second"))
     assert [held.mode for held in moment.reservations] == ["nodes", "nodes"]

@@ -76,7 +76,7 @@ def test_a_history_that_cannot_be_is_refused_in_words(content):
 
 
 def test_an_empty_config_map_is_no_history():
-    """As it is installed."""
+    """The installed ConfigMap is empty."""
     item = config("")
     del item["data"]
     assert read([("c.yaml", item)]).base.settings.history == {}

@@ -162,7 +162,7 @@ def test_leaves_with_slower_links_are_left_out():
 
 
 def test_a_bandwidth_that_nothing_can_check_is_told():
-    """A topology without links: the plan is made, and a warning says what was not looked at."""
+    """The topology has no links; the plan has a warning."""
     answer = plan(racks(2, 4), wishing(2, gbps=200.0))
     assert answer.decision == "admitted"
     assert "lists no links" in answer.warnings[0]
@@ -178,7 +178,7 @@ def test_distributed_spreads_over_nodes_and_leaves():
 
 
 def test_distributed_keeps_the_required_level():
-    """Spread over the nodes of one leaf, for the level is hard."""
+    """The gang is spread over the nodes of one leaf."""
     group = replace(wishing(4, gpu=2, strategy="distributed"), constraint=gang(1, required="leaf").constraint)
     answer = plan(fabric(), group)
     assert len(leaves_of(answer)) == 1

@@ -49,19 +49,19 @@ def other(reservation: Reservation, **changes: object) -> Reservation:
          "a part of a held node", "elsewhere"],
 )  # fmt: skip
 def test_a_held_domain_has_one_holder(wanted: Reservation, blocked: bool) -> None:
-    """Whichever of the two was first."""
+    """In either order."""
     assert isinstance(judge(wanted, 9, [RecordedReservation(HELD, 1)]), Blocked) is blocked
     assert isinstance(judge(HELD, 9, [RecordedReservation(wanted, 1)]), Blocked) is blocked
 
 
 def test_two_parts_of_a_node_live_together_if_the_plan_knew_of_the_first() -> None:
-    """What came later was not counted."""
+    """A reservation that came later was not counted."""
     assert judge(other(PART), 5, [RecordedReservation(PART, 5)]) == other(PART)
     assert judge(other(PART), 4, [RecordedReservation(PART, 5)]) == Blocked("a")
 
 
 def test_the_first_by_name_is_told() -> None:
-    """The same answer on every replica."""
+    """Every replica gives the same answer."""
     book = [RecordedReservation(replace(HELD, id=name, gang=name), 1) for name in ("z", "c")]
     assert judge(other(HELD), 9, book) == Blocked("c")
 

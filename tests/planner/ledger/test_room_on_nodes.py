@@ -50,7 +50,7 @@ def test_what_came_since_and_no_longer_fits_is_in_the_way():
 
 
 def test_every_resource_counts():
-    """The GPUs would do; the cores do not."""
+    """The GPUs suffice, the CPU cores do not."""
     assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 1, cpu=65_000)), ROOM) == "b"
 
 
@@ -88,7 +88,7 @@ def test_what_the_plan_knew_is_not_in_the_way():
 
 
 def test_other_nodes_do_not_matter():
-    """The newer gang uses n2."""
+    """The newer gang uses another node."""
     assert in_the_way(user("a", 1), PLANNED_ON, recorded(user("b", 8, node="n2")), {}) is None
 
 

@@ -69,8 +69,8 @@ async def test_a_full_disk_loses_nothing(ledger, connections):
     [(b"not a database, but a text of some length" * 30, "no SQLite database"), (b"\0" * 4096, "no SQLite")],
     ids=["text", "zeros"],
 )
-def test_what_is_no_database_is_left_alone(tmp_path, content, words):
-    """A file of something else is refused by name and not touched."""
+def test_a_file_that_is_no_database_is_refused(tmp_path, content, words):
+    """The message names the file, and the file is unchanged."""
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
     with pytest.raises(LedgerUnavailable, match=rf"notes\.txt: .*{words}"):
@@ -78,8 +78,8 @@ def test_what_is_no_database_is_left_alone(tmp_path, content, words):
     assert path.read_bytes() == content
 
 
-def test_another_programs_database_is_left_alone(tmp_path):
-    """A SQLite file of somebody else is refused before anything is written."""
+def test_another_programs_database_is_refused(tmp_path):
+    """Nothing is written to it."""
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("CREATE TABLE theirs (a)")
     other.close()
@@ -136,7 +136,7 @@ async def test_a_file_that_vanished_is_never_made_anew(ledger, tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_told(tmp_path):
-    """The advice is about the folder, since that is what is missing."""
+    """The advice is about the folder."""
     with pytest.raises(LedgerUnavailable, match="check that its folder exists"):
         SqliteLedger(tmp_path / "missing" / "bayplan.db")
 

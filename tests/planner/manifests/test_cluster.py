@@ -147,7 +147,7 @@ def test_nodes_outside_all_pools_have_the_topology_of_their_labels():
 
 
 def test_a_node_that_does_not_say_how_many_pods_it_takes_takes_the_default():
-    """A hand-written node is no reason to refuse every pod."""
+    """A hand-written node may omit the amount."""
     assert snapshot_of(changed(NODE, "status.allocatable", {"cpu": 4})).nodes["n1"].allocatable["pods"] == 110
 
 
@@ -181,14 +181,14 @@ def test_mig_slices_count_only_when_their_reconfiguration_has_succeeded():
 
 
 def test_a_node_without_labels_is_a_host_and_nothing_more():
-    """It is no error, and still holds a pod of a gang that asks for no level."""
+    """It takes pods of a gang without a level."""
     snapshot = snapshot_of(changed(changed(NODE, "metadata.labels", None), "spec", None), TOPOLOGY)
     assert plan(snapshot, gang(1)).decision == "admitted"
     assert plan(snapshot, gang(1, required="rack")).decision == "rejected"
 
 
 def test_other_kinds_are_counted_and_left_aside():
-    """Whatever else `kubectl get` printed does no harm."""
+    """Other output of `kubectl get` is ignored."""
     snapshot = snapshot_of(NODE, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
     assert snapshot.base.ignored == {"ConfigMap": 1}
 

@@ -63,6 +63,6 @@ def test_a_limit_range_bounds_containers_and_pods():
     "bad", [quota(spec={"hard": {"cpu": "lots"}}), limit_range({"max": ["8"]}), quota(spec=["x"])]
 )
 def test_malformed_ones_are_refused_by_field(bad):
-    """In words, with file, object and field."""
+    """The error names file, object and field."""
     with pytest.raises(InputError, match=r"cluster\.yaml: (LimitRange|ResourceQuota) research/.*spec"):
         limits(bad)

@@ -24,7 +24,7 @@ class Record:
 
 
 def test_it_is_worked_out_once() -> None:
-    """The second time it is known, and equal records have it each for itself."""
+    """Equal records compute it separately."""
     record = Record()
     record.goes_on.set()
     assert (record.value, record.value, record.worked) == (1, 1, [1])

@@ -9,7 +9,7 @@ from planner.model.work_budget import POLL_EVERY, BudgetEnded, WorkBudget
 
 
 def test_without_a_deadline_there_is_time() -> None:
-    """Offline nobody hands one in."""
+    """Commands without a cluster set no deadline."""
     poll("search")
 
 
@@ -22,7 +22,7 @@ def test_the_part_at_work_is_told_when_the_time_is_over() -> None:
 
 
 def test_no_handler_of_errors_takes_it_for_one() -> None:
-    """Policies make an answer of every exception of a function; a deadline is none of theirs."""
+    """A policy function's errors become answers; the deadline does not."""
     assert not issubclass(DeadlinePassed, Exception)
 
 

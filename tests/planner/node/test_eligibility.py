@@ -72,7 +72,7 @@ def test_a_taint_keeps_away_what_does_not_tolerate_it(toleration, taken):
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_away():
-    """PreferNoSchedule is a wish of the node."""
+    """PreferNoSchedule is a preference."""
     assert with_node(host(taints=(Taint("a", "", "PreferNoSchedule"),)), {}).decision == "admitted"
 
 
@@ -113,7 +113,7 @@ def test_selectors_and_affinity_choose_among_nodes(spec, cause):
 
 
 def test_one_term_of_several_is_enough():
-    """Terms are ORed."""
+    """The terms are ORed."""
     spec = wanting(("tier", "In", ["silver"]))
     terms = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
         "nodeSelectorTerms"
@@ -155,13 +155,13 @@ def test_preferred_affinity_chooses_among_equals_only():
     ],
 )
 def test_what_ails_a_node_now_makes_a_gang_wait(change, cause):
-    """It is queued, not rejected, for the node may mend."""
+    """The gang is queued, since the node may recover."""
     answer = with_node(host(**change), {})
     assert (answer.decision, answer.obstacles) == ("queued", {cause: 1})
 
 
 def test_a_cordon_can_be_tolerated():
-    """As a DaemonSet's pods do."""
+    """As pods of a DaemonSet do."""
     spec = tolerating(key="node.kubernetes.io/unschedulable", operator="Exists")
     assert with_node(host(cordoned=True), spec).decision == "admitted"
 

@@ -115,7 +115,7 @@ def test_bound_parts_stay_on_the_gpus_that_they_have() -> None:
 
 
 def test_a_pod_without_a_group_counts_as_well_packed() -> None:
-    """Bound by another scheduler, or just now."""
+    """It was bound by another scheduler, or just now."""
     loose = BoundPod("a/x", "n0", {"gpu-fraction/0.5": 1, "pods": 1})
     assert hosts(2, pods=(loose,)).taken_on("n0")[GPU] == 1
     assert decided(hosts(2, pods=(loose,)), gang(1, gpu=2)) == "queued"

@@ -81,7 +81,7 @@ def test_the_board_is_known_from_the_product_label(product, board):
 
 
 def test_an_unknown_product_has_no_profiles():
-    """What is not in the table is not guessed."""
+    """Profiles are not guessed."""
     assert board_of("Tesla-V100-SXM2-16GB") is None
     assert profiles_of("Tesla-V100-SXM2-16GB") == ()
 

@@ -116,7 +116,7 @@ def test_a_node_with_too_few_gpus_has_no_say() -> None:
 
 
 def test_a_tainted_node_has_no_say_unless_tolerated() -> None:
-    """Its pods are not those at hand."""
+    """The pods do not run there."""
     tainted = replace(T4, taints=(Taint("team", "red"),))
     kinds = node_groups([tainted, DGX])
     assert share_of(asking(1), 0, kinds) == GpuPortion(27, 247 * GI)

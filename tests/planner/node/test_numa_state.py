@@ -73,12 +73,12 @@ def test_pods_that_each_fit_alone_may_not_fit_together():
 
 @pytest.mark.parametrize("policy", ["none", "best-effort"])
 def test_a_policy_that_refuses_nothing_leaves_no_node_out(policy):
-    """The label of the administrator goes before everything else."""
+    """The administrator's label takes precedence."""
     assert plan(dgx(topology_manager_policy=policy), workers(1, 6)).decision == "admitted"
 
 
 def test_a_node_that_tells_nothing_is_not_left_out():
-    """Six GPUs go to the node whose kubelet is not known."""
+    """A node without zone information is used for six GPUs."""
     moment = dgx()
     bare = node("plain", labels={"rack": "r"}, gpu=8)
     answer = plan(snapshot([*moment.nodes.values(), bare], [topology("rack")]), workers(1, 6))

@@ -77,7 +77,7 @@ def test_restricted_wants_one_set_of_zones_for_every_resource():
 
 @pytest.mark.parametrize("policy", ["none", "best-effort", "", "no such policy"])
 def test_other_policies_admit_everything(policy):
-    """They only prefer."""
+    """They only state a preference."""
     assert misfit(node(policy), [ask(8, 8)], occupied=True) is None
 
 

@@ -48,7 +48,7 @@ def test_a_namespace_has_what_its_gangs_hold_and_its_pods_use() -> None:
 
 
 def test_of_a_node_that_is_held_whole_all_gpus_count() -> None:
-    """One GPU is used of two nodes that nobody else can have."""
+    """One GPU is in use on two nodes that are reserved whole."""
     snapshot = holding(cluster(TWO_KINDS), 1, name="research/Job/train", gpu=1, reserve="domain")
     assert namespaces(snapshot, gpu=1) in ({"research": 8}, {"research": 2})
 
@@ -63,7 +63,7 @@ def test_a_pod_of_a_gang_that_holds_its_place_counts_once() -> None:
 
 
 def test_gpus_that_a_gang_cannot_use_are_not_contested() -> None:
-    """Its pods are larger than the nodes on which inference has two."""
+    """Its pods do not fit on the nodes that inference uses."""
     snapshot = cluster(TWO_KINDS, pods=[uses("inference/p", "t", 2), uses("inference/q", "a", 1)])
     assert contested_gpus(snapshot, gang(1, gpu=8)).total == 32
     assert namespaces(snapshot, gpu=8) == {"inference": 1}
@@ -72,7 +72,7 @@ def test_gpus_that_a_gang_cannot_use_are_not_contested() -> None:
 
 
 def test_a_selector_rules_out_nodes_of_the_same_kind() -> None:
-    """Only the first rack is asked for."""
+    """The gang selects the first rack only."""
     group = gang(pod_set(1, shape(gpu=8, selector={"rack": "r1"})))
     assert contested_gpus(cluster(TWO_KINDS), group).total == 16
 
@@ -108,5 +108,5 @@ def calls_after_a_change(count: int) -> int:
 
 
 def test_after_a_change_only_nodes_that_changed_are_counted_again() -> None:
-    """A census of four times as many nodes costs no more."""
+    """A cluster with four times as many nodes costs no more."""
     assert calls_after_a_change(80) < 1.5 * calls_after_a_change(20)

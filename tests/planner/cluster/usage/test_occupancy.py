@@ -35,18 +35,18 @@ def pod(name: str, node: str, gpus: int = 4) -> BoundPod:
 
 
 def test_a_seat_is_taken_before_its_pod_comes_and_not_twice_after() -> None:
-    """Four GPUs, with the pod and without it."""
+    """Four GPUs are in use with the pod and without it."""
     assert taken() == (4, 0)
     assert taken(pod("a/train-0", "n1")) == (4, 0)
 
 
 def test_a_pod_beside_its_seat_uses_what_it_uses() -> None:
-    """The seat stays reserved, and the pod's own node is not thought free."""
+    """The place stays reserved, and the pod's node is not counted as free."""
     assert taken(pod("a/train-0", "n2", gpus=8)) == (4, 8)
 
 
 def test_one_pod_too_many_is_counted() -> None:
-    """A second pod on the node of one seat."""
+    """A second pod is on the node of one reserved place."""
     assert taken(pod("a/train-0", "n1"), pod("a/train-1", "n1")) == (8, 0)
 
 
@@ -56,5 +56,5 @@ def test_a_pod_that_uses_more_than_its_seat_is_counted_for_the_rest() -> None:
 
 
 def test_an_id_copied_into_another_namespace_covers_nothing() -> None:
-    """Anybody can write an annotation."""
+    """Anybody can write the annotation."""
     assert taken(pod("b/thief", "n1")) == (8, 0)

@@ -21,7 +21,7 @@ def matrix(*rows: str, zones: str) -> str:
 
 
 def test_gpus_that_nvlink_joins_are_one_domain_over_two_zones():
-    """An HGX board in small."""
+    """A small HGX board."""
     text = matrix(
         "X NV18 NV18 NV18", "NV18 X NV18 NV18", "NV18 NV18 X NV18", "NV18 NV18 NV18 X", zones="0011"
     )
@@ -46,7 +46,7 @@ def test_gpus_without_nvlink_are_on_pcie():
 
 
 def test_underlined_heads_read_the_same():
-    """As `nvidia-smi` prints them to a terminal."""
+    """`nvidia-smi` underlines them on a terminal."""
     plain = matrix("X NV4", "NV4 X", zones="00")
     head, _, rest = plain.partition("\n")
     underlined = head.replace("GPU0", "\x1b[4mGPU0").replace("GPU NUMA ID", "GPU NUMA ID\x1b[0m")
@@ -55,6 +55,6 @@ def test_underlined_heads_read_the_same():
 
 @pytest.mark.parametrize("text", ["", "No devices were found", "\tGPU0\tGPU1\nGPU0\t X "])
 def test_a_text_without_a_whole_matrix_is_refused(text: str):
-    """With the file."""
+    """The message names the file."""
     with pytest.raises(InputError, match="no matrix"):
         read_matrix(text, WHERE)

@@ -68,7 +68,7 @@ def test_a_node_without_known_zones_is_advised_no_memory_manager():
 
 
 def test_a_node_that_is_configured_as_advised_has_no_drift():
-    """So whatever is told below is told for its one difference."""
+    """The next tests change one thing of it."""
     assert drift(NODE, numa(), config(), advised(NODE, numa(), config(), 4)) == []
 
 
@@ -84,7 +84,7 @@ def test_a_node_that_is_configured_as_advised_has_no_drift():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_difference_is_told(changed: dict[str, Any], setting: str):
-    """With what is and what is advised."""
+    """With the actual and the advised value."""
     present = config(**changed)
     (part,) = drift(NODE, numa(), present, advised(NODE, numa(), present, 4))
     assert (part.node, part.setting) == ("a", setting)

@@ -57,8 +57,8 @@ def picture(nodes: dict[str, Node], *slices: dict[str, Any]) -> Snapshot:
     return snapshot(nodes.values(), [topology("rack")], claims=replace(NO_CLAIMS, slices=gathered(pieces)))
 
 
-def test_a_hall_that_is_labelled_right_has_no_findings():
-    """So whatever is told below is told for its one mistake."""
+def test_correctly_labelled_nodes_have_no_findings():
+    """The next tests change one label."""
     assert seen(hall()) == []
 
 
@@ -88,7 +88,7 @@ def two_gpus(nodes: dict[str, Node]) -> None:
 def test_each_mistake_is_told_of_its_node(
     change: Callable[[dict[str, Node]], None], reason: str, label: tuple[str, str] | None
 ):
-    """With the label that mends it, where the others of its clique tell it."""
+    """With the label that corrects it, if other nodes of the clique show the value."""
     nodes = hall()
     change(nodes)
     (finding,) = seen(nodes)
@@ -96,7 +96,7 @@ def test_each_mistake_is_told_of_its_node(
 
 
 def test_where_no_node_has_racks_none_is_missed():
-    """A cluster whose nodes tell nothing above the host."""
+    """No label above the host exists in this cluster."""
     nodes = hall()
     for name in nodes:
         labelled(nodes, name, rack=None, clique=None)
@@ -104,7 +104,7 @@ def test_where_no_node_has_racks_none_is_missed():
 
 
 def test_a_node_without_gpus_needs_no_rack():
-    """A control plane's."""
+    """Such as a control-plane node."""
     assert seen({**hall(), "control": node("control", gpu=0)}) == []
 
 

@@ -48,7 +48,7 @@ def test_nodes_that_are_cut_alike_share_a_configuration():
 
 
 def test_a_node_in_use_is_not_cut():
-    """Cutting a GPU ends what runs on it."""
+    """Repartitioning a GPU ends the pods on it."""
     plan = plan_mig(nodes("a", "b", busy="a"), [asking(1, one_10=1)])
     assert plan.by_node == {"b": "bayplan-1"}
 
@@ -61,7 +61,7 @@ def test_a_pods_slices_come_from_one_node():
 
 
 def test_a_profile_that_the_board_has_not_is_told():
-    """1g.5gb is an A100-40's."""
+    """1g.5gb is a profile of A100-40 only."""
     shape = PodShape({"nvidia.com/mig-1g.5gb": 1, "pods": 1})
     plan = plan_mig(nodes("a"), [PodGroup("team/Job/x", (PodSet("main", 2, shape),))])
     assert plan.unplaced == ("team/Job/x: no idle node can be cut for 2 pods of 1 × 1g.5gb",)

@@ -23,13 +23,13 @@ def requests(**spec):
 
 
 def test_the_containers_are_summed():
-    """cpu in millicores, and the pod itself counts against the node's pods."""
+    """CPU in millicores; the pod counts as one of the node's pods."""
     total = requests(containers=[container(cpu="500m"), container(cpu=1, memory="1Gi")])
     assert total == {"cpu": 1500, "memory": 2**30, "pods": 1}
 
 
 def test_a_limit_without_a_request_is_the_request():
-    """As the API server defaults it on a pod."""
+    """As the API server defaults it."""
     limited = {"resources": {"limits": {"nvidia.com/gpu": 8, "cpu": 4}, "requests": {"cpu": 2}}}
     assert requests(containers=[limited]) == {"nvidia.com/gpu": 8, "cpu": 2000, "pods": 1}
 
@@ -77,7 +77,7 @@ def test_devices_are_requested_by_containers_alone():
 
 
 def test_nothing_asked_for_is_left_out():
-    """Zero of a resource fits a node that does not have it."""
+    """Zero of a resource fits on a node without it."""
     assert requests(containers=[container(**{"nvidia.com/gpu": 0})]) == {"pods": 1}
 
 
@@ -186,7 +186,7 @@ def places(value, path=()):
 @settings(max_examples=200)
 @given(st.sampled_from([place for place in places(FULL) if place]), JSON)
 def test_any_value_anywhere_is_read_or_refused(place, value):
-    """No other exception than `InputError` comes out."""
+    """The only exception is `InputError`."""
     spec = copy.deepcopy(FULL)
     parent = spec
     for key in place[:-1]:

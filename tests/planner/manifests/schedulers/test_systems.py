@@ -43,7 +43,7 @@ def levels(name: str, group: str, *keys: str) -> Json:
 
 
 def test_a_cluster_of_nodes_shows_no_system():
-    """Nor does it tell of any queue or topology."""
+    """It shows no queue and no topology either."""
     assert seen() == SchedulersSeen()
 
 
@@ -59,7 +59,7 @@ def test_an_object_of_each_of_its_kinds_shows_a_system(system: str, kind: tuple[
     [(row.name, f"{plural}.{group}") for row in SYSTEMS for (group, _), plural in row.kinds.items()],
 )
 def test_so_does_its_customresourcedefinition(system: str, name: str):
-    """Before there is any object of the kind."""
+    """Also if there is no object of the kind."""
     shown = seen(obj("apiextensions.k8s.io", "CustomResourceDefinition", name)).shown
     assert shown == {system: f"CustomResourceDefinition {name}"}
 
@@ -98,7 +98,7 @@ def test_so_does_a_pod_that_is_the_scheduler_or_was_bound_by_it(running: Json, s
     ],
 )
 def test_other_pods_show_nothing(other: Json):
-    """Neither one that waits for a scheduler that nobody runs, nor one that has ended."""
+    """A pod that waits for an absent scheduler, or has ended."""
     assert seen(other).shown == {}
 
 
@@ -147,5 +147,5 @@ def test_in_a_cluster_that_is_watched_a_queue_that_was_not_read_is_not_there():
 
 
 def test_of_queues_that_may_not_be_read_nothing_is_known():
-    """A report by somebody who may list pods, and no queues."""
+    """The user may list pods but not queues."""
     assert watched(seen(), (), [("scheduling.run.ai", "Queue")]).queues == {KUEUE: frozenset()}

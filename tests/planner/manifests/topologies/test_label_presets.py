@@ -110,7 +110,7 @@ def test_a_gang_is_planned_at_each_level_of_each_source(source):
 
 @pytest.mark.parametrize("key", ["topology.kubernetes.io/zone", "node.coreweave.cloud/rack", CLIQUE])
 def test_an_empty_value_is_no_value(key):
-    """A label that is there and says nothing makes no level."""
+    """A label without a value makes no level."""
     assert propose([node("a", labels={key: ""}), node("b", labels={key: ""})]) == ()
 
 

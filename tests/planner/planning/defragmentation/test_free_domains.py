@@ -38,7 +38,7 @@ def names(result: Defragmentation | NoMoves) -> list[str]:
 
 
 def test_a_rack_that_is_free_already_counts():
-    """Nothing is moved for what is there."""
+    """No pod is moved for it."""
     pod = lone("x", "a")
     result = freed(occupied("r1: a b\nr2: c d", pod), pod)
     assert names(result) == []
@@ -72,7 +72,7 @@ def test_of_equal_pods_those_that_lose_the_least_work_are_moved():
 
 
 def test_who_must_not_be_moved_keeps_its_rack():
-    """Its rack is left out, and the answer where too few are left names it."""
+    """If too few racks are left, the answer names the pod."""
     kept = lone("x", "a", keeps="is not restartable")
     pods = kept, lone("y", "c"), lone("z", "d"), lone("w", "e"), lone("v", "f")
     assert "team/Pod/x" not in names(freed(occupied(RACKS, *pods), *pods))
@@ -84,7 +84,7 @@ def test_who_must_not_be_moved_keeps_its_rack():
 
 
 def test_a_pod_of_which_nothing_is_known_keeps_its_rack():
-    """Whoever made it might not make it again."""
+    """Its owner may not create it again."""
     pod = lone("x", "a")
     refusal = freed(occupied("r1: a b\nr2: c d", pod), count=2)
     assert isinstance(refusal, NoMoves)
@@ -95,7 +95,7 @@ def test_a_pod_of_which_nothing_is_known_keeps_its_rack():
 
 
 def test_a_rack_with_a_cordoned_node_is_not_freed():
-    """It would be free on paper only."""
+    """Nobody could use it."""
     pods = lone("x", "c"), lone("y", "e")
     refusal = freed(occupied("r1: a b cordoned\nr2: c d\nr3: e f", *pods), *pods, count=3)
     assert isinstance(refusal, NoMoves)
@@ -122,7 +122,7 @@ def test_a_gang_in_two_racks_is_paid_once():
 
 
 def test_there_are_no_moves_where_those_who_leave_have_no_other_place():
-    """Everything else is full."""
+    """All other nodes are full."""
     full = lone("x", "a", gpu=8), lone("y", "b", gpu=8), lone("z", "c", gpu=8), lone("w", "d", gpu=8)
     refusal = freed(occupied("r1: a b\nr2: c d", *full), *full)
     assert isinstance(refusal, NoMoves)
@@ -132,7 +132,7 @@ def test_there_are_no_moves_where_those_who_leave_have_no_other_place():
 
 
 def test_a_gang_takes_along_what_it_holds():
-    """Its reservation is of its new rack afterwards, and its former rack is free."""
+    """Its reservation is for the new rack, and the old one is free."""
     empty = cluster(RACKS)
     group = gang(2, gpu=8, name="team/Job/pair", required="rack")
     held = reservation_for(empty, group, plan(empty, group))

@@ -31,7 +31,7 @@ def names(result: Defragmentation | NoMoves) -> list[str]:
 
 
 def test_a_gang_that_has_a_place_needs_no_moves():
-    """Its place is told all the same."""
+    """The answer states its placement."""
     result = gang_place(occupied(RACKS), [], gang(2, required="rack"))
     assert names(result) == []
     assert result.gang.decision == "admitted"
@@ -55,7 +55,7 @@ def test_only_as_many_leave_as_must():
 
 
 def test_a_gang_that_can_never_run_is_not_moved_for():
-    """The answer is the plan's."""
+    """The answer is that of the plan."""
     refusal = gang_place(occupied(RACKS), [], gang(3, required="rack"))
     assert isinstance(refusal, NoMoves)
     assert "3" in refusal.message
@@ -95,7 +95,7 @@ def test_where_nodes_are_cordoned_nobody_stays_on_them():
 
 
 def test_nobody_is_moved_who_has_no_other_place():
-    """The gang would have r1, but its pods of 8 GPUs fit nowhere else."""
+    """Pods of 8 GPUs in the only suitable rack fit nowhere else."""
     pods = [
         lone("x", "a", 8),
         lone("y", "b", 8),
