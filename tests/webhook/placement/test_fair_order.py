@@ -69,7 +69,7 @@ def test_whose_namespace_has_less_goes_first() -> None:
 
 
 def test_among_namespaces_that_have_as_much_the_older_goes_first() -> None:
-    """Nobody has anything."""
+    """No namespace has any GPUs."""
     assert order(hall(), waits("b/first", since=1.0), waits("a/second", since=2.0)) == ["first", "second"]
 
 
@@ -80,7 +80,7 @@ def test_priority_counts_before_share() -> None:
 
 
 def test_a_namespace_serves_its_own_gangs_by_age_however_large_they_are() -> None:
-    """The large one would have eight times as much with it."""
+    """With the large gang it would have eight times as much."""
     assert order(hall(), waits("team/large", 8), waits("team/small", since=1.0)) == ["large", "small"]
 
 
@@ -106,7 +106,7 @@ def test_a_weight_lets_a_namespace_have_more() -> None:
 
 
 def test_with_fair_seconds_0_age_alone_counts() -> None:
-    """As before there were shares."""
+    """Shares do not count."""
     snapshot = hall(research="abcde")
     queue = waits("research/train"), waits("inference/serve", since=1.0)
     assert order(snapshot, *queue, rules=QueueRules(fair_seconds=0.0)) == ["train", "serve"]
@@ -129,7 +129,7 @@ def test_who_waits_is_passed_by_none_that_comes_much_later(later: float, first: 
 def test_nobody_is_passed_by_a_gang_that_comes_later_than_its_share_allows(
     rows: list[tuple[str, int, float]], owners: str
 ) -> None:
-    """However much others have, and however many they are."""
+    """Whatever the shares and the number of other gangs."""
     used: dict[str, str] = {}
     for node, owner in zip("abcdefgh", owners, strict=False):
         used[owner] = used.get(owner, "") + node
@@ -168,7 +168,7 @@ def test_a_newcomer_is_told_which_shares_put_it_behind() -> None:
 
 
 def test_a_gang_for_which_a_place_is_kept_is_told_what_must_end_there() -> None:
-    """The first that has none."""
+    """It is the first gang without a placement."""
     snapshot = hall(x="abc", y="efgh")
     turns, _ = plan_queue(snapshot, [waits("research/train", 2, required="rack").group])
     assert turns[0].answer.message.endswith("It gets r1 first, once x/on-a (8 GPUs) ends there.")

@@ -112,7 +112,7 @@ def test_prefill_decode_and_router_share_a_host_in_whatever_order_they_come(
 
 
 def test_the_host_of_the_first_is_kept_for_the_others() -> None:
-    """No other gang comes between prefill and decode, though half of the host is free and unclaimed."""
+    """No other gang gets the free half of the host between prefill and decode."""
     snapshot = applied(cluster("r1: a"), group(minMember=3, topologyPolicy={"scope": "node"}), SERVING[0])
     other = ask(snapshot, group(), o.annotated(o.obj("v1", "Pod", o.pod_template(4)["spec"]), {}))
     assert other.plan is not None
@@ -144,7 +144,7 @@ def test_each_pod_is_sent_to_a_seat_of_its_own_subgroup() -> None:
 
 
 def test_the_validating_call_of_a_pod_takes_no_further_seat() -> None:
-    """It carries the reservation that the mutating call gave it."""
+    """The pod has the reservation id of the mutating call."""
     of = group(minMember=3)
     snapshot = applied(cluster(RACKS), of, SERVING[0])
     decision = ask(snapshot, of, SERVING[1])

@@ -112,7 +112,7 @@ def test_a_gang_of_alike_pods_has_its_places_from_the_first_member_on(
 
 
 def test_a_job_a_deployment_and_a_pod_of_one_pod_group_are_one_gang_in_one_rack() -> None:
-    """They were three gangs, each in a rack of its own choice."""
+    """Read alone, they would be three gangs in three racks."""
     serving = [
         Member("Job", "prefill", 2, 8),
         Member("Deployment", "decode", 2, 4),
@@ -135,7 +135,7 @@ def test_two_jobs_of_one_own_gang_are_planned_together() -> None:
 
 
 def test_a_deployment_whose_template_names_a_larger_own_gang_is_a_member_of_it() -> None:
-    """It was a second gang beside its own pods', as large as the whole."""
+    """Read alone, it would be a second gang of the same size."""
     notes = {"bayplan.dev/gang": "pair", "bayplan.dev/gang-size": "3", "bayplan.dev/required-level": "rack"}
     objects = [
         *Member("Deployment", "decode", 2, 4).objects(notes),
@@ -164,7 +164,7 @@ def test_a_level_beside_the_name_of_a_gang_is_the_whole_gangs() -> None:
     ids=["the largest that is known", "stated for each", "a share of what is stated for all"],
 )
 def test_a_member_that_is_not_known_keeps_room(notes: Any, spec: Any, kept: int) -> None:
-    """Of three pods one has come: two seats are kept, of the size that is stated or seen."""
+    """One of three pods is known; two places of the stated or observed size are reserved."""
     of = group(3, "", **notes)
     of["spec"] |= spec
     after, _ = applied(cluster(RACKS), [of, *Member("Pod", "prefill", 1, 8).objects()])
@@ -174,14 +174,14 @@ def test_a_member_that_is_not_known_keeps_room(notes: Any, spec: Any, kept: int)
 
 
 def test_amounts_that_are_no_list_are_told_with_an_example() -> None:
-    """The field is named, and what would be read."""
+    """The error names the field."""
     of = group(3, "", **{"bayplan.dev/gang-resources": "four GPUs"})
     _, (decision,) = applied(cluster(RACKS), [of, *Member("Pod", "prefill", 1, 8).objects()])
     assert "write for example nvidia.com/gpu=4,cpu=8" in decision.response.message
 
 
 def test_two_members_of_one_role_are_not_given_one_seat() -> None:
-    """Both prefill pods take a whole node; the second was sent to the first one's."""
+    """Each prefill pod needs a whole node."""
     of = group(3, "", **{"bayplan.dev/reserve": "nodes"})
     after, decisions = applied(cluster(RACKS), [of, *Member("Pod", "prefill", 2, 8).objects()])
     assert len({node for part, node in seats(after) if part != "others"}) == 2
@@ -199,7 +199,7 @@ def test_what_does_not_fit_beside_its_gang_waits() -> None:
 
 
 def test_a_suspended_job_joins_when_it_is_resumed() -> None:
-    """Its pods are not there yet: room is kept for them by their number."""
+    """Until then, room is kept by the number of its pods."""
     suspended, pod = *Member("Job", "prefill", 2, 8).objects(), *Member("Pod", "router", 1, 1).objects()
     suspended["spec"]["suspend"] = True
     answers = planned(cluster(RACKS), [group(3, "rack"), suspended, pod])

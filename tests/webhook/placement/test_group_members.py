@@ -35,7 +35,7 @@ def test_pods_and_jobs_of_one_group_under_one_scheduler_are_let_in() -> None:
 
 
 def test_objects_of_one_group_under_two_schedulers_are_refused_with_each_others_name() -> None:
-    """Each is told of the other."""
+    """Each refusal names the other object."""
     pod = joined(POD, ("spec",), "pair", "")
     first, second = answers(pod, joined(JOB, JOBS_POD, "pair", "kai-scheduler"))
     assert "Job/demo of the same group pair names the scheduler kai-scheduler" in first

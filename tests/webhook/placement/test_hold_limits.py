@@ -49,7 +49,7 @@ def with_quota(snapshot: Snapshot, gpus: int, space: str = "team") -> Snapshot:
 
 
 def test_a_quota_of_eight_holds_eight() -> None:
-    """The attack of issue 14: however many gangs are applied, one node is held and the others wait."""
+    """However many gangs are applied, one node is reserved and the others wait."""
     snapshot = with_quota(cluster(RACKS), 8)
     decisions = []
     for number in range(6):
@@ -61,7 +61,7 @@ def test_a_quota_of_eight_holds_eight() -> None:
 
 
 def test_the_message_has_the_numbers() -> None:
-    """What may be held, what is held, and what would be added; whose word it is."""
+    """The limit, the amount in use, the request, and the object that sets the limit."""
     snapshot = planned(with_quota(cluster(RACKS), 24), job("first")).snapshot
     answer = only(planned(snapshot, job("second"))).answer
     assert (answer.decision, answer.reason) == ("queued", "HoldLimit")
@@ -83,7 +83,7 @@ def test_a_rack_held_whole_counts_whole() -> None:
 
 
 def test_who_insists_on_a_whole_rack_waits() -> None:
-    """What its author wrote is not changed."""
+    """The user's annotation is not changed."""
     gang_plan = only(planned(with_quota(cluster(RACKS), 12), job("small", 2, gpu=5, reserve="domain")))
     assert (gang_plan.answer.reason, gang_plan.reservation) == ("HoldLimit", None)
 
@@ -109,7 +109,7 @@ def test_a_gang_that_holds_its_place_is_not_counted_twice() -> None:
     ],
 )
 def test_a_parameter_caps_what_a_namespace_holds(limits: HoldLimits, words: str) -> None:
-    """Also where there is no ResourceQuota."""
+    """Also without a ResourceQuota."""
     first = planned(cluster(RACKS), job("first"), limits)
     second = only(planned(first.snapshot, job("second"), limits))
     assert second.answer.decision == "queued"
@@ -132,7 +132,7 @@ def test_a_gang_beyond_the_whole_quota_is_told_that_no_end_helps(waiting_for: in
 
 
 def test_it_is_let_in_when_the_quota_is_raised() -> None:
-    """A limit is a number that somebody changes: it is queued for that, and not refused."""
+    """A limit can change, so the gang is queued and not refused."""
     assert planned(with_quota(cluster(RACKS), 12), job("larger")).decision == "queued"
     assert planned(with_quota(cluster(RACKS), 16), job("larger")).decision == "admitted"
 
@@ -145,7 +145,7 @@ def test_who_insists_on_more_than_the_quota_is_told_of_the_smaller_hold() -> Non
 
 
 def test_a_namespace_that_may_hold_nothing_is_told_so() -> None:
-    """The parameter closes it."""
+    """The parameter is zero."""
     answer = only(planned(cluster(RACKS), job("first"), HoldLimits(gpus=0))).answer
     assert "may hold 0 GPUs by parameter holds.gpus, and this would hold 16 by itself" in answer.message
 
@@ -184,7 +184,7 @@ def test_what_waits_for_others_gates_holds_nothing() -> None:
 
 
 def test_our_own_gate_is_nobody_elses() -> None:
-    """A queued gang that is applied again has it in its template."""
+    """The template of a queued gang that is applied again has it."""
     group = gated(job("queued"), "bayplan.dev/queued")
     plan = plan_in_turn(cluster(RACKS), Workload("Job", group.name, gangs=(group,), holds=True), tuple)
     assert plan.decision == "admitted"

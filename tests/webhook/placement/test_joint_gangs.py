@@ -41,13 +41,13 @@ def test_a_job_set_with_a_rack_for_one_of_its_jobs_waits_as_a_whole() -> None:
 
 
 def test_with_racks_for_all_each_job_holds_its_own() -> None:
-    """Both racks, one each."""
+    """Both racks are reserved, one for each Job."""
     plan = plan_workload(BOTH_FREE, read(job_set()))
     assert [held.domain for held in plan.reservations] == [("r1",), ("r2",)]
 
 
 def test_jobs_that_start_in_order_need_not_wait_for_each_other() -> None:
-    """The first runs before the second is made."""
+    """The first runs before the second is created."""
     assert plan_workload(ONE_FREE, read(job_set("InOrder"))).decision == "admitted"
 
 
@@ -59,7 +59,7 @@ def test_the_controller_lets_them_in_together() -> None:
 
 
 def test_others_behind_them_are_let_in() -> None:
-    """A gang of another object takes what they leave."""
+    """A gang of another object gets the rest."""
     small = waiting(gang(1, name="default/Job/small", gpu=1, reserve="nodes"), created=1.0)
     snapshot = cluster("r1: a b\nr2: c d used=8\nr3: e used=4")
     acted = queue(snapshot, [*(waiting(group) for group in read(job_set()).gangs), small])

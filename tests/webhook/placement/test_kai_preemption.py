@@ -112,7 +112,7 @@ def test_its_pods_are_fenced_off_what_has_not_started_alone() -> None:
     ids=["default class", "no class", "unknown class", "a level that KAI does not read", "no KAI"],
 )
 def test_others_wait_at_the_gate(priority: str, level: str, kai: bool) -> None:
-    """Nobody evicts for them, or KAI would start them anywhere."""
+    """KAI evicts nobody for them, and would start them anywhere."""
     decision = ask(job(priority, level), full(kai=kai))
     assert decision.object is not None
     assert placement_annotation(decision.object["metadata"]["annotations"]).in_queue
@@ -132,7 +132,7 @@ def test_others_wait_at_the_gate(priority: str, level: str, kai: bool) -> None:
     ],
 )
 def test_the_label_decides_and_else_the_class(stated: str, class_name: str, preempted: bool | None) -> None:
-    """Below 100 KAI preempts; nobody knows it of a class that is not there."""
+    """KAI preempts below priority 100; for an unknown class the answer is unknown."""
     classes = PriorityClasses({name: PriorityClass(name, value) for name, value in CLASSES.items()})
     assert is_preemptible(stated, class_name, classes) is preempted
 

@@ -56,14 +56,14 @@ def test_a_gang_above_the_limit_of_its_queue_hears_the_numbers() -> None:
 
 
 def test_the_lowest_limit_above_a_queue_counts() -> None:
-    """And is named."""
+    """The message names that queue."""
     words = warnings_for(queue("train", 32, "team"), queue("team", 12, "all"), queue("all", 64))
     assert "KAI's queue train may use 12 (by the limit of team above it)" in words
 
 
 @pytest.mark.parametrize("limit", [16, -1, None])
 def test_a_limit_that_suffices_or_is_none_says_nothing(limit: Any) -> None:
-    """-1 is none, as KAI has it."""
+    """In KAI, -1 is no limit."""
     assert "may use" not in warnings_for(queue("train", limit))
 
 
@@ -73,7 +73,7 @@ def test_the_limit_of_another_queue_says_nothing() -> None:
 
 
 def test_a_limit_that_is_no_number_names_its_field() -> None:
-    """As all that cannot be read."""
+    """As for any malformed field."""
     with pytest.raises(InputError, match=r"spec\.resources\.gpu\.limit: expected a number of GPUs"):
         warnings_for(queue("train", "eight"))
 
@@ -129,5 +129,5 @@ def test_the_lowest_quota_above_a_queue_counts_and_so_does_that_of_cpus() -> Non
     ],
 )
 def test_a_quota_that_does_not_count_says_nothing(quota: float, labels: dict[str, str]) -> None:
-    """KAI lends beyond the quota to gangs that it may evict again."""
+    """KAI lends GPUs beyond the quota to gangs that it may evict."""
     assert "quota" not in warnings_for(BUILD, quotas("train", quota), **labels)

@@ -66,7 +66,7 @@ def test_a_place_that_has_become_free_is_the_waiting_gangs() -> None:
 
 
 def test_with_nobody_waiting_the_same_gang_has_its_place() -> None:
-    """The queue alone was in its way."""
+    """Only the queue was in its way."""
     assert nodes(plan_in_turn(full("a", "b"), newcomer(), queue_of())) == ["a"]
 
 
@@ -91,14 +91,14 @@ def test_a_newcomer_that_delays_nobody_goes_ahead() -> None:
 
 
 def test_a_higher_priority_waits_for_nobody_below_it() -> None:
-    """But it does for its equals."""
+    """It waits for gangs of the same priority."""
     rack = full("a", "b")
     assert plan_in_turn(rack, newcomer(of="high"), queue_of(waits("old", 2))).decision == "admitted"
     assert plan_in_turn(rack, newcomer(of="high"), queue_of(waits("old", 2, "high"))).decision == "queued"
 
 
 def test_a_number_in_a_template_jumps_no_queue() -> None:
-    """Only the class counts, and the answer says so."""
+    """Only the PriorityClass counts; a warning says so."""
     workload_plan = plan_in_turn(full("a", "b"), newcomer(stating=2_000_000), queue_of(waits("old", 2)))
     assert workload_plan.decision == "queued"
     assert "spec.priority 2000000 is ignored" in workload_plan.placed[0].answer.warnings[0]
@@ -112,13 +112,13 @@ def test_a_class_that_is_not_there_jumps_no_queue() -> None:
 
 
 def test_a_gang_that_waits_is_not_behind_itself() -> None:
-    """Applied again, it is the one that is in the queue."""
+    """It is in the queue and is applied again."""
     again = workload(waits("old", 2).group)
     assert plan_in_turn(full("a", "b"), again, queue_of(waits("old", 2))).decision == "admitted"
 
 
 def test_a_gang_that_was_let_in_meanwhile_is_waited_for_no_more() -> None:
-    """The watch of workloads may still call it queued; the book knows better."""
+    """The ledger has its reservation before the watch reports the workload."""
     old = waits("old", 2)
     snapshot = full("a", "b", "c", "d")
     held = reservation_for(snapshot, old.group, plan(snapshot, old.group))
@@ -128,7 +128,7 @@ def test_a_gang_that_was_let_in_meanwhile_is_waited_for_no_more() -> None:
 
 
 def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
-    """A retry, a second pass, a pod: the plan is the same."""
+    """A retry, a second pass and a pod get the same plan."""
     job = newcomer(2, required="rack")
     first = plan_in_turn(full("a", "b"), job, queue_of())
     again = plan_in_turn(first.snapshot, job, queue_of(waits("old", 2, "higher")))
@@ -136,7 +136,7 @@ def test_a_gang_that_holds_its_place_keeps_it_whoever_waits() -> None:
 
 
 def test_the_queue_is_by_priority_then_age_then_name() -> None:
-    """As the controller's."""
+    """As in the controller."""
     ages = {"b": 2.0, "a": 2.0, "c": 1.0}
     waiting = [*(waits(name, 1, "", age) for name, age in ages.items()), waits("d", 1, "high", 9.0)]
     assert [place.gang.group.name[-1] for place in in_order(full(), waiting)] == ["d", "c", "a", "b"]

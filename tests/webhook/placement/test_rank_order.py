@@ -20,7 +20,7 @@ def test_ranks_of_one_node_are_neighbours():
 
 
 def test_each_pod_set_has_ranks_of_its_own():
-    """And a gang without a place has none."""
+    """A gang without a placement has none."""
     group = gang(pod_set(1, shape(gpu=8), name="leader"), pod_set(2, shape(gpu=4), name="worker"))
     answer = plan(racks(1, 2), group)
     assert len(ranks(answer, "leader")) == 1

@@ -69,12 +69,12 @@ def test_a_name_that_begins_with_the_role_goes_by_the_word_behind_it() -> None:
 
 
 def test_a_gang_is_not_beside_itself() -> None:
-    """Its own replicas are planned with it."""
+    """Its replicas are planned together."""
     assert beside("inf/LeaderWorkerSet/llama-prefill", [HELD.gang], [HELD]) == []
 
 
 def test_a_place_tells_its_role_and_domain() -> None:
-    """As the policy needs them."""
+    """The policy reads both."""
     assert beside("inf/LeaderWorkerSet/llama-decode", [], [HELD]) == [
         {"gang": HELD.gang, "role": "prefill", "topology": "fabric", "domain": ["z1", "r1"]}
     ]

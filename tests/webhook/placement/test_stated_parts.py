@@ -121,7 +121,7 @@ def test_a_gang_that_states_its_parts_ends_where_all_files_together_do_in_every_
     ],
 )
 def test_parts_that_do_not_read_are_told_with_an_example(stated: str, words: str) -> None:
-    """The entry is named, and what would be read."""
+    """The error names the entry."""
     of = group(3, "", **{"bayplan.dev/gang-resources": stated})
     _, (decision,) = applied(cluster(RACKS), [of, *Member("Pod", "prefill", 1, 8).objects()])
     assert words in decision.response.message

@@ -43,7 +43,7 @@ def test_the_nodes_of_a_domain_that_is_held_whole_are_wanted_and_no_others():
 
 
 def test_only_what_differs_is_changed():
-    """A wrong value is put right, a missing one put on, one too many taken away."""
+    """A wrong value is corrected, a missing taint added, another removed."""
     taints = {"n1": "a", "n2": "b", "n3": "", "n4": "old"}
     assert taint_changes(taints, {"n1": "a", "n2": "a", "n3": "a"}) == {"n2": "a", "n3": "a", "n4": ""}
 
@@ -71,7 +71,7 @@ def test_the_replicas_of_one_object_tolerate_the_same_taint():
 
 
 def test_a_toleration_is_added_once():
-    """Stamping twice changes nothing."""
+    """A second pass changes nothing."""
     held = booked(racks(1, 2), gang(2, name="ns/Job/a", required="rack")).reservations
     once = with_tolerations([OWN], held)
     assert once == [
@@ -101,7 +101,7 @@ def test_a_pod_without_a_place_is_kept_off_what_others_hold_and_may_go_elsewhere
     ],
 )
 def test_only_a_pod_that_is_pinned_nowhere_is_kept_off(change, kept):
-    """One with a place of its own is pinned to it; one that skips us is left alone."""
+    """A pinned pod needs no exclusion, and a pod with the skip annotation is not changed."""
     limits = {"nvidia.com/gpu": 8}
     body = {
         "apiVersion": "v1",
@@ -166,7 +166,7 @@ def test_a_pod_that_its_template_pins_is_not_kept_off_its_own_place(affinity, ke
 
 
 def test_the_planner_does_not_see_our_own_taint():
-    """The book says who holds the node; a taint that comes a moment later must not say otherwise."""
+    """The ledger says who has reserved the node."""
     item = {"metadata": {"name": "n"}, "spec": {"taints": [OWN, {"key": KEY, "effect": "NoSchedule"}]}}
     assert [taint.key for taint in node_from(item, Where()).taints] == ["example.com/own"]
 
@@ -239,7 +239,7 @@ def test_kueue_finds_the_gangs_toleration_on_the_suspended_template(labels, fenc
 
 
 def test_a_template_that_tolerates_its_fence_stays_as_it_is():
-    """Called again for what it has written itself, the webhook writes nothing."""
+    """A reinvocation writes nothing."""
     queue = {"kueue.x-k8s.io/queue-name": "team"}
     once = admitted(queue, fenced=True).object
     again = decide(

@@ -47,7 +47,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR], ids=["forward", "back"])
 def test_a_clock_that_jumps_expires_no_hold_and_keeps_none(jump: float, tmp_path: Path) -> None:
-    """The gang that came before holds its rack: the next waits. Its hold ends when its time has passed."""
+    """A hold ends when its time has passed by the API server's clock."""
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "ledger.db"), str(jump)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

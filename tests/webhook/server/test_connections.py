@@ -310,7 +310,7 @@ def test_a_connection_that_never_asks_is_closed_soon_and_one_that_asked_later() 
 
 
 def test_a_connection_that_is_being_answered_is_never_closed() -> None:
-    """However long the answer takes, and however many wait."""
+    """However long it takes, and however many wait."""
     clock = Clock()
     connections = Connections(clock)
     handler = Handler()

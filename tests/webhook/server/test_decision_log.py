@@ -98,7 +98,7 @@ def shown(standing: Standing) -> str:
 
 
 def test_the_queue_is_counted_by_age() -> None:
-    """Five series, however many wait."""
+    """There are five series, however many gangs wait."""
     ages = (1, 59, 60, 700, 4000, 90_000, 900_000)
     waiting = [WaitingGang(gang(1, name=f"a/Job/{age}"), 1_000_000 - age) for age in ages]
     text = shown(Standing(1_000_000, None, waiting))

@@ -61,7 +61,7 @@ def test_each_call_has_its_seat_once_and_no_seat_stays_free_without_need(
 
 @given(st.integers(1, 200), st.floats(0.1, 60), st.integers(2, 4))
 def test_a_call_of_another_flow_is_next_however_large_the_storm(count: int, cost: float, seats: int) -> None:
-    """It finds a seat at once, although hundreds of heavy calls came before it."""
+    """It gets a seat before hundreds of expensive calls of one flow."""
     queue: FairQueue[str] = FairQueue(seats)
     for _ in range(count):
         queue.put("eve in c", "heavy")

@@ -30,7 +30,7 @@ def test_what_outlives_a_full_collection_is_not_looked_at_again():
 
 
 def test_cycles_that_end_before_it_are_freed():
-    """Only what is alive at the time is left aside."""
+    """Only objects that are alive at that time are frozen."""
     with young_alone():
         frozen = gc.get_freeze_count()
         for _ in range(5_000):

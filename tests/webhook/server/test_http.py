@@ -226,7 +226,7 @@ async def test_a_stop_finishes_what_is_in_flight_and_readiness_says_no(serve: Se
 
 
 def test_the_cluster_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
-    """A node that joins is seen at the next decision."""
+    """A new node counts in the next decision."""
     file = tmp_path / "cluster.yaml"
     text = (EXAMPLES / "clusters" / "two-zones.yaml").read_text()
     file.write_text(text)

@@ -113,7 +113,7 @@ async def test_what_comes_together_with_its_namespace_waits_until_its_label_is_k
 
 
 def test_the_examples_say_no_mode() -> None:
-    """So that `Settings` alone says theirs here."""
+    """The tests' `Settings` alone set it."""
     assert "bayplan.dev/mode" not in str(clusters("superpod-32").environment().namespaces)
 
 

@@ -25,7 +25,7 @@ def mode(store: ParametersStore, configured: Json | None) -> str:
 
 
 def test_a_bad_change_keeps_the_last_good_settings_and_a_good_one_is_taken() -> None:
-    """All of the bad one is left alone, also what is right in it."""
+    """No key of an invalid change takes effect, not even a valid one."""
     store = ParametersStore()
     assert mode(store, config_map(SYSTEM, mode="audit")) == "audit"
     assert mode(store, config_map(SYSTEM, mode="warn", reserve__default="rack")) == "audit"
@@ -60,7 +60,7 @@ def test_a_replica_that_starts_on_a_bad_config_map_keeps_to_what_is_right_in_it(
 
 
 def test_parameters_are_read_once_for_each_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for each request, whatever their number."""
+    """Not for each request."""
     reads = []
     read = parameters_store.read_parameters
     monkeypatch.setattr(

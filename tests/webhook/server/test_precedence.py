@@ -66,7 +66,7 @@ def decision() -> Decision:
 def test_a_long_decision_stands_still_while_a_short_one_runs(
     decision: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And goes on as soon as that has ended."""
+    """It continues as soon as the short one ends."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     assert not decision.stands_still()
     with decision.decisions.running(never, "calm"):
@@ -79,7 +79,7 @@ def test_a_long_decision_stands_still_while_a_short_one_runs(
 def test_a_long_decision_goes_on_beside_one_that_has_become_long_too(
     decision: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two long ones nobody waits."""
+    """Two long decisions do not wait for each other."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     second = Decision(decision.decisions)
     second.start()
@@ -157,7 +157,7 @@ def test_short_decisions_without_end_leave_a_long_one_a_third_of_its_time(decisi
 def test_a_decision_that_stands_still_ends_with_its_call(
     decision: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its thread is free though the short one still runs."""
+    """Its thread is free while the short decision still runs."""
     monkeypatch.setattr(precedence, "PATIENCE", EVER)
     with decision.decisions.running(never, "calm"):
         assert eventually(decision.stands_still)

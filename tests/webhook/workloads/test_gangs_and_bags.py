@@ -8,8 +8,8 @@ from tests.webhook.workloads import objects as o
 from webhook.workloads import read
 
 
-def test_a_plain_job_with_parallelism_is_a_bag_of_pods() -> None:
-    """Each pod is a gang of its own, and the Job holds nothing."""
+def test_the_pods_of_a_plain_job_are_independent() -> None:
+    """Each pod is a gang, and the Job reserves nothing."""
     workload = read(o.BAG)
     assert [gang.size for gang in workload.gangs] == [1, 1, 1, 1]
     assert (workload.per_pod, workload.holds) == (True, False)
@@ -32,7 +32,7 @@ def test_a_plain_job_with_parallelism_is_a_bag_of_pods() -> None:
     ids=["indexed", "topology", "gang", "kai", "template", "group"],
 )
 def test_a_job_is_a_gang_where_somebody_says_so(job: Any) -> None:
-    """An index, a topology wish, a group key, an annotation."""
+    """By an index, a topology key, a group key or an annotation."""
     workload = read(job)
     assert [gang.size for gang in workload.gangs] == [4]
     assert (workload.per_pod, workload.holds) == (False, True)
@@ -46,7 +46,7 @@ def test_training_kinds_stay_gangs(obj: Any) -> None:
 
 
 def test_a_job_of_one_pod_at_a_time_is_planned_with_its_job() -> None:
-    """There is nothing to choose."""
+    """Gang or single pod, the plan is the same."""
     workload = read(o.changed(o.BAG, ("spec", "parallelism"), 1))
     assert (len(workload.gangs), workload.per_pod, workload.holds) == (1, False, True)
 
@@ -64,7 +64,7 @@ def test_a_job_of_one_pod_at_a_time_is_planned_with_its_job() -> None:
     ids=lambda argument: argument["kind"] if isinstance(argument, dict) else "",
 )
 def test_what_is_suspended_holds_nothing(obj: Any, path: tuple[str, ...]) -> None:
-    """Its gangs are read all the same, for a preview."""
+    """Its gangs are read for a preview."""
     suspended = read(o.changed(obj, path, {"suspend": True} if path[-1] == "runPolicy" else True))
     assert (read(obj).holds, suspended.holds, suspended.suspended) == (True, False, True)
     assert suspended.gangs == read(obj).gangs

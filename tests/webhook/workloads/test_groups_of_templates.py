@@ -50,14 +50,14 @@ def test_six_nodes_required_in_racks_of_four_are_refused() -> None:
 
 
 def test_a_group_that_waits_for_more_pods_than_the_job_makes_is_told() -> None:
-    """The others may come from elsewhere; KAI waits for them."""
+    """KAI waits for the others, which may come from elsewhere."""
     (gang,) = read(job(pods=2), podgroups=GROUP).gangs
     assert "PodGroup/ddp starts with 4 pods, this Job makes 2" in gang.warnings
 
 
 @pytest.mark.parametrize(("word", "level", "policy"), [("rack", "rack", ""), ("nvlink", "", "nvlink")])
 def test_a_topology_policy_on_a_template_is_read(word: str, level: str, policy: str) -> None:
-    """As on a pod: a scope, or the name of a policy of KAI's ConfigMap."""
+    """As on a pod: a scope, or the name of a policy in KAI's ConfigMap."""
     template: Any = o.pod_template(8, annotations={"scheduling.run.ai/topology-policy": word})
     job = o.obj("batch/v1", "Job", {"parallelism": 2, "completions": 2, "template": template})
     gang = read(job).gangs[0]

@@ -60,7 +60,7 @@ def test_a_training_jobs_pods_are_known_by_its_name():
 
 
 def test_a_templates_own_label_goes_first():
-    """What the template says of itself is what its pods will say."""
+    """The pods will have the template's value."""
     template = apart("job-name", "train")
     template["metadata"] = {"labels": {"job-name": "mine"}}
     (group,) = read(job(template), namespace="team").gangs

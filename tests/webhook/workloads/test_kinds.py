@@ -131,7 +131,7 @@ def test_a_job_never_runs_more_pods_than_it_completes() -> None:
 
 
 def test_a_job_of_no_pods_has_no_gang() -> None:
-    """parallelism 0 is a Job that waits."""
+    """Its parallelism is 0."""
     assert read(o.changed(o.JOB, ("spec", "parallelism"), 0)).gangs == ()
 
 
@@ -188,7 +188,7 @@ def test_exclusive_topology_makes_each_child_job_a_gang() -> None:
 
 @pytest.mark.parametrize("obj", [o.DEPLOYMENT, o.REPLICA_SET, o.STATEFUL_SET], ids=lambda obj: obj["kind"])
 def test_replicas_for_themselves_are_planned_pod_by_pod(obj: Any) -> None:
-    """Each pod is a gang, and nothing is held on the object."""
+    """Each pod is a gang, and the object reserves nothing."""
     workload = read(obj)
     assert [gang.size for gang in workload.gangs] == [1, 1, 1]
     assert (workload.per_pod, workload.holds) == (True, False)
@@ -209,7 +209,7 @@ def test_a_stateful_set_annotated_as_a_gang_is_one() -> None:
 
 
 def test_a_cron_job_holds_nothing() -> None:
-    """The Job that it will make does."""
+    """The Job that it creates does."""
     workload = read(o.CRON_JOB)
     assert (workload.holds, workload.gangs[0].name) == (False, "team/CronJob/demo")
 
@@ -223,14 +223,14 @@ def test_a_child_of_a_gang_is_no_gang() -> None:
 
 
 def test_a_cron_jobs_job_is_a_gang() -> None:
-    """Its owner holds nothing, so it does."""
+    """Its owner reserves nothing."""
     owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
     workload = read(o.changed(o.JOB, ("metadata", "ownerReferences"), [owner]))
     assert (len(workload.gangs), workload.holds) == (1, True)
 
 
 def test_grove_keeps_its_gangs() -> None:
-    """Clique pods can be mended; their gangs are Grove's."""
+    """Pods of cliques can be changed; the gangs are Grove's."""
     workload = read(o.GROVE)
     assert (workload.gangs, workload.templates) == ((), ())
     assert [pod_spec.spec_path[-1] for pod_spec in workload.inlined] == ["podSpec"]
@@ -265,7 +265,7 @@ def test_only_gpu_workloads_want_a_plan() -> None:
 
 
 def test_skip_wants_no_plan() -> None:
-    """bayplan.dev/skip leaves an object to others."""
+    """An object with `bayplan.dev/skip` is not planned."""
     workload = read(o.annotated(o.JOB, {"bayplan.dev/skip": "true"}))
     assert workload.skip
     assert not wants_plan(workload)

@@ -70,13 +70,13 @@ def test_the_error_names_the_field(obj: Any, path: Any, value: Any, message: str
     ],
 )
 def test_no_name_passes_for_another_gangs(obj: Any) -> None:
-    """Gangs are known by namespace, kind and name, so a name with a slash is refused before it is one."""
+    """A name with a slash is refused, because gangs are named NAMESPACE/KIND/NAME."""
     with pytest.raises(InputError, match="is no name"):
         read(obj)
 
 
 def test_values_stay_out_of_messages() -> None:
-    """A long value is cut, so that a message is one line."""
+    """A long value is shortened, so that a message is one line."""
     with pytest.raises(InputError) as caught:
         read(o.annotated(o.JOB, {"bayplan.dev/reserve": "x" * 5000}))
     assert len(str(caught.value)) < 300

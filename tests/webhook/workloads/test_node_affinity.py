@@ -23,7 +23,7 @@ def test_without_an_affinity_the_terms_stand_alone() -> None:
 
 
 def test_each_existing_term_gets_ours() -> None:
-    """H100 stays demanded, and the rack comes to it."""
+    """The H100 requirement stays, and the rack is added."""
     before = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [H100]}}}
     expected = [{"matchExpressions": [*H100["matchExpressions"], *RACK_1["matchExpressions"]]}]
     assert terms_of(require(before, [RACK_1])) == expected
@@ -51,7 +51,7 @@ def test_other_affinities_stay_as_they_are() -> None:
 
 
 def test_nothing_to_demand_changes_nothing() -> None:
-    """An empty list of terms is no constraint, not an impossible one."""
+    """An empty list of terms is no constraint."""
     assert require({"podAffinity": {}}, []) == {"podAffinity": {}}
 
 

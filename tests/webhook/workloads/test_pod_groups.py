@@ -24,7 +24,7 @@ def group(spec: Any, kind: str = "PodGroup") -> Any:
 
 
 def test_a_pod_alone_is_a_gang_of_one() -> None:
-    """It is named after itself."""
+    """The gang has the pod's name."""
     assert [(gang.name, gang.size) for gang in read(o.POD).gangs] == [("team/Pod/demo", 1)]
 
 
@@ -124,7 +124,7 @@ def test_a_scope_that_does_not_exist_names_those_that_do() -> None:
 
 
 def test_a_pod_that_somebody_made_is_planned_for_itself() -> None:
-    """What it holds is the planner's to say, as of any pod."""
+    """The planner decides what it reserves."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "controller": True}
     workload = read(o.changed(o.POD, ("metadata", "ownerReferences"), [owner]))
     assert workload.owner == "team/ReplicaSet/web"
@@ -132,6 +132,6 @@ def test_a_pod_that_somebody_made_is_planned_for_itself() -> None:
 
 
 def test_a_bound_pod_has_its_place() -> None:
-    """What runs on a node is not planned again."""
+    """A pod on a node is not planned again."""
     workload = read(pod(spec={"nodeName": "dgx-01"}))
     assert (workload.gangs, workload.holds) == ((), False)

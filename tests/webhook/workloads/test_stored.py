@@ -19,7 +19,7 @@ def test_an_object_without_a_controller_has_none(metadata: dict[str, object]) ->
 
 
 def test_reservations_are_named_in_replica_order() -> None:
-    """Empty parts are no names."""
+    """Empty parts are ignored."""
     assert reservation_ids({"bayplan.dev/reservation": "b,a,"}) == ("b", "a")
     assert reservation_ids({}) == ()
 

@@ -84,14 +84,14 @@ def seen(*objects: Json, snapshot: Snapshot | None = None, **words: Any) -> tupl
 
 
 def test_a_pod_that_agreed_and_is_made_again_may_be_moved():
-    """By its own label; it has run for an hour."""
+    """Its own label allows it, and it has run for an hour."""
     (movable,) = seen(pod())
     assert (movable.name, movable.keeps, movable.age) == ("team/Pod/x", "", 3600.0)
     assert movable.opted_in
 
 
 def test_its_workload_may_agree_for_it():
-    """The label stands on the ReplicaSet."""
+    """The label is on the ReplicaSet."""
     replica_set = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -118,7 +118,7 @@ def test_its_workload_may_agree_for_it():
     ids=["silent", "says no", "bare", "static", "system priority"],
 )
 def test_what_keeps_a_pod(changed: Json, why: str):
-    """Told as the end of a sentence."""
+    """The reason is the end of a sentence."""
     (movable,) = seen(changed)
     assert why in movable.keeps
 
@@ -159,7 +159,7 @@ def test_what_kai_may_preempt_has_agreed(spec: Json, labels: Json, moves: bool):
 
 
 def test_a_budget_that_allows_none_keeps_its_pods():
-    """Also one whose controller has not counted yet."""
+    """Also a budget that its controller has not counted yet."""
     for allowed, keeps in ((0, True), (None, True), (1, False)):
         (movable,) = seen(pod(), budget(allowed))
         assert ("PodDisruptionBudget web" in movable.keeps) == keeps
@@ -197,7 +197,7 @@ def test_a_gang_that_holds_a_place_is_moved_only_where_its_workload_is_known():
 
 
 def test_daemon_sets_and_pods_that_leave_are_not_looked_at():
-    """They are on every node, or gone in a moment."""
+    """They are on every node, or end soon."""
     leaving = pod("y")
     leaving["metadata"]["deletionTimestamp"] = "2026-11-23T00:30:00Z"
     assert seen(pod(owner="DaemonSet/agent"), leaving) == ()

@@ -41,7 +41,7 @@ def test_the_first_that_has_waited_for_long_gets_room_by_the_least_lost_work():
 
 
 def test_nobody_moves_for_a_gang_that_has_not_waited_for_long():
-    """The queue alone is no reason."""
+    """Being first in the queue is not enough."""
     assert chosen([waiting("big")], []) == QueueMoves(None, None, {})
 
 
@@ -64,7 +64,7 @@ def test_where_moves_do_not_help_the_first_the_next_has_its_turn():
 
 
 def test_who_may_not_be_moved_is_named():
-    """The reason of the pods that stay is in what the gang is told."""
+    """The gang's message has the reason."""
     choice = chosen([waiting("big")], ["team/Job/big"], halves(keeps="is protected by PodDisruptionBudget b"))
     assert choice.group is None
     assert "team/Pod/x is protected by PodDisruptionBudget b" in choice.without["team/Job/big"]

@@ -66,7 +66,7 @@ def test_the_cores_of_an_older_control_group(
 
 
 def test_an_affinity_counts_below_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two cores of a limit of four."""
+    """The process may use two cores of a limit of four."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     (tmp_path / "cpu.max").write_text("400000 100000")
     assert given_cores(tmp_path) == 2
@@ -96,7 +96,7 @@ def test_the_end_of_the_other_process_is_told() -> None:
 
 
 def test_a_message_that_stops_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has begun one and stands still holds nobody up."""
+    """A sender that stops in the middle blocks nobody."""
     monkeypatch.setattr(links, "STALLED_SECONDS", 0.01)
     end, other = socket.socketpair()
     end.sendall(b"\0\0")

@@ -264,7 +264,7 @@ def test_a_worker_that_is_killed_at_work_leaves_its_decision_to_a_new_one(pool: 
 
 
 def test_an_object_that_costs_two_workers_is_refused_in_words(pool: Pool) -> None:
-    """It ends no third one, nor the server, and the next object is decided as ever."""
+    """The server goes on, and the next object is decided."""
     kill = Recorded(lambda: os.kill(pid_of(pool), signal.SIGKILL))
     decision = ask(pool, around=replace(environment(), waiting=kill.waiting))
     assert (decision.response.allowed, decision.response.code) == (False, 500)
@@ -368,7 +368,7 @@ def test_where_no_process_can_be_had_the_server_decides(monkeypatch: pytest.Monk
 
 
 def test_an_object_that_cannot_be_sent_is_decided_here(pool: Pool) -> None:
-    """It is nested more deeply than a message may be."""
+    """It is nested more deeply than a message allows."""
     nested: Any = "x"
     for _ in range(2000):
         nested = {"x": nested}
@@ -391,7 +391,7 @@ def test_a_worker_has_nothing_of_the_server_but_its_link(pool: Pool) -> None:
 
 
 def test_workers_end_with_their_pool() -> None:
-    """None is left, not even as a zombie."""
+    """No process is left, not even a zombie."""
     pool = Pool(2)
     ask(pool)
     pid = pid_of(pool)

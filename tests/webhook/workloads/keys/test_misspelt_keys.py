@@ -36,7 +36,7 @@ def test_a_key_that_is_nearly_right_is_told_with_the_right_one(written: str, rig
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_key_is_meant_by_itself_with_a_letter_less(name: str) -> None:
-    """Or by another of the same family that is as near; the last letter of a name is the one that is lost."""
+    """Or another key of the same family is as near."""
     assert meant(name[:-1]) in OURS or len(name.rpartition("/")[2]) < 5
 
 
@@ -63,7 +63,7 @@ def test_other_keys_of_these_systems_and_other_peoples_are_left_alone(key: str) 
     "metadata", [None, [], {}, {"annotations": None}, {"labels": [1]}, {"labels": {1: "x"}}]
 )
 def test_metadata_that_are_none_have_no_keys(metadata: object) -> None:
-    """The API server says what is wrong with them."""
+    """The API server reports what is wrong."""
     assert misspelt(metadata) == []
 
 
@@ -89,7 +89,7 @@ def asking_for(name: str) -> dict[str, Any]:
     ],
 )
 def test_a_resource_that_is_nearly_a_device_or_what_a_node_offers_is_told(name: str, right: str) -> None:
-    """Whoever writes it waits for ever: the API server takes every name."""
+    """The API server accepts any name, so the pod would wait forever."""
     message = f"resource {name} is offered by no device plugin. What would work: {right}"
     assert misspelt_resources(asking_for(name), OFFERED) == [message]
 

@@ -131,7 +131,7 @@ def test_a_gpu_count_that_differs_is_told() -> None:
     [("200Gb", 200.0), ("200Gbps", 200.0), ("0.4Tb/s", 400.0), ("25000Mb", 25.0), ("50", 50.0)],
 )
 def test_a_bandwidth_is_read_in_every_spelling(stated: str, gbps: float) -> None:
-    """Gigabits a second, whatever the unit."""
+    """In gigabits per second, whatever the unit."""
     gang = read(o.annotated(o.JOB, {"topology.scheduler/network-bandwidth": stated})).gangs[0]
     assert gang.fabric.gbps == pytest.approx(gbps)
 
@@ -159,7 +159,7 @@ def test_a_policy_of_the_config_map_is_carried_by_name() -> None:
 
 
 def test_balanced_slices_and_a_least_size_are_read() -> None:
-    """Our own annotations: equal parts, and the fewest pods that may start."""
+    """Bayplan's annotations for equal parts and for the minimum number of pods."""
     keys = {"bayplan.dev/balanced-slices": "true", "bayplan.dev/gang-min": "2"}
     job = o.changed(o.changed(o.JOB, ("spec", "parallelism"), 6), ("spec", "completions"), 6)
     gang = read(o.annotated(job, keys)).gangs[0]
@@ -181,7 +181,7 @@ def test_balanced_slices_and_a_least_size_are_read() -> None:
     ],
 )
 def test_a_bad_value_names_the_valid_ones(key: str, value: str, valid: str) -> None:
-    """A typing error is refused with the field and what would have been right."""
+    """The error names the field."""
     with pytest.raises(InputError) as caught:
         read(o.annotated(o.JOB, {key: value}))
     assert caught.value.where.field == f"metadata.annotations[{key}]"
