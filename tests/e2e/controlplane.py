@@ -11,6 +11,7 @@ import ssl
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Self
 
 import yaml
 
@@ -53,6 +54,13 @@ class ControlPlane:
         self._keys = self.authority.signing_key()
         self._serving = self.authority.issue("kube-apiserver")
         self._running: list[Process] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Starts the programs and waits until pods can be created and are scheduled. Raises `RuntimeError`

@@ -34,17 +34,13 @@ AWAY_SECONDS = 20.0
 def plane(tmp_path: Path) -> Iterator[ControlPlane]:
     """A separate control plane, whose API server the test may kill."""
     programs = find()
-    plane = ControlPlane(programs, tmp_path)
-    plane.start()
-    try:
+    with ControlPlane(programs, tmp_path) as plane:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         define(kubectl, *SHARED)
         install(kubectl)
         namespace(plane.api, "research")
         with Kubelet(plane.api):
             yield plane
-    finally:
-        plane.stop()
 
 
 @pytest.fixture

@@ -40,17 +40,13 @@ IMAGES = {
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API server with the kinds of Bayplan, KAI and Kueue, and two racks of two nodes."""
     programs, folder = find(), tmp_path_factory.mktemp("beside")
-    plane = ControlPlane(programs, folder)
-    plane.start()
-    try:
+    with ControlPlane(programs, folder) as plane:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
         define(kubectl, *KAI, *KUEUE)
         namespace(plane.api, "research")
         Fleet(plane.api).make(nodes(2, 2)[1:])
         yield Cluster(plane.api, kubectl, Kubelet(plane.api))
-    finally:
-        plane.stop()
 
 
 def warnings_of(cluster: Cluster) -> str:

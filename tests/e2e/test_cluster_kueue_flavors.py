@@ -33,9 +33,7 @@ POOLS = {"r1": "first", "r2": "second"}
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
     """A cluster of Kueue's: two racks of two nodes, a flavor for each, a queue, and a replica."""
     programs, folder = find(), tmp_path_factory.mktemp("flavors")
-    plane = ControlPlane(programs, folder)
-    plane.start()
-    try:
+    with ControlPlane(programs, folder) as plane:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         kinds = sorted(name for name in NAMES if name.endswith("kueue.x-k8s.io"))
         define(kubectl, *kinds, "topologies.kai.scheduler", "reports.openreports.io")
@@ -49,8 +47,6 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicas]:
                     labels = {"pool": POOLS[name.partition("-")[0]]}
                     replicas.api.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
                 yield replicas
-    finally:
-        plane.stop()
 
 
 def _make_queue(api: Api) -> None:

@@ -55,9 +55,7 @@ def queue(name: str) -> Json:
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """An API server with Bayplan's own kinds, two racks of two nodes, and the replicas that it calls."""
     programs, folder = find(), tmp_path_factory.mktemp("presence")
-    plane = ControlPlane(programs, folder)
-    plane.start()
-    try:
+    with ControlPlane(programs, folder) as plane:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         install(kubectl)
         namespace(plane.api, "research")
@@ -70,8 +68,6 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 yield Cluster(plane.api, kubectl, kubelet)
         finally:
             replicas.stop()
-    finally:
-        plane.stop()
 
 
 def apply(cluster: Cluster, *objects: Json, options: tuple[str, ...] = ()) -> Output:

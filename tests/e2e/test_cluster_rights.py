@@ -102,9 +102,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout,
     """Two replicas on two nodes with 64 GPUs in all, and the audit log of their requests."""
     folder = tmp_path_factory.mktemp("rights")
     programs = find()
-    plane = ControlPlane(programs, folder, audited=ACCOUNT)
-    plane.start()
-    try:
+    with ControlPlane(programs, folder, audited=ACCOUNT) as plane:
         kubectl = Kubectl(programs["kubectl"], plane.kubeconfig)
         rows = {
             f"{resource}.{group}": definition(group, version, resource, kind)
@@ -129,8 +127,6 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Rollout,
                 yield rollout, folder / "audit.log"
         finally:
             rollout.uninstall()
-    finally:
-        plane.stop()
 
 
 def template() -> Json:
