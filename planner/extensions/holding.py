@@ -32,7 +32,7 @@ from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, held_level
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.request.topology_request import TopologyRequest
-from planner.search.outcome import Outcome, Place, dealt, domain_of
+from planner.search.outcome import Outcome, Place, deal_to_pod_sets, domain_of
 from planner.search.result import SearchResult
 from planner.search.space import search_space
 
@@ -145,7 +145,9 @@ def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Ite
     }
     gpus = {pod_set.name: pod_set.shape.gpus for pod_set in problem.gang.pod_sets}
     taken, required = dict.fromkeys(parts, 0), dict.fromkeys(parts, True)
-    for pod_set, part, count in dealt(best.placement.pod_classes, [(part, part.counts) for part in parts]):
+    for pod_set, part, count in deal_to_pod_sets(
+        best.placement.pod_classes, [(part, part.counts) for part in parts]
+    ):
         taken[part] += count * gpus[pod_set]
         required[part] = required[part] and pod_set in demanding
     occupied = search_space(problem.snapshot, best.tree, occupied=problem.occupied)

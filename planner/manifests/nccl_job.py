@@ -14,6 +14,7 @@ LABEL = "bayplan.dev/nccl-test"
 """The label for the anti-affinity between the job's workers: each runs on a node of its own."""
 
 SKIP_KEY = "bayplan.dev/skip"
+"""The annotation with which a workload is not planned; read in `webhook.workloads.options`."""
 
 _TEST = ["all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2"]
 

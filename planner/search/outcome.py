@@ -23,7 +23,7 @@ from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
 from planner.search.result import SearchResult
 
-Where = TypeVar("Where")
+Spot = TypeVar("Spot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Place(Protocol):
 def domain_of(result: SearchResult) -> Domain:
     """Returns the finest domain that contains a whole placement."""
     assert result.placement is not None, "only a placement is in a domain"
-    pods_by_node = result.placement.pods_by_node
+    pods_by_node = result.placement.pods_by_node  # in the order of the nodes
     return result.tree.root.around(pods_by_node[0][0], pods_by_node[-1][0]).path
 
 
@@ -70,16 +70,16 @@ def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Ass
     by_set: dict[str, list[Assignment]] = {pod_set.name: [] for pod_set in problem.gang.pod_sets}
     hosts = result.tree.root.leaves_at([place for place, _ in pods_by_node])
     seats = [(host.node, counts) for host, (_, counts) in zip(hosts, pods_by_node, strict=True)]
-    for name, node, count in dealt(result.placement.pod_classes, seats):
+    for name, node, count in deal_to_pod_sets(result.placement.pod_classes, seats):
         by_set[name].append(Assignment(name, node, count))
     return tuple([assignment for assignments in by_set.values() for assignment in assignments])
 
 
-def dealt(
-    pod_classes: PodClasses, seats: Sequence[tuple[Where, Sequence[int]]]
-) -> Iterator[tuple[str, Where, int]]:
-    """Yields PodSet, host or domain, and number of pods, by pod class; `seats`: the pods of each class
-    there.
+def deal_to_pod_sets(
+    pod_classes: PodClasses, seats: Sequence[tuple[Spot, Sequence[int]]]
+) -> Iterator[tuple[str, Spot, int]]:
+    """Yields PodSet, host or domain, and number of pods, by pod class; `seats`: each host or domain, with its
+    pods of each class.
     """
     for class_index, pod_class in enumerate(pod_classes):
         parts = iter(pod_class.parts)

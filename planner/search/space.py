@@ -30,8 +30,8 @@ class SearchSpace:
     """One tree at one moment (`occupied`) or when empty; `capacity` is that of the whole tree.
 
     `extra`: levels that exist only for rules over labels in a refined tree (`rules.label_levels`); they cost
-    nothing, and no gang is placed at them. `plain`: the tree without these levels. `caps`: caps on the pods
-    of domains.
+    nothing, and no gang is placed at them. `plain`: the tree without these levels; None if it has none.
+    `caps`: caps on the pods of domains.
     """
 
     base: Infrastructure
@@ -56,6 +56,7 @@ class SearchSpace:
             if not pod_class.is_split
             for weight, _ in pod_class.shape.preferences
         )
+        # A part of a GPU may have to open a new GPU, which counts as a penalty of 1.
         worst_penalty += sum(
             1 for pod_class in pod_classes if not pod_class.is_split and share_in(pod_class.shape.requests)
         )

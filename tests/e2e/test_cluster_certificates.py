@@ -35,13 +35,15 @@ class Shared:
 
     api: Api
     now: datetime = BEGIN
-    rest: float = 0.0
+    settle_seconds: float = 0.0
     replicas: list[SecretCertificates] = field(default_factory=list)
 
     def add(self, count: int = 1) -> list[SecretCertificates]:
         """Adds this many replicas."""
         new = [
-            SecretCertificates(self.api, "default", NAME, NAMES, [NAME], lambda: self.now, self.rest)
+            SecretCertificates(
+                self.api, "default", NAME, NAMES, [NAME], lambda: self.now, self.settle_seconds
+            )
             for _ in range(count)
         ]
         self.replicas += new
@@ -86,13 +88,15 @@ def _issued(leaf: x509.Certificate, ca: x509.Certificate) -> bool:
 
 
 @asynccontextmanager
-async def shared(cluster: Cluster, *, configured: bool = True, rest: float = 0.0) -> AsyncIterator[Shared]:
+async def shared(
+    cluster: Cluster, *, configured: bool = True, settle_seconds: float = 0.0
+) -> AsyncIterator[Shared]:
     """No Secret, and two webhook configurations without a CA that match nothing."""
     api = await connect(str(cluster.kubectl.kubeconfig))
     try:
         if configured:
             await configure(api)
-        yield Shared(api, rest=rest)
+        yield Shared(api, settle_seconds=settle_seconds)
     finally:
         await api.delete(f"{SECRETS}/{NAME}")
         for kind in KINDS:
@@ -164,7 +168,7 @@ async def test_racing_replicas_never_put_back_an_older_bundle(cluster: Cluster) 
 
 async def test_a_new_ca_rests_in_the_configurations_before_it_signs(cluster: Cluster) -> None:
     """However often one looks, the former certificate stays until the rest is over."""
-    async with shared(cluster, rest=1.0) as now:
+    async with shared(cluster, settle_seconds=1.0) as now:
         (replica,) = now.add()
         await now.settle()
         former = replica.serving

@@ -18,8 +18,9 @@ class RequestContext:
     """All inputs of a decision; two equal contexts get the same answer.
 
     `request` includes its Namespace object if the environment knows it. If `snapshot` is None, no cluster is
-    known and nothing is planned. `params`: the parameter objects from the policy files, then those of the
-    environment. `settings`: the settings of the request's namespace, the same throughout the decision.
+    known and nothing is planned. `params`: the parameter objects of policies, from the policy files, then
+    from the environment; Bayplan's own parameters are in `environment.parameters`. `settings`: the settings
+    of the request's namespace, the same throughout the decision.
     """
 
     request: AdmissionRequest

@@ -4,9 +4,9 @@ configurations.
 Every replica checks every few seconds, and does what is due; resource versions resolve races.
 
 Invariants:
-1. A CA signs a serving certificate only after it has been in every webhook configuration for `REST` seconds;
-   the former CA stays beside it until it ends. The API server therefore trusts any replica's certificate at
-   any moment.
+1. A CA signs a serving certificate only after it has been in every webhook configuration for
+   `SETTLE_SECONDS`; the former CA stays beside it until it expires. The API server therefore trusts any
+   replica's certificate at any moment.
 2. A bundle is never replaced by an older one: configurations are read before the Secret, and only what was
    read is patched. If somebody published a newer bundle in between, the patch is a conflict.
 """
@@ -50,7 +50,7 @@ AGAIN = 0.2
 """Seconds until the next check after one that changed something."""
 
 
-REST = 20.0
+SETTLE_SECONDS = 20.0
 """Seconds that a bundle must have been in every configuration before its CA signs: API servers learn of a
 changed configuration from a watch, normally within a second.
 """
@@ -83,7 +83,7 @@ class SecretCertificates:
         names: CertificateNames,
         configurations: Sequence[str],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        rest: float = REST,
+        settle_seconds: float = SETTLE_SECONDS,
         client_ca: Path | None = None,
     ) -> None:
         self._api = api
@@ -93,7 +93,7 @@ class SecretCertificates:
             f"{_CONFIGURATIONS}/{kind}/{configuration}" for configuration in configurations for kind in _KINDS
         ]
         self._clock = clock
-        self._rest = rest
+        self._settle_seconds = settle_seconds
         self._serving = _Serving(issue(new_authority(clock()), names, clock()), client_ca)
         self._published = ""
         self._published_at = 0.0
@@ -116,7 +116,7 @@ class SecretCertificates:
         return self.serving.not_valid_after_utc.timestamp()
 
     def waiting(self) -> str:
-        """What the first successful check still lacks; "" once callers trust the served certificate."""
+        """Why the certificate cannot be served yet; "" once callers trust the served one."""
         return "" if self._ready else self.problem or f"{self._where}: not read yet"
 
     async def watch(self) -> None:
@@ -139,11 +139,11 @@ class SecretCertificates:
         Raises `ApiError` if the API server refuses, `CertificateError` if the Secret cannot be used.
         """
         configurations, failure = await self._configurations()
-        version, held = await self._read()
+        version, stored = await self._read()
         changed = False
-        if held.trusted and failure is None:
-            changed = await self._publish(configurations, held)
-        material, done = renewed(held, self._names, self._clock(), distributed=self._rested())
+        if stored.trusted and failure is None:
+            changed = await self._publish(configurations, stored)
+        material, done = renewed(stored, self._names, self._clock(), distributed=self._distributed())
         if done:
             if await self._write(version, material):
                 log.info("%s: %s", self._where, "; ".join(done))
@@ -152,6 +152,7 @@ class SecretCertificates:
             self._serving.take(material.leaf)
         if failure is not None:
             raise failure
+        # A check that finds nothing to change has seen the CA in every configuration.
         self._ready = self._ready or not changed
         return changed
 
@@ -175,9 +176,9 @@ class SecretCertificates:
                 raise ApiError(404, error.reason, message) from None
             raise
 
-    async def _publish(self, configurations: Sequence[Json], held: Material) -> bool:
+    async def _publish(self, configurations: Sequence[Json], stored: Material) -> bool:
         """Puts the CAs into every configuration; returns True if one had others."""
-        bundle = base64.b64encode(bundle_pem(held.trusted)).decode()
+        bundle = base64.b64encode(bundle_pem(stored.trusted)).decode()
         changed = False
         for path, configuration in zip(self._paths, configurations, strict=True):
             others = [
@@ -204,8 +205,8 @@ class SecretCertificates:
         else:
             log.info("%s: the CA was put into it", path.removeprefix(f"{_CONFIGURATIONS}/"))
 
-    def _rested(self) -> bool:
-        return bool(self._published) and time.monotonic() - self._published_at >= self._rest
+    def _distributed(self) -> bool:
+        return bool(self._published) and time.monotonic() - self._published_at >= self._settle_seconds
 
     async def _read(self) -> tuple[str, Material]:
         """Returns the Secret's resource version ("" if there is none) and its content."""

@@ -90,7 +90,7 @@ class HostAssignment:
         if domain_class is None:
             return [_PackingTarget(self._host_options(chosen.class_id), path)]
         items = [item for place, child in chosen.inside for item in self._flat(child, (*path, place))]
-        if not self._classes.binds(domain_class):
+        if not self._classes.is_limited(domain_class):
             return items
         return [_PackingTarget(self._together(items, domain_class), path, tuple(items))]
 

@@ -59,8 +59,8 @@ class CapacityClass:
 
     @property
     def ordered(self) -> bool:
-        """Whether the children are in the order of the nodes, as for roots and chunks, which rarely have an
-        equal.
+        """Whether the children are in the order of the nodes, as for roots and chunks. These
+        rarely have an equal, so that sorting would save nothing.
 
         The children of other domains are sorted, so that domains which differ only in their order are in one
         class.
@@ -93,7 +93,7 @@ class DomainClasses(Protocol):
         """Returns the class of a domain."""
         ...
 
-    def held(self, class_id: int, /) -> Measure:
+    def maximum(self, class_id: int, /) -> Measure:
         """Returns the maximum that a domain of the class holds."""
         ...
 
@@ -104,7 +104,7 @@ class DomainClasses(Protocol):
         """
         ...
 
-    def binds(self, domain_class: CapacityClass, /) -> bool:
+    def is_limited(self, domain_class: CapacityClass, /) -> bool:
         """Returns whether a domain of the class may hold less than its children together."""
         ...
 
@@ -140,6 +140,7 @@ class CapacityClasses:
         self._class_ids: dict[object, int] = {}
         self._class_of: dict[EligibilityMap, dict[DomainCapacity, int]] = {}
         self._fit = host_fit(pod_classes, self._levels - 1)
+        # The last entry of each is the rule of the host level.
         self._host_rules = any(rule[-1] for rule in (self._project, self._split, self._united))
         self._order: list[tuple[PodCount, int]] = [(self.counts.zero, 0)]
         self.highest = PeaksByClass()
@@ -173,8 +174,8 @@ class CapacityClasses:
                 ]
         return list(filter(None, classes))
 
-    def held(self, class_id: int) -> Measure:
-        """Returns the maximum of each measure that a domain of the class holds."""
+    def maximum(self, class_id: int) -> Measure:
+        """Returns the maximum of each measure (`pod_counts.Measure`) that a domain of the class holds."""
         return self.peaks[class_id][0]
 
     def peak(self, class_id: int, level: int) -> Measure:
@@ -186,12 +187,12 @@ class CapacityClasses:
         """Returns the maximum that a domain may keep of what its nodes could hold, under its pod classes'
         rules.
         """
-        project = self._project[domain_class.level] if domain_class.level >= 0 else None
+        project = self._project[domain_class.level] if domain_class.level > ROOT else None
         counts = project(counts, domain_class.has_name) if project else counts
         counts = (
             self._trim.bound(domain_class.level, counts, domain_class.caps) if domain_class.caps else counts
         )
-        united = self._united[domain_class.level] if domain_class.level >= 0 else None
+        united = self._united[domain_class.level] if domain_class.level > ROOT else None
         return united(counts, domain_class.has_name) if united else counts
 
     def uniform(self, class_id: int, /) -> bool:
@@ -200,20 +201,22 @@ class CapacityClasses:
             return False
         domain_class = self.domain_classes[class_id]
         while domain_class is not None:
-            if self.binds(domain_class) or len(set(domain_class.children)) > 1:
+            if self.is_limited(domain_class) or len(set(domain_class.children)) > 1:
                 return False
             domain_class = self.domain_classes[domain_class.children[0]]
         return True
 
     def unites(self, level: int) -> bool:
         """Returns whether a domain of the level has all pods of some pod classes, or none of them."""
-        return level >= 0 and self._united[level] is not None
+        return level > ROOT and self._united[level] is not None
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """Returns the same as maximal counts: of two pod classes with anti-affinity only one is kept."""
-        if level < 0:
+        """Returns every maximal choice of what `kept` bounds: of two pod classes with anti-affinity, each
+        alone.
+        """
+        if level == ROOT:
             return (counts,)
         project, split = self._project[level], self._split[level]
         counts = project(counts, has_name) if project else counts
@@ -222,9 +225,9 @@ class CapacityClasses:
         united = self._united[level]
         return tuple([united(kept, has_name) for kept in each]) if united else each
 
-    def binds(self, domain_class: CapacityClass, /) -> bool:
+    def is_limited(self, domain_class: CapacityClass, /) -> bool:
         """See `DomainClasses`."""
-        if domain_class.is_chunk or domain_class.level < 0:
+        if domain_class.is_chunk or domain_class.level == ROOT:
             return False
         rules = (self._project, self._split, self._united)
         return bool(domain_class.caps) or any(rule[domain_class.level] for rule in rules)
@@ -255,7 +258,8 @@ class CapacityClasses:
             measures = [self.counts.measure(counts) for counts in best]
             peak = tuple(max(column) for column in zip(*measures, strict=True))
             reach = self.counts.pack(peak[: len(self._pod_classes)])
-            options = [(counts, own_cost) for counts in sorted(best)]  # ties must not depend on other nodes
+            # Sorted, so that equal costs are resolved the same way whatever other nodes there are.
+            options = [(counts, own_cost) for counts in sorted(best)]
             class_id = self._class_ids[best, own_cost] = self._new(None, options, reach, (peak,))
         return class_id
 
@@ -272,8 +276,8 @@ class CapacityClasses:
         return tuple(map(self.counts.pack, self._fit.best(capacity, allowed)))
 
     def _domain(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        held = capacity.level == self._weights.reservable and capacity.has_name and capacity.gang
-        if held and self._use == "apart":
+        taken = capacity.level == self._weights.reservable and capacity.has_name and capacity.gang
+        if taken and self._use == "apart":
             return EMPTY
         children = self._inside(capacity, match)
         if not children:
@@ -293,8 +297,8 @@ class CapacityClasses:
         """Returns the class of domains with these children, creating it if needed; `EMPTY` if the rules leave
         nothing.
         """
-        held = [self.peaks[child][0] for child in domain_class.children]
-        measure = tuple(map(min, map(sum, zip(*held, strict=True)), self._wanted))
+        maxima = [self.peaks[child][0] for child in domain_class.children]
+        measure = tuple(map(min, map(sum, zip(*maxima, strict=True)), self._wanted))
         reach = self.counts.pack(measure[: len(self._pod_classes)])
         reach = reach if domain_class.is_chunk else self.kept(domain_class, reach)
         if reach == self.counts.zero:
@@ -346,8 +350,8 @@ class PeaksByClass:
             domain_class = classes.domain_classes[class_id]
             children = domain_class.children if domain_class else ()
             if children and classes.domain_classes[children[0]] is None:
-                held = zip(*map(classes.held, children), strict=True)
-                peaks = (tuple([_highest(list(column)) for column in held]),)
+                maxima = zip(*map(classes.maximum, children), strict=True)
+                peaks = (tuple([_highest(list(column)) for column in maxima]),)
             else:
                 rows = [self._row(classes, child) for child in children]
                 peaks = tuple([_joined(level) for level in zip(*rows, strict=True)])
@@ -360,7 +364,7 @@ class PeaksByClass:
         return (
             inside
             if domain_class and domain_class.is_chunk
-            else (single_peaks(classes.held(class_id)), *inside)
+            else (single_peaks(classes.maximum(class_id)), *inside)
         )
 
 
@@ -369,7 +373,9 @@ def _joined(peaks: Iterable[Peaks]) -> Peaks:
 
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Returns the maximum that one more domain adds to any of these sums."""
+    """Returns the maximum that one more domain adds to any of these sums: (4, 6) and (3, 5) add 4, 2, 3 and
+    2, of which one, two, … domains give 4, 7, 9, 11.
+    """
     additions: list[int] = []
     for sums in column:
         additions += map(int.__sub__, sums, (0, *sums)) if len(sums) > 1 else sums

@@ -53,8 +53,9 @@ AbleChild = tuple[int, DomainCapacity, EligibilityMap, int]
 class DomainOptions(ABC):
     """The options of one gang's pod classes by class of domain, and their sums within a limit.
 
-    A base of `DomainPacking` and no part of it: an object that calls back to its owner would be a cycle of
-    references, which packings have none of (webhook/server/garbage_collection.py).
+    `DomainPacking` inherits from it. As a field it would call back to its owner, and packings have no cycles
+    of references (webhook/server/garbage_collection.py). `beam`: how many sums are kept at each step; 0 for
+    all of them, which makes the search exact.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class DomainOptions(ABC):
         self._host_level = len(weights.domains) - 1
         self.classes = classes
         self.counts: CountAlgebra = classes.counts
+        # A sum of several classes counts as two steps of the work budget.
         effort = 1 if isinstance(self.counts, SingleClassCounts) else 2
         self._sums = Frontier(self.counts, work.budget, effort, beam)
         self._options: dict[tuple[int, CostLimit], list[Option]] = {}
@@ -94,7 +96,9 @@ class DomainOptions(ABC):
         options = self._options.get((class_id, limit))
         if options is None:
             domain_class = self.classes.domain_classes[class_id]
-            level = domain_class.level + domain_class.is_chunk if domain_class else self._host_level
+            level = self._host_level
+            if domain_class:  # a chunk is as far from the root as the children of its domain
+                level = domain_class.level + 1 if domain_class.is_chunk else domain_class.level
             allowed = limit.allowed(level) if level >= limit.first else None
             if domain_class is None:
                 options = self.classes.options[class_id]
@@ -126,11 +130,13 @@ class DomainOptions(ABC):
         """Returns the options of a domain or chunk: the sums of its children's options, reduced to what it
         may keep.
         """
-        if not domain_class.is_chunk and self._wholes(domain_class.level):
+        if not domain_class.is_chunk and self._all_or_nothing(domain_class.level):
             return self._whole_options(class_id, limit.goal)
         if domain_class.is_chunk:
             stage = self._in_chunk(class_id, limit).stages[-1]
             return sorted((counts, cost) for counts, cost in stage.items() if counts != self.counts.zero)
+        # The price of a domain is part of each option. The rest of its own cost is paid from the start,
+        # so that the limit is compared with what a placement really costs so far.
         price = (
             self.weights.domains[domain_class.level]
             if domain_class.level >= limit.first
@@ -138,7 +144,7 @@ class DomainOptions(ABC):
         )
         start = domain_class.own_cost - price
         stage = self._all_sums(domain_class.children, class_id, limit, domain_class.level + 1, start)
-        if not self.classes.binds(domain_class):
+        if not self.classes.is_limited(domain_class):
             return sorted([(counts, cost + price) for counts, cost in stage.items() if counts])
         kept: CostBySum = {}
         for counts, cost in stage.items():
@@ -152,8 +158,8 @@ class DomainOptions(ABC):
     def _all_sums(
         self, children: Sequence[int], class_id: int, limit: CostLimit, level: int, start: int
     ) -> CostBySum:
-        """Returns the last sums of `_freely`, for callers that do not need to know which domain holds
-        what.
+        """Returns the last sums of `_all_stages` alone, for callers that do not need to know which domain
+        holds what.
         """
         stage: CostBySum = {self.counts.zero: start}
         hosts = self.classes.domain_classes[children[0]] is None
@@ -210,13 +216,13 @@ class DomainOptions(ABC):
         if frontier is None:
             domain_class = self.classes.domain_classes[class_id]
             assert domain_class is not None, "a chunk is no host"
-            frontier = self._freely(domain_class.children, limit, domain_class.level + 1)
+            frontier = self._all_stages(domain_class.children, limit, domain_class.level + 1)
         self._chunks[class_id, limit] = frontier
         if len(self._chunks) > _MAX_CHUNKS:
             del self._chunks[next(iter(self._chunks))]
         return frontier
 
-    def _wholes(self, level: int) -> bool:
+    def _all_or_nothing(self, level: int) -> bool:
         """Returns whether a domain of the level must have several pod classes completely or not at all."""
         return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
@@ -242,7 +248,7 @@ class DomainOptions(ABC):
                     costs[part] = cost
         return sorted(self.counts.undominated(costs).items())
 
-    def _towards(
+    def _stages_to_goal(
         self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
     ) -> FrontierSearch:
         """Returns the options of these domains of the level, and the sums from which the goal can be
@@ -253,7 +259,7 @@ class DomainOptions(ABC):
         steps = self._steps(children, offers, limit)
         return FrontierSearch(limit, offers, self._sums.stages(steps, reaches, limit, level, ceiling))
 
-    def _freely(
+    def _all_stages(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
     ) -> FrontierSearch:
         """Returns the options of these domains and all their sums: other domains may hold the rest of the

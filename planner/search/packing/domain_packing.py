@@ -232,12 +232,12 @@ class DomainPacking(DomainOptions):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
             return tuple([single_peaks(steady(peak, need)) for peak in peaks])
         return self.classes.highest.inside(self.classes, class_id) or (
-            single_peaks(self.classes.held(class_id)),
+            single_peaks(self.classes.maximum(class_id)),
         )
 
     def _min_cost(self, class_id: int, goal: PodCount, ceiling: int | None) -> int | None:
         need = self.counts.measure(goal)
-        if class_id == EMPTY or any(map(int.__lt__, self.classes.held(class_id), need)):
+        if class_id == EMPTY or any(map(int.__lt__, self.classes.maximum(class_id), need)):
             return None
         domain_class = self.classes.domain_classes[class_id]
         if domain_class is None:
@@ -320,7 +320,9 @@ class DomainPacking(DomainOptions):
             if max_cost <= tried_cost:
                 continue
             tried_cost, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
-            frontier = self._towards(domain_class.children, limit, domain_class.level + 1, ceiling_inside)
+            frontier = self._stages_to_goal(
+                domain_class.children, limit, domain_class.level + 1, ceiling_inside
+            )
             inner = frontier.stages[-1].get(goal)
             if inner is not None:
                 self._within[class_id, goal] = limit
@@ -396,4 +398,4 @@ class DomainPacking(DomainOptions):
         limit = self._within.get((class_id, target))
         if limit is None:
             limit = self._limit(class_id, target, None if self._beam else cost)
-        return self._towards(children, limit, domain_class.level + 1, None if self._beam else cost)
+        return self._stages_to_goal(children, limit, domain_class.level + 1, None if self._beam else cost)

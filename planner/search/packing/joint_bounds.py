@@ -114,7 +114,7 @@ def _domains_inside(classes: CapacityClasses, domains: Mapping[int, int]) -> Cou
 def _pair_bound(classes: CapacityClasses, domains: Mapping[int, int]) -> LevelPairBound:
     holds: Counter[tuple[int, ...]] = Counter()
     for domain, copies in domains.items():
-        (held,) = classes.held(domain)
+        (held,) = classes.maximum(domain)
         (finer, *_) = classes.highest.inside(classes, domain) or [((held,),)]
         holds[tuple([min(sums, held) for sums in finer[0]])] += copies
     return LevelPairBound(tuple([(toll, _best_surpluses(holds, toll)) for toll in _tolls(list(holds))]))

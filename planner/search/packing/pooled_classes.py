@@ -95,13 +95,13 @@ class PooledClasses:
         """The class of a domain."""
         return self.base.of(capacity, match)
 
-    def held(self, class_id: int) -> Measure:
+    def maximum(self, class_id: int) -> Measure:
         """Returns the useful maximum of a domain of the class in each direction."""
         return self.counts.each(self.reach[class_id])
 
     def peak(self, class_id: int, level: int) -> Measure:
         """No domain of the level in here has more than the whole."""
-        return self.held(class_id) if class_id else ()
+        return self.maximum(class_id) if class_id else ()
 
     def goal(self, counts: PodCount) -> PodCount:
         """Returns the pooled weight of these numbers of pods."""
@@ -112,9 +112,9 @@ class PooledClasses:
         """Returns False: what a domain keeps of a pool may differ from what its children hold."""
         return False
 
-    def binds(self, domain_class: CapacityClass, /) -> bool:
+    def is_limited(self, domain_class: CapacityClass, /) -> bool:
         """See `DomainClasses`."""
-        return self.base.binds(domain_class)
+        return self.base.is_limited(domain_class)
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()

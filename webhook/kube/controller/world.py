@@ -22,9 +22,9 @@ from webhook.placement.hold_limits import Limits, no_limits
 class World:
     """The known state at one moment. `kinds`: the workload kinds that are watched and completely read.
 
-    `observed`: the namespaces that are not enforced. `patience`: by namespace, for how many seconds a place
-    is kept that no pod uses; 0 means forever. `limits`: what the gangs of a namespace may hold. `rules`: the
-    rules of the queue's order. `kueue`: the places that Kueue has assigned; None if unknown.
+    `observed`: the namespaces in which nothing is enforced. `patience`: by namespace, for how many seconds a
+    place is kept that no pod uses; 0 means forever. `limits`: what the gangs of a namespace may hold.
+    `rules`: the rules of the queue's order. `kueue`: the places that Kueue has assigned; None if unknown.
     """
 
     snapshot: Snapshot
@@ -50,7 +50,7 @@ class World:
 
 
 def no_namespace(names: Iterable[str]) -> frozenset[str]:
-    """Returns no namespaces: every namespace is enforced."""
+    """Stands in for `observed` where every namespace is enforced: returns no namespaces."""
     return frozenset()
 
 

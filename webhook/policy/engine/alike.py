@@ -1,4 +1,4 @@
-"""Judges templates once that differ only in values which hardly any policy reads.
+"""Runs policies once for all templates that differ only in values which hardly any policy reads.
 
 The templates of one object usually differ in what their containers run, and in labels and annotations that
 name a part. Values that differ are replaced by a stand-in (`webhook.cel.values.stand_in`). What a policy does
@@ -61,7 +61,7 @@ class Forms:
         """Returns the form of a template; None if it is judged alone.
 
         The only template of an object is judged alone, and so is an updated one, which is shown with its own
-        old state. `show` returns what a target is shown as.
+        old state. `show` returns the JSON that policies see of a target.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
             return None
@@ -91,7 +91,7 @@ class Forms:
         return form
 
 
-def of_no_pod_set(target: Target) -> Target:
+def with_pod_set_hidden(target: Target) -> Target:
     """Returns the target for a run that should also hold for templates of other PodSets."""
     return replace(target, pod_set=POD_SET)
 

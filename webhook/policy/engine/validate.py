@@ -10,7 +10,7 @@ from planner.model.words import joined
 from webhook.cel import CelError
 from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.alike import Form, of_no_pod_set
+from webhook.policy.engine.alike import Form, with_pod_set_hidden
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
@@ -230,7 +230,7 @@ class _Collected:
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
-        seen = target if policy.alike else of_no_pod_set(target)
+        seen = target if policy.alike else with_pod_set_hidden(target)
         try:
             self._validate(policy, run, policy_pass.activation(run, seen, whole, form.shown), policy_pass)
         except StandInRead:

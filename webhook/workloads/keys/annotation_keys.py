@@ -1,4 +1,7 @@
-"""The keys that Bayplan itself writes onto objects; policies define the keys that they write."""
+"""The keys that Bayplan itself writes onto objects, and the two of a user that its other parts read too.
+
+Policies define the keys that they write; what a user chooses besides is in `options`.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from webhook.jsontools import patch
 from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
-from webhook.policy.engine.alike import Form, of_no_pod_set
+from webhook.policy.engine.alike import Form, with_pod_set_hidden
 from webhook.policy.engine.defaults import carry
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
@@ -233,7 +233,7 @@ class MutatingPass:
         None if it reads what differs between them, or fails, because its result may then depend on the
         template.
         """
-        seen = target if policy.alike else of_no_pod_set(target)
+        seen = target if policy.alike else with_pod_set_hidden(target)
         steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
         try:
             activation = self.policy_pass.activation(run, seen, before, form.shown)
