@@ -270,9 +270,9 @@ def job(name: str, pods: int, *, required: str = RACK, gpus: int = 8, **spec: An
     }
 
 
-def small_pod(name: str) -> Json:
+def small_pod(name: str, cpu: str = "1", memory: str = "1Gi") -> Json:
     """A single pod of one GPU that reserves what it uses."""
-    limits = {"cpu": "1", "memory": "1Gi", GPU: "1"}
+    limits = {"cpu": cpu, "memory": memory, GPU: "1"}
     container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
     annotations = {"bayplan.dev/reserve": "nodes"}
     return {

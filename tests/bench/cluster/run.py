@@ -35,7 +35,7 @@ from tests.e2e.kube_ledgers import install
 from tests.e2e.kubectl import Kubectl
 from tests.e2e.processes import Process, free_port, start, wait_until
 from tests.e2e.real_kinds import SHARED, define
-from tests.e2e.replicas import GPU, RESERVATIONS, Replicas, nodes, reservations
+from tests.e2e.replicas import RESERVATIONS, Replicas, nodes, reservations, small_pod
 
 ROOT = Path(__file__).parents[3]
 PODS = "/api/v1/namespaces/research/pods"
@@ -52,14 +52,10 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def pod(name: str) -> Json:
-    """One GPU."""
-    limits = {"cpu": "4", "memory": "8Gi", GPU: "1"}
-    container = {"name": "main", "image": "busybox", "resources": {"limits": limits}}
-    annotations = {"bayplan.dev/reserve": "nodes"}
-    return {
-        "metadata": {"name": name, "namespace": "research", "annotations": annotations},
-        "spec": {"automountServiceAccountToken": False, "containers": [container]},
-    }
+    """One GPU, without the volume of its token."""
+    single = small_pod(name, "4", "8Gi")
+    single["spec"]["automountServiceAccountToken"] = False
+    return single
 
 
 def job(name: str) -> Json:
