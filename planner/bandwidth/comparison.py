@@ -19,8 +19,6 @@ from planner.model.node import divided
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.resources import GPU
 from planner.model.topology import Topology
-from planner.planning.plan import when_empty
-from planner.request.levels import constraints, level_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     MIG instances and time slices, which some nodes offer as GPUs, have no links and so no comparison.
     `snapshot` is the cluster in which the gang was planned; its own reservation there is ignored.
     """
-    layout = _answer_layout(snapshot, group, answer)
+    layout = answer_layout(snapshot, group, answer)
     if layout is None:
         return None
     snapshot = snapshot.without(group.name)
@@ -88,7 +86,8 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
     )
 
 
-def _answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
+def answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
+    """Returns the layout of an answer; None with fewer than two whole GPUs, or on nodes that divide them."""
     pod_gpus = _gpus(group)
     if any(assignment.pod_set not in pod_gpus for assignment in answer.assignments):
         return None
@@ -107,20 +106,6 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
     return next((t for t in snapshot.topologies if t.name == answer.topology), snapshot.topologies[0])
 
 
-@dataclass(frozen=True, slots=True)
-class PodDistribution:
-    """A gang that is spread over several domains of a level that it prefers to be within.
-
-    `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
-    """
-
-    level: str
-    domains: int
-    placement: GangLayout
-    min_domains: int
-    best: GangLayout
-
-
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
     """Returns the gang as placed: an elastic gang with the number of pods that it got."""
     counts: Counter[str] = Counter()
@@ -131,47 +116,6 @@ def placed(group: PodGroup, answer: Answer) -> PodGroup:
         for pod_set in group.pod_sets
     )
     return replace(group, pod_sets=tuple(sets))
-
-
-def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
-    """Returns how an admitted gang is spread over a level that it prefers to be within.
-
-    The level is that of the gang, or of the first PodSet whose preference was not met. None if every
-    preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
-    own reservation is ignored.
-    """
-    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
-    if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
-        return None
-    for names, preferred in _preferred(group):
-        level = level_key(topology, preferred)
-        domains = _domains(snapshot, topology, level, names, answer) if level else 0
-        if domains < 2:
-            continue
-        layout = _answer_layout(snapshot, group, answer)
-        best = when_empty(snapshot.without(group.name), placed(group, answer))
-        ideal = _answer_layout(snapshot, group, best)
-        if layout is not None and ideal is not None:
-            return PodDistribution(
-                level, domains, layout, _domains(snapshot, topology, level, names, best), ideal
-            )
-    return None
-
-
-def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
-    """Preferred levels as (PodSet names, level): of all PodSets together, and of each."""
-    all_names = frozenset(pod_set.name for pod_set in group.pod_sets)
-    preferences = [(all_names, group.constraint.preferred)]
-    preferences += [(frozenset((pod_set.name,)), pod_set.constraint.preferred) for pod_set in group.pod_sets]
-    return [(names, level) for names, level in preferences if level]
-
-
-def _domains(
-    snapshot: Snapshot, topology: Topology, level: str, names: frozenset[str], answer: Answer
-) -> int:
-    depth = topology.index(level) + 1
-    nodes = {assignment.node for assignment in answer.assignments if assignment.pod_set in names}
-    return len({topology.path(name, snapshot.nodes[name].labels)[:depth] for name in nodes})
 
 
 def _layout(

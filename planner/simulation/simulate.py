@@ -4,7 +4,7 @@ All strategies follow the same rules. At every arrival and end, gangs are tried 
 gang may start before an older one without room, until the older one has waited `PATIENCE`; then no younger
 gang of several nodes starts before it (jobs of one node always may). A partly placed gang (pod by pod) holds
 its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does not depend
-on its placement. With moves (`defragmenting`) the oldest long-waiting gang that moves can help gets room. A
+on its placement. With moves (`planned`) the oldest long-waiting gang that moves can help gets room. A
 moved gang starts again, which takes `RESTART`.
 """
 

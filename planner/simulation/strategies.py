@@ -1,4 +1,4 @@
-"""Strategies that place a gang in a simulated hall: first fit, best fit, pod by pod, and Bayplan's plan.
+"""Strategies that place a gang in a simulated hall without a plan: first fit, best fit, pod by pod.
 
 All obey the same request: a gang that fits a rack must be in one rack; a larger one may be anywhere. They
 differ in which rack they choose, and in what a gang holds while it waits or runs.
@@ -6,21 +6,9 @@ differ in which rack they choose, and in what a gang holds while it waits or run
 
 from __future__ import annotations
 
-from planner.cluster.build import snapshot
-from planner.cluster.snapshot import Snapshot
-from planner.model.node import Node
-from planner.model.pod import PodShape
-from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
-from planner.model.reservation import Reservation
-from planner.model.resources import GPU
-from planner.model.topology import HOSTNAME, Topology
-from planner.planning.plan import plan
-from planner.planning.reservation import reservation_for
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job
 from planner.simulation.rack_use import Taken
-
-RACK = "rack"
 
 
 def in_one_rack(job: Job, floor: Hall) -> bool:
@@ -144,91 +132,3 @@ def _turn(node: int, job: Job, floor: Hall) -> int:
     random one.
     """
     return (node - job.number * 7919) % len(floor.free)
-
-
-class PlannedStrategy:
-    """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
-
-    With `mode` `auto`, each gang and each single pod holds the default. With `domain`, gangs of `hold_from`
-    GPUs or more hold whole domains; all others hold their nodes.
-    """
-
-    partial = False
-
-    def __init__(self, floor: Hall, mode: ReserveMode, hold_from: int) -> None:
-        self.name = f"bayplan, {mode}{'s' * (mode == 'domain')}"
-        self._mode, self._hold_from = mode, hold_from
-        self._snapshot = hall(floor)
-        self._pristine_held: dict[int, list[int]] = {}
-
-    def place(self, job: Job, floor: Hall) -> Taken:
-        if not _may_fit(job, floor, self._holds(job)):
-            return []
-        group = gang_of(job, floor, self._reserve(job))
-        answer = plan(self._snapshot, group)
-        reservation = reservation_for(self._snapshot, group, answer)
-        if reservation is None:
-            return []
-        self._snapshot = self._snapshot.with_reservation(reservation)
-        self._remember(job, reservation)
-        return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
-
-    def _reserve(self, job: Job) -> ReserveMode:
-        return "auto" if self._mode == "auto" else "domain" if self._holds(job) else "nodes"
-
-    def _remember(self, job: Job, reservation: Reservation) -> None:
-        """What the job holds whole now."""
-        self._pristine_held.pop(job.number, None)
-        if reservation.domains:
-            self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
-
-    def _holds(self, job: Job) -> bool:
-        return self._mode == "domain" and job.total >= self._hold_from and job.pods > 1
-
-    def release(self, job: Job) -> None:
-        self._snapshot = self._snapshot.without(name_of(job))
-        self._pristine_held.pop(job.number, None)
-
-    def held(self, floor: Hall) -> int:
-        return sum(floor.free[node] for nodes in self._pristine_held.values() for node in nodes)
-
-
-def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
-    """A cheap check by sums whether the plan can succeed: a held rack must be pristine."""
-    if job.gpus < floor.per_node:
-        return any(free >= job.gpus for free in floor.free)
-    if whole:
-        return floor.pristine * floor.per_rack >= job.pods
-    if in_one_rack(job, floor):
-        return max(floor.whole) >= job.pods
-    return sum(floor.whole) >= job.pods
-
-
-def name_of(job: Job) -> str:
-    """The gang's name."""
-    return f"simulation/Job/{job.number}"
-
-
-def number(node: str) -> int:
-    """The index of a node, from its name."""
-    return int(node.removeprefix("n"))
-
-
-def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
-    """The job as a PodGroup."""
-    pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
-    required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
-    return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
-
-
-def hall(floor: Hall) -> Snapshot:
-    """The empty hall as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
-    nodes = (
-        Node(
-            f"n{node}",
-            {RACK: f"r{floor.rack(node)}", HOSTNAME: f"n{node}"},
-            {GPU: floor.per_node, "pods": 110},
-        )
-        for node in range(len(floor.free))
-    )
-    return snapshot(nodes, [Topology("hall", (RACK, HOSTNAME))])

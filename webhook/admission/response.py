@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import orjson
 
-from planner.bandwidth.words import bandwidth_warning
+from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.model.words import joined
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.policy.engine.exemptions import Exempted

@@ -17,12 +17,12 @@ from planner.model.podgroup import ReserveMode
 from planner.model.words import counted
 from planner.planning.defragmentation.limits import MoveLimits
 from planner.simulation.course import Course
-from planner.simulation.defragmenting import DefragmentingStrategy
 from planner.simulation.figures import figures
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job, jobs
+from planner.simulation.planned import DefragmentingStrategy, PlannedStrategy
 from planner.simulation.simulate import simulate
-from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
+from planner.simulation.strategies import BestFit, FirstFit, PodByPod
 from planner.simulation.strategy import Strategy
 from webhook.cli.common import inputs
 from webhook.cli.common.parsers import (

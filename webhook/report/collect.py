@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from planner.bandwidth.words import bandwidth_warning, place_worth, properties_of, sentence
+from planner.bandwidth.preferred_level import bandwidth_warning
+from planner.bandwidth.words import place_worth, properties_of, sentence
 from planner.cluster.snapshot import Snapshot
 from planner.model.errors import InputError
 from planner.model.words import joined, listed

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
-from planner.planning.defragmentation.joint_plan import together
+from planner.model.podgroup import PodGroup
+from planner.planning.defragmentation.joint_plan import Plan, together
 from planner.planning.defragmentation.movable import Movable, Relocation
-from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 
 
@@ -26,7 +26,7 @@ class WithoutPlace:
 
 
 def evacuate(
-    snapshot: Snapshot, movables: Iterable[Movable], closed: Collection[str]
+    snapshot: Snapshot, movables: Iterable[Movable], closed: Collection[str], plan: Plan
 ) -> list[Relocation] | WithoutPlace:
     """Returns a place for each movable outside the `closed` nodes, or the first movable without one.
 
@@ -35,19 +35,19 @@ def evacuate(
     """
     around = shut(snapshot, closed)
     ordered = largest_first(movables)
-    moves = _one_by_one(around, ordered)
+    moves = _one_by_one(around, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
-        answers = together(around, ordered)
+        answers = together(around, ordered, plan)
         seats = [_move(around, movable, answer) for movable, answer in zip(ordered, answers, strict=False)]
         return [move for move in seats if isinstance(move, Relocation)] or moves
     return moves
 
 
-def _one_by_one(around: Snapshot, movables: Iterable[Movable]) -> list[Relocation] | WithoutPlace:
+def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> list[Relocation] | WithoutPlace:
     """Places one movable after the other; each place is taken for those after it."""
     moves = []
     for movable in movables:
-        move = _move(around, movable)
+        move = _move(around, movable, plan(*_left(around, movable)))
         if isinstance(move, WithoutPlace):
             return move
         around = around.with_reservation(move.reservation)
@@ -55,17 +55,18 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable]) -> list[Relocatio
     return moves
 
 
-def _move(around: Snapshot, movable: Movable, answer: Answer | None = None) -> Relocation | WithoutPlace:
-    """Returns the place that a movable gets (by `answer` if given), while its pods still run and the nodes
-    are shut.
-    """
+def _move(around: Snapshot, movable: Movable, answer: Answer) -> Relocation | WithoutPlace:
+    """Returns the place that a movable gets by its answer, while its pods run and the nodes are shut."""
+    reservation = reservation_for(*_left(around, movable), answer)
+    return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
+
+
+def _left(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
+    """Returns the cluster without what a movable holds, and its gang, which holds its new place."""
     group = movable.group
     if group.reserve == "none":  # its use must be counted, though it is not written into the ledger
         group = replace(group, reserve="nodes")
-    left = around.without(group.name)
-    answer = answer or plan(left, group)
-    reservation = reservation_for(left, group, answer)
-    return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
+    return around.without(group.name), group
 
 
 def shut(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:

@@ -15,6 +15,7 @@ from planner.model.topology import Domain, Topology, short
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import CheapestFirst
 from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, moved
+from planner.planning.defragmentation.joint_plan import Plan
 from planner.planning.defragmentation.movable import Movable, cost_of
 from planner.planning.defragmentation.occupants import Occupants
 from planner.planning.defragmentation.result import ATTEMPTS, Defragmentation, NoMoves
@@ -26,6 +27,7 @@ def free_domains(
     topology: Topology,
     level: str,
     count: int,
+    plan: Plan,
     attempts: int = ATTEMPTS,
 ) -> Defragmentation | NoMoves:
     """Returns the moves, or why there are none. `level`: a label key of the topology; `count`: 1 or more.
@@ -57,7 +59,7 @@ def free_domains(
         domains = [by_cost[index] for index in chosen]
         nodes = [name for path in domains for name in names_in[path]]
         leavers = [occupants.movables[name] for name in search.names(chosen)]
-        moves = evacuate(snapshot, leavers, nodes)
+        moves = evacuate(snapshot, leavers, nodes, plan)
         if not isinstance(moves, WithoutPlace):
             return Defragmentation(
                 topology,

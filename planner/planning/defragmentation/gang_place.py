@@ -24,10 +24,10 @@ from planner.model.topology import Topology
 from planner.model.words import counted
 from planner.planning.defragmentation.cheapest import Bundle, CheapestFirst, Chosen
 from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, left_behind, moved
+from planner.planning.defragmentation.joint_plan import Plan
 from planner.planning.defragmentation.movable import Cost, Movable, Relocation, cost_of
 from planner.planning.defragmentation.occupants import Occupants
 from planner.planning.defragmentation.result import ATTEMPTS, Defragmentation, NoMoves
-from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 from planner.request.resolve import resolve
 
@@ -41,6 +41,7 @@ def gang_place(
     snapshot: Snapshot,
     movables: Iterable[Movable],
     group: PodGroup,
+    plan: Plan,
     attempts: int = ATTEMPTS,
     max_lost: float = inf,
     *,
@@ -72,7 +73,7 @@ def gang_place(
         if planned == attempts:
             break
         planned += 1
-        outcome = _attempt(occupants, group, search.names(chosen), whole_nodes=whole_nodes)
+        outcome = _attempt(occupants, group, search.names(chosen), plan, whole_nodes=whole_nodes)
         if isinstance(outcome, WithoutPlace):
             stuck = stuck or outcome
         elif outcome is not None:
@@ -230,7 +231,7 @@ def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Su
 
 
 def _attempt(
-    occupants: Occupants, group: PodGroup, names: Sequence[str], *, whole_nodes: bool
+    occupants: Occupants, group: PodGroup, names: Sequence[str], plan: Plan, *, whole_nodes: bool
 ) -> tuple[Answer, tuple[Relocation, ...]] | WithoutPlace | None:
     """Returns the gang's answer after these movables have left, and their moves.
 
@@ -246,7 +247,7 @@ def _attempt(
     staying, why = occupants.on(sorted(nodes))
     if whole_nodes and (why or staying - set(names)):
         return None
-    moves = evacuate(snapshot, leavers, nodes)
+    moves = evacuate(snapshot, leavers, nodes, plan)
     return moves if isinstance(moves, WithoutPlace) else (answer, tuple(moves))
 
 

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.topology import common_domain
 from planner.planning.defragmentation.movable import Movable
-from planner.planning.plan import plan
 from planner.request.resolve import resolve
 
 MAX_TOGETHER = 12
 """Maximum number of movables that are planned together: the search grows with the number of pod classes."""
 
 
-def together(around: Snapshot, movables: Sequence[Movable]) -> list[Answer]:
+class Plan(Protocol):
+    """Plans a gang, as `planner.planning.plan.plan` does, which callers hand in: moves are plans of plans."""
+
+    def __call__(self, snapshot: Snapshot, group: PodGroup) -> Answer:
+        """Returns the answer for one gang."""
+        ...
+
+
+def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
     """Returns an answer for each movable, which all fit at the same time.
 
     The list is empty if there is no such combination, or if a movable has constraints beyond a required

@@ -15,6 +15,7 @@ from planner.model.pod import BoundPod
 from planner.model.reservation import Reservation
 from planner.model.words import listed
 from planner.planning.defragmentation.evacuation import WithoutPlace, evacuate, largest_first
+from planner.planning.defragmentation.joint_plan import Plan
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.occupants import Occupants
 
@@ -97,7 +98,7 @@ def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
 
 
 def next_step(
-    snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, done: Iterable[str] = ()
+    snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
     """Returns the largest movable that is still there, with its place; None if there is none.
 
@@ -119,7 +120,8 @@ def next_step(
     ready = names - kept.keys()
     if not ready:
         return NotYet(f"to evict {min(names)}, which {kept[min(names)]}")
-    return _step(snapshot, occupants, largest_first(occupants.movables[name] for name in ready)[0], task)
+    largest = largest_first(occupants.movables[name] for name in ready)[0]
+    return _step(snapshot, occupants, largest, task, plan)
 
 
 def arrived(
@@ -162,11 +164,13 @@ def _once_allowed(movables: Iterable[Movable]) -> list[Movable]:
     return [replace(movable, keeps="") if movable.for_now else movable for movable in movables]
 
 
-def _step(snapshot: Snapshot, occupants: Occupants, movable: Movable, task: MoveTask) -> Step | Surprise:
+def _step(
+    snapshot: Snapshot, occupants: Occupants, movable: Movable, task: MoveTask, plan: Plan
+) -> Step | Surprise:
     siblings = sum(bool(movable.maker) and m.maker == movable.maker for m in occupants.movables.values())
     held = snapshot.holding(movable.name)
     if held is None and movable.name not in task.holds:
-        moves = evacuate(snapshot, [movable], task.nodes)
+        moves = evacuate(snapshot, [movable], task.nodes, plan)
         if isinstance(moves, WithoutPlace):
             return Surprise(f"{movable.name} has no other place now: {moves.answer.message}")
         return Step(movable, movable.pods, moves[0].reservation, reserved=False, siblings=siblings)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import yaml
 
-from planner.bandwidth.words import bandwidth_warning
+from planner.bandwidth.preferred_level import bandwidth_warning
 from planner.cluster.build import snapshot
 from planner.cluster.snapshot import Snapshot
 from planner.model.node import Node

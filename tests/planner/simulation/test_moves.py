@@ -9,12 +9,11 @@ import pytest
 
 from planner.planning.defragmentation.limits import MoveLimits
 from planner.simulation.course import Course
-from planner.simulation.defragmenting import DefragmentingStrategy
 from planner.simulation.figures import figures
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job, jobs
+from planner.simulation.planned import DefragmentingStrategy, PlannedStrategy
 from planner.simulation.simulate import RESTART, simulate
-from planner.simulation.strategies import PlannedStrategy
 
 HOUR = 3600.0
 LIMITS = MoveLimits(after=HOUR, every=HOUR, gpu_hours=100.0)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from planner.simulation.figures import figures
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import DAY, Job, jobs, quantile
+from planner.simulation.planned import PlannedStrategy
 from planner.simulation.simulate import GIVE_UP, simulate
-from planner.simulation.strategies import BestFit, FirstFit, PlannedStrategy, PodByPod
+from planner.simulation.strategies import BestFit, FirstFit, PodByPod
 
 WAYS = {
     "first fit": lambda floor: FirstFit(),

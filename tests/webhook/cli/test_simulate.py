@@ -9,7 +9,7 @@ import pytest
 
 from planner.simulation.hall import Hall
 from planner.simulation.jobs import Job
-from planner.simulation.strategies import PlannedStrategy
+from planner.simulation.planned import PlannedStrategy
 from webhook.cli import simulate
 from webhook.cli.main import main
 from webhook.report.figures.plot import queue_axis, time_marks, waits_axis

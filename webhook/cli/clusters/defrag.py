@@ -15,6 +15,7 @@ from planner.model.words import counted
 from planner.planning.defragmentation.free_domains import free_domains
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
+from planner.planning.plan import plan
 from planner.request.levels import level_key
 from webhook.cli.clusters.carry_out import Work, carry_out
 from webhook.cli.common import inputs
@@ -142,9 +143,9 @@ async def _apply(args: argparse.Namespace, mover: Mover, lookout: ObjectsLookout
 def _result(args: argparse.Namespace, seen: ClusterObjects) -> _Result:
     may_move = movables(seen.objects, seen.snapshot, seen.now, all_restartable=args.restart_all)
     if args.free is None:
-        return gang_place(seen.snapshot, may_move, _gang(args, seen), whole_nodes=args.apply)
+        return gang_place(seen.snapshot, may_move, _gang(args, seen), plan, whole_nodes=args.apply)
     topology, level = _level(seen.snapshot, args.topology, args.level)
-    return free_domains(seen.snapshot, may_move, topology, level, args.free)
+    return free_domains(seen.snapshot, may_move, topology, level, args.free, plan)
 
 
 _Result = Defragmentation | NoMoves

@@ -26,6 +26,7 @@ from planner.planning.defragmentation.steps import (
     move_task,
     next_step,
 )
+from planner.planning.plan import plan
 from webhook.kube.api.client import Api, ApiError
 from webhook.kube.cluster_objects import ClusterObjects
 from webhook.kube.node_marks import CordonError, CordonMark, NodeMarks
@@ -122,7 +123,9 @@ class Mover:
         while True:
             if self.stopping():
                 raise Stopped("stopped as asked, between two steps")
-            step = await self._until(lambda seen: next_step(seen.snapshot, self._movables(seen), task, done))
+            step = await self._until(
+                lambda seen: next_step(seen.snapshot, self._movables(seen), task, plan, done)
+            )
             if step is None:
                 return
             await self._do(step, task, f"{len(done) + 1}/{len(task.names)}")

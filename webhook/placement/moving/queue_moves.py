@@ -14,6 +14,7 @@ from planner.model.podgroup import PodGroup
 from planner.planning.defragmentation.gang_place import gang_place
 from planner.planning.defragmentation.movable import Movable
 from planner.planning.defragmentation.result import Defragmentation, NoMoves
+from planner.planning.plan import plan
 from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.queue import plan_queue
 
@@ -50,7 +51,7 @@ def queue_moves(
     overdue = [place for place, group in enumerate(order) if group.name in max_lost]
     for place in overdue[:MOST_TRIED]:
         group = order[place]
-        moves = gang_place(snapshot, may_move, group, ATTEMPTS, max_lost[group.name], whole_nodes=True)
+        moves = gang_place(snapshot, may_move, group, plan, ATTEMPTS, max_lost[group.name], whole_nodes=True)
         if isinstance(moves, NoMoves):
             without[group.name] = moves.message
         elif not moves.moves:

@@ -28,7 +28,7 @@ RACKS = """
 
 def freed(snapshot: Snapshot, *movables: Movable, count: int = 1) -> Defragmentation | NoMoves:
     """The cheapest moves that free this many racks."""
-    return free_domains(snapshot, movables, snapshot.topologies[0], "rack", count)
+    return free_domains(snapshot, movables, snapshot.topologies[0], "rack", count, plan)
 
 
 def names(result: Defragmentation | NoMoves) -> list[str]:

@@ -32,7 +32,7 @@ def names(result: Defragmentation | NoMoves) -> list[str]:
 
 def test_a_gang_that_has_a_place_needs_no_moves():
     """The answer states its placement."""
-    result = gang_place(occupied(RACKS), [], gang(2, required="rack"))
+    result = gang_place(occupied(RACKS), [], gang(2, required="rack"), plan)
     assert names(result) == []
     assert result.gang.decision == "admitted"
 
@@ -40,7 +40,7 @@ def test_a_gang_that_has_a_place_needs_no_moves():
 def test_the_pod_that_keeps_a_gang_out_is_moved():
     """Each rack has a pod, r2 the one of the lowest priority; it goes beside another."""
     pods = [lone("x", "a", priority=5), lone("y", "c"), lone("z", "e", priority=5)]
-    result = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    result = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"), plan)
     assert names(result) == ["team/Pod/y"]
     assert result.gang.domain == ("r2",)
     assert result.moves[0].to[0].node not in ("c", "d")
@@ -51,12 +51,12 @@ def test_only_as_many_leave_as_must():
     """A gang of one node needs one node of a rack in which both are used."""
     pods = [lone("x", node) for node in "a"] + [lone(f"y{i}", "b") for i in range(3)]
     snapshot = occupied("r1: a b\nr2: c gpu=4", *pods)
-    assert names(gang_place(snapshot, pods, gang(1, required="rack"))) == ["team/Pod/x"]
+    assert names(gang_place(snapshot, pods, gang(1, required="rack"), plan)) == ["team/Pod/x"]
 
 
 def test_a_gang_that_can_never_run_is_not_moved_for():
     """The answer is that of the plan."""
-    refusal = gang_place(occupied(RACKS), [], gang(3, required="rack"))
+    refusal = gang_place(occupied(RACKS), [], gang(3, required="rack"), plan)
     assert isinstance(refusal, NoMoves)
     assert "3" in refusal.message
 
@@ -64,7 +64,7 @@ def test_a_gang_that_can_never_run_is_not_moved_for():
 def test_moves_are_not_looked_for_where_too_few_gpus_are_free():
     """Each move takes as many free GPUs as it frees: 12 in all are no place for 16."""
     pods = [lone(f"x{node}", node, 6) for node in "abcdef"]
-    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"), plan)
     assert isinstance(refusal, NoMoves)
     assert refusal.reason == "TooFewGpus"
     assert "it asks for 16 GPUs, and 12 are free" in refusal.message
@@ -78,9 +78,9 @@ def test_moves_that_would_lose_too_much_work_are_left_out():
         lone("z", "e", keeps="stays"),
     ]
     snapshot, wanted = occupied(RACKS, *pods), gang(2, required="rack")
-    assert names(gang_place(snapshot, pods, wanted)) == ["team/Pod/old"]
-    assert names(gang_place(snapshot, pods, wanted, max_lost=3600.0)) == ["team/Pod/young"]
-    refusal = gang_place(snapshot, pods, wanted, max_lost=30.0)
+    assert names(gang_place(snapshot, pods, wanted, plan)) == ["team/Pod/old"]
+    assert names(gang_place(snapshot, pods, wanted, plan, max_lost=3600.0)) == ["team/Pod/young"]
+    refusal = gang_place(snapshot, pods, wanted, plan, max_lost=30.0)
     assert isinstance(refusal, NoMoves)
     assert refusal.reason == "TooMuchWork"
     assert "lose 0.0 GPU-hours or more" in refusal.message
@@ -90,8 +90,11 @@ def test_where_nodes_are_cordoned_nobody_stays_on_them():
     """A pod of 6 GPUs has room once x has left; y, beside it, must leave a node that is cordoned."""
     pods = [lone("x", "a", 4, age=9.0), lone("y", "a", 2), lone("z", "b", 4, keeps="stays")]
     snapshot = occupied("r1: a b\nr2: c gpu=4\nr3: d gpu=4", *pods)
-    assert names(gang_place(snapshot, pods, gang(1, gpu=6))) == ["team/Pod/x"]
-    assert names(gang_place(snapshot, pods, gang(1, gpu=6), whole_nodes=True)) == ["team/Pod/x", "team/Pod/y"]
+    assert names(gang_place(snapshot, pods, gang(1, gpu=6), plan)) == ["team/Pod/x"]
+    assert names(gang_place(snapshot, pods, gang(1, gpu=6), plan, whole_nodes=True)) == [
+        "team/Pod/x",
+        "team/Pod/y",
+    ]
 
 
 def test_nobody_is_moved_who_has_no_other_place():
@@ -101,7 +104,7 @@ def test_nobody_is_moved_who_has_no_other_place():
         lone("y", "b", 8),
         *(lone(f"z{node}", node, 4, keeps="stays") for node in "cdef"),
     ]
-    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"))
+    refusal = gang_place(occupied(RACKS, *pods), pods, gang(2, required="rack"), plan)
     assert isinstance(refusal, NoMoves)
     assert refusal.reason == "NoOtherPlace"
 
@@ -111,7 +114,7 @@ def test_in_a_rack_of_many_pods_those_of_a_node_leave_together():
     pods = [lone(f"x{node}{i}", node) for node in "abcd" for i in range(4)]
     pods += [lone("big", "e", 8, keeps="stays")]
     snapshot = occupied("r1: a b c d\nr2: e f g", *pods)
-    result = gang_place(snapshot, pods, gang(4, gpu=8, required="rack"))
+    result = gang_place(snapshot, pods, gang(4, gpu=8, required="rack"), plan)
     assert isinstance(result, Defragmentation)
     assert len(result.moves) == 16
     assert not result.exact
@@ -125,7 +128,7 @@ def test_a_gang_moves_for_a_gang():
         lone("y", "e", 1, keeps="stays"),
         lone("z", "f", 1, keeps="stays"),
     ]
-    result = gang_place(occupied(RACKS, pair, *stays), [pair, *stays], gang(2, required="rack"))
+    result = gang_place(occupied(RACKS, pair, *stays), [pair, *stays], gang(2, required="rack"), plan)
     assert names(result) == ["team/Job/pair"]
     assert {part.node for part in result.moves[0].to}.isdisjoint(("a", "b"))
 
@@ -157,6 +160,6 @@ def test_the_moves_are_the_cheapest_by_brute_force(seed: int, pods: int):
     """Every set of movables, and every other place of each of them."""
     snapshot, movables = drawn(seed)
     group = gang(pods, gpu=4, required="rack", reserve="nodes")
-    result = gang_place(snapshot, movables, group)
+    result = gang_place(snapshot, movables, group, plan)
     cost = result.cost if isinstance(result, Defragmentation) else None
     assert cost == cheapest_by_hand(movables, snapshot, group)

@@ -47,7 +47,7 @@ def task_of(snapshot: Snapshot, movables: Iterable[Movable]) -> MoveTask:
 
 def step_of(snapshot: Snapshot, *movables: Movable) -> Step:
     """The first step."""
-    step = next_step(snapshot, movables, task_of(snapshot, movables))
+    step = next_step(snapshot, movables, task_of(snapshot, movables), plan)
     assert isinstance(step, Step), step
     return step
 
@@ -121,15 +121,17 @@ def test_a_budget_that_allows_nothing_now_is_waited_for_and_others_go_first():
     other = lone("y", "b")
     snapshot = cordoned(kept, other)
     task = task_of(snapshot, [kept, other])
-    step = next_step(snapshot, [kept, other], task)
+    step = next_step(snapshot, [kept, other], task, plan)
     assert isinstance(step, Step)
     assert step.movable is other
     snapshot, other = moved_to(snapshot, other, "c")
-    waits = next_step(snapshot, [kept, other], task, [other.name])
+    waits = next_step(snapshot, [kept, other], task, plan, [other.name])
     assert isinstance(waits, NotYet)
     assert "PodDisruptionBudget x" in waits.message
     never = replace(kept, keeps="has not agreed", for_now=False)
-    assert next_step(snapshot, [never, other], task, [other.name]) == Surprise("team/Pod/x has not agreed")
+    assert next_step(snapshot, [never, other], task, plan, [other.name]) == Surprise(
+        "team/Pod/x has not agreed"
+    )
 
 
 def _uncordoned(snapshot: Snapshot) -> Snapshot:
@@ -165,7 +167,7 @@ def test_what_others_do_meanwhile_is_a_surprise(change, message: str):
     single = lone("x", "a")
     snapshot = cordoned(single)
     task = task_of(snapshot, [single])
-    step = next_step(change(snapshot), [single], task)
+    step = next_step(change(snapshot), [single], task, plan)
     assert isinstance(step, Surprise)
     assert step.message.startswith(message)
 
@@ -176,8 +178,8 @@ def test_a_gang_that_is_gone_before_its_turn_is_a_surprise():
     snapshot = cordoned(x, y)
     task = task_of(snapshot, [x, y])
     left = snapshot.without_pod(y.pods[0])
-    assert next_step(left, [x], task) == Surprise("team/Pod/y is gone")
-    assert isinstance(next_step(left, [x], task, ["team/Pod/y"]), Step)
+    assert next_step(left, [x], task, plan) == Surprise("team/Pod/y is gone")
+    assert isinstance(next_step(left, [x], task, plan, ["team/Pod/y"]), Step)
 
 
 def test_a_reservation_that_is_another_than_at_first_is_a_surprise():
@@ -186,14 +188,16 @@ def test_a_reservation_that_is_another_than_at_first_is_a_surprise():
     snapshot = holding(cordoned(pair), pair, "e", "f")
     task = task_of(snapshot, [pair])
     for other in (holding(snapshot, pair, "c", "d"), snapshot.without(pair.name)):
-        assert next_step(other, [pair], task) == Surprise("the reservation of team/Job/pair has changed")
+        assert next_step(other, [pair], task, plan) == Surprise(
+            "the reservation of team/Job/pair has changed"
+        )
 
 
 def test_all_is_done_once_nobody_is_left():
     """DaemonSets' pods stay."""
     daemon = BoundPod("kube-system/exporter", "a", {"pods": 1}, daemon=True)
     snapshot = cordoned().with_pod(daemon)
-    assert next_step(snapshot, [], task_of(snapshot, [])) is None
+    assert next_step(snapshot, [], task_of(snapshot, []), plan) is None
 
 
 def test_a_step_is_over_when_the_pods_have_ended_and_as_many_run_elsewhere():

@@ -1,0 +1,105 @@
+"""The warning for a gang that is spread over several domains of a level that it prefers to be within. Pure.
+
+prefers a rack, has 2 racks now, 1 in the empty cluster: by how much an all-reduce takes longer
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.bandwidth.comparison import GangLayout, answer_layout, placed
+from planner.bandwidth.words import milliseconds, ratio
+from planner.cluster.snapshot import Snapshot
+from planner.model.answer import Answer
+from planner.model.podgroup import PodGroup
+from planner.model.topology import Topology, short
+from planner.planning.plan import when_empty
+from planner.request.levels import constraints, level_key
+
+_NOTICED = 1.05
+"""The slowdown of an all-reduce from which a warning is given."""
+
+
+def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
+    """Returns the warning for a gang that is spread although it prefers one domain, if that costs time.
+
+    It says how much, and what would be better. "" if the place is as good as any, or was promised before.
+    `snapshot` is the cluster in which the gang was planned.
+    """
+    if answer.decision != "admitted" or answer.replayed:
+        return ""
+    distribution = spread(snapshot, group, answer)
+    if (
+        distribution is None
+        or distribution.placement.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
+    ):
+        return ""
+    return _costs(group.name, distribution)
+
+
+def _costs(name: str, distribution: PodDistribution) -> str:
+    level = short(distribution.level)
+    where = f"one {level}" if distribution.min_domains == 1 else f"{distribution.min_domains} {level}s"
+    better = "require it, and wait" if distribution.min_domains == 1 else "wait until others have ended"
+    return (
+        f"{name}: in {distribution.domains} {level}s, for {where} has no room now. All-reduce of 1 GB: "
+        f"{milliseconds(distribution.placement)}, in {where} {milliseconds(distribution.best)} "
+        f"({ratio(distribution.placement, distribution.best)}), by the model: "
+        f"{distribution.placement.estimate.model}. "
+        f"Better: {better}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PodDistribution:
+    """A gang that is spread over several domains of a level that it prefers to be within.
+
+    `placement`: its layout, in `domains` domains. `best`: the layout in the empty cluster, in `min_domains`.
+    """
+
+    level: str
+    domains: int
+    placement: GangLayout
+    min_domains: int
+    best: GangLayout
+
+
+def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
+    """Returns how an admitted gang is spread over a level that it prefers to be within.
+
+    The level is that of the gang, or of the first PodSet whose preference was not met. None if every
+    preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
+    own reservation is ignored.
+    """
+    topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
+    if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
+        return None
+    for names, preferred in _preferred(group):
+        level = level_key(topology, preferred)
+        domains = _domains(snapshot, topology, level, names, answer) if level else 0
+        if domains < 2:
+            continue
+        layout = answer_layout(snapshot, group, answer)
+        best = when_empty(snapshot.without(group.name), placed(group, answer))
+        ideal = answer_layout(snapshot, group, best)
+        if layout is not None and ideal is not None:
+            return PodDistribution(
+                level, domains, layout, _domains(snapshot, topology, level, names, best), ideal
+            )
+    return None
+
+
+def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
+    """Preferred levels as (PodSet names, level): of all PodSets together, and of each."""
+    all_names = frozenset(pod_set.name for pod_set in group.pod_sets)
+    preferences = [(all_names, group.constraint.preferred)]
+    preferences += [(frozenset((pod_set.name,)), pod_set.constraint.preferred) for pod_set in group.pod_sets]
+    return [(names, level) for names, level in preferences if level]
+
+
+def _domains(
+    snapshot: Snapshot, topology: Topology, level: str, names: frozenset[str], answer: Answer
+) -> int:
+    depth = topology.index(level) + 1
+    nodes = {assignment.node for assignment in answer.assignments if assignment.pod_set in names}
+    return len({topology.path(name, snapshot.nodes[name].labels)[:depth] for name in nodes})

@@ -1,0 +1,174 @@
+"""Strategies that place a gang as Bayplan plans it, without moves and with them.
+
+With moves, gangs that have waited long get room by restarting others elsewhere. The rules are those of
+`bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), with the limits of the parameters
+`defrag.*`. A simulated job has no checkpoints: a moved gang starts again from the beginning, so the lost work
+is an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.cluster.build import snapshot
+from planner.cluster.snapshot import Snapshot
+from planner.model.node import Node
+from planner.model.pod import BoundPod, PodShape
+from planner.model.podgroup import Constraint, PodGroup, PodSet, ReserveMode
+from planner.model.reservation import Reservation
+from planner.model.resources import GPU
+from planner.model.topology import HOSTNAME, Topology
+from planner.planning.defragmentation.gang_place import gang_place
+from planner.planning.defragmentation.limits import MoveLimits
+from planner.planning.defragmentation.movable import Movable, Relocation
+from planner.planning.defragmentation.result import NoMoves
+from planner.planning.plan import plan
+from planner.planning.reservation import reservation_for
+from planner.simulation.hall import Hall
+from planner.simulation.jobs import Job
+from planner.simulation.rack_use import Taken
+from planner.simulation.strategies import in_one_rack
+from planner.simulation.strategy import MovedJob, RunningJob
+
+RACK = "rack"
+
+ATTEMPTS = 60
+"""Maximum number of sets of movables that are planned for one gang: a month has thousands of searches."""
+
+
+class PlannedStrategy:
+    """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
+
+    With `mode` `auto`, each gang and each single pod holds the default. With `domain`, gangs of `hold_from`
+    GPUs or more hold whole domains; all others hold their nodes.
+    """
+
+    partial = False
+
+    def __init__(self, floor: Hall, mode: ReserveMode, hold_from: int) -> None:
+        self.name = f"bayplan, {mode}{'s' * (mode == 'domain')}"
+        self._mode, self._hold_from = mode, hold_from
+        self._snapshot = hall(floor)
+        self._pristine_held: dict[int, list[int]] = {}
+
+    def place(self, job: Job, floor: Hall) -> Taken:
+        if not _may_fit(job, floor, self._holds(job)):
+            return []
+        group = gang_of(job, floor, self._reserve(job))
+        answer = plan(self._snapshot, group)
+        reservation = reservation_for(self._snapshot, group, answer)
+        if reservation is None:
+            return []
+        self._snapshot = self._snapshot.with_reservation(reservation)
+        self._remember(job, reservation)
+        return [(number(a.node), a.count * job.gpus) for a in answer.assignments]
+
+    def _reserve(self, job: Job) -> ReserveMode:
+        return "auto" if self._mode == "auto" else "domain" if self._holds(job) else "nodes"
+
+    def _remember(self, job: Job, reservation: Reservation) -> None:
+        """What the job holds whole now."""
+        self._pristine_held.pop(job.number, None)
+        if reservation.domains:
+            self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
+
+    def _holds(self, job: Job) -> bool:
+        return self._mode == "domain" and job.total >= self._hold_from and job.pods > 1
+
+    def release(self, job: Job) -> None:
+        self._snapshot = self._snapshot.without(name_of(job))
+        self._pristine_held.pop(job.number, None)
+
+    def held(self, floor: Hall) -> int:
+        return sum(floor.free[node] for nodes in self._pristine_held.values() for node in nodes)
+
+
+class DefragmentingStrategy(PlannedStrategy):
+    """Bayplan with moves. `restartable`: the share of jobs that may be restarted."""
+
+    def __init__(
+        self, floor: Hall, mode: ReserveMode, hold_from: int, limits: MoveLimits, restartable: float = 1.0
+    ) -> None:
+        super().__init__(floor, mode, hold_from)
+        self.name += ", moves"
+        self.limits = limits
+        self._restartable = restartable
+
+    def make_room(self, job: Job, running: Iterable[RunningJob], floor: Hall) -> list[MovedJob]:
+        """Returns the jobs to restart so that `place` has room for this one; none if no moves achieve
+        that.
+        """
+        if job.total > floor.gpus - floor.busy:
+            return []  # the search would give the same result, thousands of times in a month
+        jobs = {name_of(other.job): other for other in running}
+        movables = [self._movable(other, floor) for other in jobs.values() if self._may_restart(other.job)]
+        group = gang_of(job, floor, self._reserve(job))
+        result = gang_place(self._snapshot, movables, group, plan, ATTEMPTS, self.limits.max_lost)
+        if isinstance(result, NoMoves) or not result.moves:
+            return []
+        self._snapshot = result.after.without(group.name)
+        return [self._moved(jobs[move.movable.name], move) for move in result.moves]
+
+    def _moved(self, running: RunningJob, move: Relocation) -> MovedJob:
+        self._remember(running.job, move.reservation)
+        taken = [(number(seat.node), seat.count * running.job.gpus) for seat in move.to]
+        return MovedJob(running.job, taken, running.job.total * running.age)
+
+    def _may_restart(self, job: Job) -> bool:
+        """Returns whether a job may be restarted, by a multiplicative hash of its number: independent of
+        other jobs.
+        """
+        return (job.number * 2_654_435_761 % 2**32) / 2**32 < self._restartable
+
+    def _movable(self, running: RunningJob, floor: Hall) -> Movable:
+        job = running.job
+        group = gang_of(job, floor, self._reserve(job))
+        held = self._snapshot.holding(group.name)
+        pods = (
+            BoundPod(f"{group.name}-{place}", f"n{node}", {GPU: job.gpus}, held.id if held else "")
+            for place, node in enumerate(
+                node for node, gpus in running.taken for _ in range(gpus // job.gpus)
+            )
+        )
+        return Movable(group, tuple(pods), age=running.age, opted_in=True)
+
+
+def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
+    """A cheap check by sums whether the plan can succeed: a held rack must be pristine."""
+    if job.gpus < floor.per_node:
+        return any(free >= job.gpus for free in floor.free)
+    if whole:
+        return floor.pristine * floor.per_rack >= job.pods
+    if in_one_rack(job, floor):
+        return max(floor.whole) >= job.pods
+    return sum(floor.whole) >= job.pods
+
+
+def name_of(job: Job) -> str:
+    """The gang's name."""
+    return f"simulation/Job/{job.number}"
+
+
+def number(node: str) -> int:
+    """The index of a node, from its name."""
+    return int(node.removeprefix("n"))
+
+
+def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
+    """The job as a PodGroup."""
+    pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
+    required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
+    return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
+
+
+def hall(floor: Hall) -> Snapshot:
+    """The empty hall as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
+    nodes = (
+        Node(
+            f"n{node}",
+            {RACK: f"r{floor.rack(node)}", HOSTNAME: f"n{node}"},
+            {GPU: floor.per_node, "pods": 110},
+        )
+        for node in range(len(floor.free))
+    )
+    return snapshot(nodes, [Topology("hall", (RACK, HOSTNAME))])
