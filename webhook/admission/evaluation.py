@@ -156,7 +156,7 @@ class Evaluation:
 
     def without_former_place(self, obj: Json) -> Json:
         """The object as it came, or a pod without the affinity to a place that its gang has left since."""
-        if self._snapshot is None or obj.get("kind") != "Pod":
+        if self._snapshot is None or self.original.kind != "Pod":  # only what was read has known fields
             return obj
         return without_former_placement(obj, self._snapshot, self._context.request.namespace)
 

@@ -33,12 +33,15 @@ NO_ANNOTATIONS = ({"annotations": ["a"]}, {"ownerReferences": "a"}, {"ownerRefer
 
 
 def malformed() -> list[bytes]:
-    """Every kind with metadata that are none, new and of old; and the first few hundred fuzzed reviews."""
+    """Every kind with metadata that are none, new, of old and of another API group; and the first few hundred
+    fuzzed reviews.
+    """
     bodies = []
     for obj in OBJECTS:
         for metadata in (*NO_METADATA, *NO_ANNOTATIONS):
             bad = {**copy.deepcopy(obj), "metadata": metadata}
             bodies.append(calls.review(bad))
+            bodies.append(calls.review({**bad, "apiVersion": "example.com/v1"}))  # the same kind of others
             bodies.append(calls.review(obj, operation="UPDATE", old=bad))
     bodies += [review(number) for number in range(300)]
     return [orjson.dumps(body) for body in bodies]
