@@ -38,7 +38,10 @@ def evacuate(
     moves = _one_by_one(around, ordered, plan)
     if isinstance(moves, WithoutPlace) and len(ordered) > 1:
         answers = together(around, ordered, plan)
-        seats = [_move(around, movable, answer) for movable, answer in zip(ordered, answers, strict=False)]
+        seats = [
+            _move(movable, *_left(around, movable), answer)
+            for movable, answer in zip(ordered, answers, strict=False)
+        ]
         return [move for move in seats if isinstance(move, Relocation)] or moves
     return moves
 
@@ -47,7 +50,8 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> li
     """Places one movable after the other; each place is taken for those after it."""
     moves = []
     for movable in movables:
-        move = _move(around, movable, plan(*_left(around, movable)))
+        left, group = _left(around, movable)
+        move = _move(movable, left, group, plan(left, group))
         if isinstance(move, WithoutPlace):
             return move
         around = around.with_reservation(move.reservation)
@@ -55,14 +59,16 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> li
     return moves
 
 
-def _move(around: Snapshot, movable: Movable, answer: Answer) -> Relocation | WithoutPlace:
-    """Returns the place that a movable gets by its answer, while its pods run and the nodes are shut."""
-    reservation = reservation_for(*_left(around, movable), answer)
+def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> Relocation | WithoutPlace:
+    """Returns the place that a movable gets by its answer; `left`, `group`: see `_left`."""
+    reservation = reservation_for(left, group, answer)
     return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
 
 
 def _left(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
-    """Returns the cluster without what a movable holds, and its gang, which holds its new place."""
+    """Returns the cluster without what a movable holds, its pods still there, and its gang, which holds its
+    new place.
+    """
     group = movable.group
     if group.reserve == "none":  # its use must be counted, though it is not written into the ledger
         group = replace(group, reserve="nodes")
