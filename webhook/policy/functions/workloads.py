@@ -36,19 +36,15 @@ def _read(obj: Json) -> Workload:
 
 def _places(obj: Json, workload: Workload) -> list[Json]:
     first = workload.gangs[0] if workload.gangs else PodGroup("", ())
-    set_by_name: dict[
-        str, tuple[PodGroup, PodSet]
-    ] = {}  # replicas of one object may be made of other templates
-    for group in workload.gangs:
-        for pod_set in group.pod_sets:
-            set_by_name.setdefault(pod_set.name, (group, pod_set))
+    # Replicas of one object may be made of other templates: the first gang with a PodSet of the name counts.
+    sets_by_name = {"": (first, list(first.pod_sets))}
+    for gang in workload.gangs:
+        for pod_set in gang.pod_sets:
+            sets_by_name.setdefault(pod_set.name, (gang, [pod_set]))
     places = []
     for template in workload.templates:
         poll("policies")
-        group, sets = first, list(first.pod_sets) if not template.pod_set else []
-        if template.pod_set in set_by_name:
-            group, own = set_by_name[template.pod_set]
-            sets = [own]
+        group, sets = sets_by_name.get(template.pod_set, (first, []))
         node: Any = obj
         for step in template.path:
             node = node[step]
