@@ -15,7 +15,7 @@ from typing import Any, Literal
 from planner.model.words import listed, shortened
 from webhook.admission.configuration.settings import MODES, Mode, Settings, mode_label
 from webhook.admission.response import CHANGED, notice_of_waiting
-from webhook.jsontools.path import dotted
+from webhook.jsontools.path import dotted, pointer_steps
 from webhook.placement.workload_plan import WorkloadPlan
 from webhook.policy.engine.mutation.mutate import Effect
 from webhook.wire.review import Response
@@ -166,8 +166,7 @@ def _changes(effects: Iterable[Effect]) -> str:
 
 def _field(pointer: str) -> str:
     """A JSON pointer as people write the field."""
-    steps = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
-    return dotted(tuple(int(step) if step.isdecimal() else step for step in steps))
+    return dotted(tuple(int(step) if step.isdecimal() else step for step in pointer_steps(pointer)))
 
 
 def _name(namespace: Json | None) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.jsontools.path import escape
+
 
 def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the operations that turn `before` into `after`; [] if they are equal.
@@ -32,11 +34,6 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, list):
         return isinstance(right, list) and len(left) == len(right) and all(map(equal, left, right))
     return isinstance(left, bool) is isinstance(right, bool) and bool(left == right)
-
-
-def escape(step: str) -> str:
-    """Escapes one step of a JSON Pointer (RFC 6901)."""
-    return step.replace("~", "~0").replace("/", "~1")
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook.jsontools.diff import equal
+from webhook.jsontools.path import pointer_steps
 
 OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
@@ -42,12 +43,10 @@ def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def tokens(pointer: str) -> list[str]:
-    """Returns the unescaped steps of a JSON Pointer."""
-    if pointer == "":
-        return []
-    if not pointer.startswith("/"):
+    """Returns the unescaped steps of a JSON Pointer. Raises `PatchError` if it is none."""
+    if pointer and not pointer.startswith("/"):
         raise PatchError(f"path {pointer!r} must begin with '/'")
-    return [step.replace("~1", "/").replace("~0", "~") for step in pointer[1:].split("/")]
+    return pointer_steps(pointer)
 
 
 def _apply_one(draft: _PatchedObject, operation: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A path into a JSON value: keys of maps and indices of lists."""
+"""A path into a JSON value: keys of maps and indices of lists; and the same as a JSON Pointer."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ def dotted(path: Path) -> str:
         else:
             text += f".{step}" if text else step
     return text
+
+
+def escape(step: str) -> str:
+    """Escapes one step of a JSON Pointer (RFC 6901)."""
+    return step.replace("~", "~0").replace("/", "~1")
+
+
+def pointer(path: Path) -> str:
+    """Returns a path as a JSON Pointer."""
+    return "".join(f"/{escape(str(step))}" for step in path)
+
+
+def pointer_steps(text: str) -> list[str]:
+    """Returns the steps of a JSON Pointer, unescaped; [] for "", the whole value. What is before the first
+    slash is left out.
+    """
+    return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
 
 
 def find(value: Any, path: Path) -> Any:

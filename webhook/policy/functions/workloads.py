@@ -11,6 +11,7 @@ from planner.model.schedulers import KUEUE
 from planner.model.topology import Topology
 from planner.request.levels import level_key
 from webhook.cel import Function
+from webhook.jsontools.path import pointer
 from webhook.policy.functions.schedulers import has_queue
 from webhook.workloads import Workload, read
 
@@ -50,9 +51,7 @@ def _places(obj: Json, workload: Workload) -> list[Json]:
             node = node[step]
         places.append(
             {
-                "path": "".join(
-                    f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in template.path
-                ),
+                "path": pointer(template.path),
                 "podSet": template.pod_set,
                 "metadata": node.get("metadata") or {},
                 "spec": node.get("spec") or {},

@@ -15,6 +15,7 @@ from typing import Any, cast
 import yaml
 
 from webhook.jsontools.diff import equal
+from webhook.jsontools.path import pointer_steps
 from webhook.policy.loading.document import PolicyDocument
 from webhook.policy.loading.errors import PolicyError, Problem
 from webhook.policy.loading.fields import Fields
@@ -287,8 +288,7 @@ def _diff(title: str, expected: Any, actual: Any) -> list[str]:
 def _exists(obj: Any, path: str) -> bool:
     """Returns whether a JSON Pointer exists in an object."""
     node = obj
-    for step in path.strip("/").split("/"):
-        key = step.replace("~1", "/").replace("~0", "~")
+    for key in pointer_steps(f"/{path.strip('/')}"):
         if isinstance(node, Mapping) and key in node:
             node = node[key]
         elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
