@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from planner.devices.availability import AvailableDevices
 from planner.model.labels import Taint
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, Resources
+from planner.model.resources import MIG_PREFIX, WHOLE_GPUS, Resources
 from planner.node.gpu_sharing import SharedGpus
 from planner.node.numa_state import NumaState
 
@@ -91,7 +91,7 @@ def worth_of(free: Resources) -> int:
     devices = sum(
         amount
         for name, amount in free.items()
-        if amount > 0 and (name in GPU_RESOURCES or name == CLAIMED_GPU or name.startswith(MIG_PREFIX))
+        if amount > 0 and (name in WHOLE_GPUS or name.startswith(MIG_PREFIX))
     )
     return devices * (MAX_CORES + 1) + max(0, min(MAX_CORES, free.get("cpu", 0) // 1000))
 

@@ -27,7 +27,7 @@ from planner.cluster.capacity import DomainCapacity
 from planner.model.holding import DomainShare, Holding
 from planner.model.pod_class import PodClass
 from planner.model.podgroup import PodGroup
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
+from planner.model.resources import WHOLE_GPUS
 from planner.model.topology import FAILURE_DOMAINS, ROOT, Domain, held_level
 from planner.model.work_budget import WorkBudget
 from planner.request.resolve import PlacementProblem
@@ -172,4 +172,4 @@ def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int
 def _gpus(host: DomainCapacity) -> int:
     """The GPUs of a host; where claims and the device plugin give the same ones, they count once."""
     free = host.free or {}
-    return max(free.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
+    return max(free.get(name, 0) for name in WHOLE_GPUS)

@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from planner.model.labels import Term, Toleration, holds
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, MIG_PREFIX, PART_PREFIXES, Resources
-
-_WHOLE_GPUS = frozenset((*GPU_RESOURCES, CLAIMED_GPU))
+from planner.model.resources import MIG_PREFIX, PART_PREFIXES, WHOLE_GPUS, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +195,7 @@ class PodShape:
     @property
     def gpus(self) -> int:
         """Whole GPUs of all vendors that one pod requests; claimed GPUs too, once resolved."""
-        return sum(count for name, count in self.requests.items() if name in _WHOLE_GPUS)
+        return sum(count for name, count in self.requests.items() if name in WHOLE_GPUS)
 
     @property
     def mig_slices(self) -> dict[str, int]:

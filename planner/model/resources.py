@@ -43,6 +43,9 @@ SHARE_PREFIX = "gpu-"
 CLAIMED_GPU = "gpu.nvidia.com"
 """What the planner calls a whole GPU that is asked for by a device claim (`planner.devices`)."""
 
+WHOLE_GPUS = (*GPU_RESOURCES, CLAIMED_GPU)
+"""Whole GPUs, whether a device plugin offers them or a device claim asks for them."""
+
 CLAIMED_MIG = "mig.nvidia.com"
 """What the planner calls a claimed MIG device of any profile; a `/` and the profile's name may follow."""
 

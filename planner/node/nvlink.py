@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from planner.model.node import Node
 from planner.model.resolved import ResolvedShape
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, Resources
+from planner.model.resources import WHOLE_GPUS, Resources
 from planner.node.gpu_sharing import packs
 from planner.node.topology_manager import GPUS_LABEL, NumaNode
 
@@ -72,4 +72,4 @@ def stated_size(node: Node) -> int:
 
 
 def _gpus(amounts: Resources) -> int:
-    return max(amounts.get(name, 0) for name in (*GPU_RESOURCES, CLAIMED_GPU))
+    return max(amounts.get(name, 0) for name in WHOLE_GPUS)

@@ -17,7 +17,7 @@ from planner.model.answer import Answer
 from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES
+from planner.model.resources import GPU_RESOURCES, WHOLE_GPUS
 
 HOLD_LIMIT = "HoldLimit"
 """The reason of a gang that waits because its namespace is at its limit."""
@@ -153,7 +153,7 @@ def _holding(snapshot: Snapshot, reservation: Reservation) -> _Holding:
     used: Counter[str] = Counter()
     for assignment in reservation.assignments:
         for name, amount in per_pod.get(assignment.pod_set, {}).items():
-            if name in GPU_RESOURCES or name == CLAIMED_GPU:
+            if name in WHOLE_GPUS:
                 used[name] += amount * assignment.count
     if reservation.mode != "domain":
         return _Holding(used, used)

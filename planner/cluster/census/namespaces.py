@@ -26,11 +26,8 @@ from planner.model.names import namespace_of
 from planner.model.node import Node
 from planner.model.pod import BoundPod, PodShape
 from planner.model.podgroup import PodGroup
-from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, Resources
+from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, WHOLE_GPUS, Resources
 from planner.node.node_groups import NodeGroup, node_groups
-
-_WHOLE = (*GPU_RESOURCES, CLAIMED_GPU)
-
 
 Kinds = frozenset[int]
 """Kinds of nodes, by their index among those of the cluster."""
@@ -146,7 +143,7 @@ def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
         }
         return {number: count for number, count in nodes.items() if count}
 
-    gpus = tuple((name, shape.requests.get(name, 0)) for name in _WHOLE)
+    gpus = tuple((name, shape.requests.get(name, 0)) for name in WHOLE_GPUS)
     selected = tuple(sorted(shape.node_selector.items()))
     return base.derived.get(_ADMITTING, (selected, shape.affinity, shape.tolerations, gpus), counted)
 
@@ -230,4 +227,4 @@ def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) ->
 
 
 def _gpus(amounts: Resources) -> int:
-    return sum(amounts.get(name, 0) for name in _WHOLE)
+    return sum(amounts.get(name, 0) for name in WHOLE_GPUS)
