@@ -79,8 +79,8 @@ def pack_finding(seen: SchedulersSeen, pack: str) -> CheckFinding:
     systems = sorted(set(seen.shown) & set(SYSTEM_OF.values()))
     shown_words = ", ".join(systems) or "none of KAI, Kueue and Run:ai"
     if pack == AUTO:
-        choice = f"pack: {fits} {IN_PARAMETERS} says so outright"
-        choice = choice if fits != AUTO else f"pack: kai, kueue or runai {IN_PARAMETERS} chooses"
+        chosen = "pack: kai, kueue or runai" if fits == AUTO else f"pack: {fits}"
+        choice = f"{chosen} {IN_PARAMETERS} {'chooses' if fits == AUTO else 'says so outright'}"
         message = f"auto: policies write for what the cluster shows, {shown_words}; {choice}"
         return CheckFinding(subject, "ok", message)
     if system and system not in seen.shown:
