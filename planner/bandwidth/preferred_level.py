@@ -1,6 +1,6 @@
 """The warning for a gang that is spread over several domains of a level that it prefers to be within. Pure.
 
-prefers a rack, has 2 racks now, 1 in the empty cluster: by how much an all-reduce takes longer
+a gang that prefers one rack and has two now: how much longer its all-reduce takes than in the empty cluster
 """
 
 from __future__ import annotations
