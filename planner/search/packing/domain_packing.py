@@ -303,10 +303,9 @@ class DomainPacking(DomainOptions):
         """
         domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
         assert domain_class is not None, "a host has its options"
-        prices, peaks = (
-            self.weights.domains[domain_class.level + 1 :],
-            self._peaks_inside(class_id, need, exact=pairs is not None),
-        )
+        level = domain_class.level + 1
+        prices = self.weights.domains[level:]
+        peaks = self._peaks_inside(class_id, need, exact=pairs is not None)
         ceiling_inside = None if ceiling is None else ceiling - domain_class.own_cost
         floor = max(0, self._floors.get((class_id, goal), 0) - domain_class.own_cost)
         tried_cost = floor - 1
@@ -320,9 +319,7 @@ class DomainPacking(DomainOptions):
             if max_cost <= tried_cost:
                 continue
             tried_cost, limit = max_cost, self._limit(class_id, goal, max_cost, pairs)
-            frontier = self._stages_to_goal(
-                domain_class.children, limit, domain_class.level + 1, ceiling_inside
-            )
+            frontier = self._stages_to_goal(domain_class.children, limit, level, ceiling_inside)
             inner = frontier.stages[-1].get(goal)
             if inner is not None:
                 self._within[class_id, goal] = limit
