@@ -10,11 +10,12 @@ from typing import Any
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.names import kind_of
 from planner.model.podgroup import PodGroup, PodSet
 from planner.model.reservation import Reservation, reservation_id
 from planner.planning.replay import answer_of
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
-from webhook.workloads.keys.annotation_keys import GANG_OF, POD_SET, QUEUED_GATE
+from webhook.workloads.keys.annotation_keys import GANG_OF, POD_GANGS, POD_SET, QUEUED_GATE
 from webhook.workloads.stored import controller_of, controller_row, reservation_ids
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -32,7 +33,11 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
     """Returns the gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
     Deployment or StatefulSet that is one gang; "" for other pods.
 
-    A LeaderWorkerSet's webhook may label its leaders after ours; their names end in the index too."""
+    Only pods of a controller that creates such replicas have a replica: anybody can write the labels onto a
+    pod without one. A LeaderWorkerSet's webhook may label its leaders after ours; their names end in the
+    index too."""
+    if not has_stamped_template(pod):
+        return ""
     metadata = _metadata(pod)
     labels = metadata.get("labels") or {}
     for kind, name_label, index_label in REPLICAS:
@@ -53,7 +58,7 @@ def held_for(
     """Returns the reservations of a pod's gang, and whether its gang was planned at all.
 
     They are the reservations whose ids its template gave it, or only that of its own replica. Anybody can
-    write an id into a manifest, so a reservation of another namespace is ignored. A replica whose object was
+    write an id into a manifest, so an id counts only where `_may_name` says so. A replica whose object was
     planned but that holds nothing waits for its place. A template that was skipped because its object has a
     controller has no id; the owners of the pod then give the gang."""
     annotations = _metadata(pod).get("annotations") or {}
@@ -64,11 +69,30 @@ def held_for(
         if held or ids or GANG_OF in annotations:
             return held, True
     elif ids:
-        held = tuple(r for r in snapshot.reservations if r.id in ids and r.gang.startswith(f"{namespace}/"))
-        return held, bool(held)
+        held = tuple(r for r in snapshot.reservations if r.id in ids and _may_name(pod, namespace, r))
+        if held or has_stamped_template(pod):
+            return held, bool(held)
     above = (snapshot.holding(gang) for gang in gangs_above(pod, namespace))
     held = tuple(reservation for reservation in above if reservation is not None)[:1]
     return held, bool(held)
+
+
+def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) -> bool:
+    """Returns whether a pod that carries the reservation's id uses it.
+
+    Pods of a controller have the id from their template, which Bayplan writes or removes. A pod without a
+    template has the id of a gang that pods join, which counts its members, or of its own reservation: it was
+    reserved under a generated name, so its UID tells. It has the UID and a name in the validating call and
+    when it is stored; in the mutating call the plan finds its reservation by the name of that call."""
+    if not reservation.gang.startswith(f"{namespace}/"):
+        return False
+    kind = kind_of(reservation.gang)
+    if has_stamped_template(pod) or (kind in POD_GANGS and kind != "Pod"):
+        return True
+    metadata = _metadata(pod)
+    uid = str(metadata.get("uid") or "")
+    is_known = bool(uid and metadata.get("name"))
+    return kind == "Pod" and is_known and reservation.owner_uid in ("", uid)
 
 
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:

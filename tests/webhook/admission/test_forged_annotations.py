@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ import pytest
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.pod import BoundPod
+from planner.model.reservation import Reservation, reservation_id
 from tests.attack.storm import review_of
 from tests.builders import amounts, racks
 from tests.webhook.workloads import objects as o
@@ -132,6 +134,74 @@ def test_a_pod_has_no_place_of_a_gang_that_its_controller_is_only_named_like(
     assert decision.plan is not None
     assert [placed.group.name for placed in decision.plan.placed] == ["research/Pod/thief"]
     assert [held.gang for held in decision.plan.reservations] == ["research/Pod/thief"]
+
+
+def neighbour(held: tuple[Snapshot, Json], changes: Json) -> Decision:
+    """The decision on a pod without a controller in the namespace of the gang that holds rack r1."""
+    snapshot, annotations = held
+    obj = pod(annotations)
+    obj["metadata"] |= {"namespace": "research", **changes}
+    return asked(obj, snapshot)
+
+
+@pytest.mark.parametrize("changes", [{}, {"name": ""}, {"uid": "2"}], ids=["named", "generated", "stored"])
+def test_a_pod_without_controller_has_no_place_by_a_copied_id_in_the_gangs_own_namespace(
+    held: tuple[Snapshot, Json], changes: Json
+) -> None:
+    """It is no pod of the gang, and would use GPUs on the gang's nodes without being counted."""
+    decision = neighbour(held, changes)
+    assert decision.plan is not None
+    assert decision.object is not None
+    (placed,) = decision.plan.placed
+    assert placed.group.name.startswith("research/Pod/thie")
+    assert {a.node for a in placed.answer.assignments} <= {"r2-n1", "r2-n2"}
+    assert decision.object["metadata"]["annotations"][RESERVATION] != held[1][RESERVATION]
+
+
+def test_a_pod_without_controller_has_no_place_by_the_labels_of_a_replica() -> None:
+    """JobSet's labels count on pods of its Jobs alone."""
+    held, reservation = _pod_that_holds("train", gang="research/JobSet/train/0")
+    labels = {"jobset.sigs.k8s.io/jobset-name": "train", "jobset.sigs.k8s.io/job-global-index": "0"}
+    obj = pod({RESERVATION: reservation.id})
+    obj["metadata"] |= {"namespace": "research", "labels": labels}
+    plan = asked(obj, held).plan
+    assert plan is not None
+    assert [placed.group.name for placed in plan.placed] == ["research/Pod/thief"]
+    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-0", "uid": "1", "controller": True}
+    obj["metadata"]["ownerReferences"] = [controller]
+    plan = asked(obj, held).plan
+    assert plan is not None
+    assert [placed.group.name for placed in plan.placed] == [reservation.gang]
+
+
+@pytest.mark.parametrize(
+    ("uid", "claimed_by", "is_own"),
+    [("1", "", True), ("1", "1", True), ("2", "1", False), ("", "", False)],
+    ids=["its hold", "it claimed", "another claimed", "before it has a UID"],
+)
+def test_a_pod_under_a_generated_name_has_the_reservation_that_it_claims(
+    uid: str, claimed_by: str, *, is_own: bool
+) -> None:
+    """A pod without a name has the reservation of its id, until another pod has claimed it."""
+    held, reservation = _pod_that_holds("thie1234", claimed_by=claimed_by)
+    obj = pod({RESERVATION: reservation.id})
+    obj["metadata"] |= {"namespace": "research", "uid": uid}
+    plan = asked(obj, held).plan
+    assert plan is not None
+    (placed,) = plan.placed
+    assert placed.group.name == (reservation.gang if is_own else "research/Pod/thief")
+
+
+def _pod_that_holds(name: str, *, gang: str = "", claimed_by: str = "") -> tuple[Snapshot, Reservation]:
+    """Two racks, in which a pod of one GPU holds its place; for `gang` if given."""
+    obj = pod({})
+    obj["metadata"] |= {"name": name, "namespace": "research"}
+    plan = asked(obj, racks(2, 2)).plan
+    assert plan is not None
+    (reservation,) = plan.reservations
+    gang = gang or reservation.gang
+    reservation = replace(reservation, id=reservation_id(gang), gang=gang, owner_uid=claimed_by)
+    return racks(2, 2).with_reservation(reservation), reservation
 
 
 def test_a_bound_pod_with_a_copy_of_anothers_reservation_starts_nothing(held: tuple[Snapshot, Json]) -> None:

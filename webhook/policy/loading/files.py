@@ -202,7 +202,7 @@ class PolicyStore:
         """
         self.paths = tuple(paths)
         self.functions = functions
-        self._seen: tuple[Any, ...] = ()
+        self._seen: tuple[Any, ...] | None = None
         self.current: PolicySet = self._load()
         self.error: PolicyError | None = None
 
@@ -229,7 +229,9 @@ class PolicyStore:
                 loaded = load_paths(self.paths, functions=self.functions)
             except PolicyError as error:
                 loaded = error
-            if self._fingerprint() == self._seen:
+            # Without a fingerprint nothing says that what was read belongs together.
+            is_known = self._seen is not None or isinstance(loaded, PolicyError)
+            if is_known and self._fingerprint() == self._seen:
                 break
         else:
             shown = ", ".join(map(str, self.paths))
@@ -238,12 +240,14 @@ class PolicyStore:
             raise loaded
         return loaded
 
-    def _fingerprint(self) -> tuple[Any, ...]:
-        """Returns a value that changes with a file: its real path, inode, size and modification time."""
+    def _fingerprint(self) -> tuple[Any, ...] | None:
+        """Returns a value that changes with a file: its real path, inode, size and modification time. None if
+        the files cannot be listed, as while a link is swapped.
+        """
         try:
             files = find(self.paths)
         except PolicyError:
-            return ()
+            return None
         return tuple(row for file in files for row in (str(file), *_stat(file)))
 
 

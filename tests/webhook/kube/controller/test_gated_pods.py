@@ -137,13 +137,21 @@ def test_a_gang_is_freed_of_its_plan_for_planning():
     assert [part.shape.affinity for part in freed.pod_sets] == [(), (own,)]
 
 
+def made_by(version, kind):
+    """The ownerReferences of a pod of such a controller."""
+    return [{"apiVersion": version, "kind": kind, "name": "x", "uid": "1", "controller": True}]
+
+
 def arriving(snapshot, former):
     """A pod whose template was stamped when its gang held `former`."""
     (held,) = snapshot.reservations
     note = orjson.dumps({"decision": "admitted", "topology": "topo", "reserves": [former]}).decode()
     return {
         "kind": "Pod",
-        "metadata": {"annotations": {RESERVATION: held.id, PLACEMENT: note}},
+        "metadata": {
+            "annotations": {RESERVATION: held.id, PLACEMENT: note},
+            "ownerReferences": made_by("batch/v1", "Job"),
+        },
         "spec": {"affinity": required([{"key": "rack", "operator": "In", "values": former}])},
     }
 
@@ -181,6 +189,7 @@ def replica_pod(index, ids, *racks_told):
         "metadata": {
             "labels": labels,
             "annotations": {RESERVATION: ",".join(ids), PLACEMENT: orjson.dumps(note).decode()},
+            "ownerReferences": made_by("apps/v1", "StatefulSet"),
         },
         "spec": {"affinity": required(*terms)},
     }
@@ -214,10 +223,11 @@ def test_a_pod_of_a_replica_without_a_place_waits_free_of_the_others_places():
 def test_a_leader_that_its_own_webhook_has_not_labelled_yet_is_known_by_its_name():
     """Webhooks run in the order of their names, and Bayplan's runs first."""
     labels = {"leaderworkerset.sigs.k8s.io/name": "serve"}
-    pod = {"metadata": {"name": "serve-1", "labels": labels}}
+    owners = {"ownerReferences": made_by("apps/v1", "StatefulSet")}
+    pod = {"metadata": {"name": "serve-1", "labels": labels, **owners}}
     assert replica_of(pod, "ns") == "ns/LeaderWorkerSet/serve/1"
-    assert replica_of({"metadata": {"name": "other-1", "labels": labels}}, "ns") == ""
-    assert replica_of({"metadata": {"name": "serve-1"}}, "ns") == ""
+    assert replica_of({"metadata": {"name": "other-1", "labels": labels, **owners}}, "ns") == ""
+    assert replica_of({"metadata": {"name": "serve-1", **owners}}, "ns") == ""
 
 
 def test_a_pod_whose_gang_has_not_moved_keeps_its_terms():
@@ -257,9 +267,11 @@ def test_a_deployment_that_is_one_gang_tells_its_pods_so():
     stamped = annotate(body, read(body), plan_workload(racks(1, 2), read(body)), "p@1")
     template = stamped["spec"]["template"]
     assert template["metadata"]["annotations"][GANG_OF] == "ns/Deployment/web"
-    assert replica_of(template, "ns") == "ns/Deployment/web"
-    assert replica_of(template, "other") == ""
-    assert held_for(racks(1, 2), template, "ns") == ((), True), "planned, and waiting"
+    pod = {"metadata": {**template["metadata"], "ownerReferences": made_by("apps/v1", "ReplicaSet")}}
+    assert replica_of(pod, "ns") == "ns/Deployment/web"
+    assert replica_of(pod, "other") == ""
+    assert replica_of(template, "ns") == "", "a pod without a controller"
+    assert held_for(racks(1, 2), pod, "ns") == ((), True), "planned, and waiting"
     alone = {**body, "metadata": {"name": "web", "namespace": "ns"}}
     plain = annotate(alone, read(alone), plan_workload(racks(1, 2), read(alone)), "p@1")
     assert GANG_OF not in plain["spec"]["template"]["metadata"]["annotations"]

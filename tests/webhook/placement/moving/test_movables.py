@@ -32,7 +32,8 @@ def node(name: str) -> Json:
 def pod(name: str = "x", *, labels: Json | None = None, owner: str = "ReplicaSet/web", **spec: Any) -> Json:
     """A pod of 2 GPUs on node a, made by a ReplicaSet."""
     kind, _, of = owner.partition("/")
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": of, "uid": of, "controller": True}
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    reference = {"apiVersion": version, "kind": kind, "name": of, "uid": of, "controller": True}
     containers = [{"name": "main", "image": "main", "resources": {"limits": {"nvidia.com/gpu": "2"}}}]
     return {
         "apiVersion": "v1",
