@@ -207,7 +207,7 @@ def test_a_set_is_never_a_mixture_of_two_commits(tmp_path: Path) -> None:
 def test_files_that_cannot_be_listed_before_and_after_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While links are swapped a file seems to lie outside of its folder; what was read then may be a mixture."""
+    """A file seems to lie outside of its folder while links are swapped: what is read then may be mixed."""
     write(tmp_path / "p.yaml", "p")
     listed: list[Sequence[str | Path]] = []
 
