@@ -21,7 +21,6 @@ from webhook.workloads.stored import controller_of, controller_row, reservation_
 INDEX = "batch.kubernetes.io/job-completion-index"
 """The annotation (and label) that pods of an Indexed Job have from their creation."""
 
-
 REPLICAS = (
     ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
