@@ -24,10 +24,10 @@ from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path, find
 from webhook.placement.gang_seat import with_gang_seat
 from webhook.placement.group_members import GroupMember, members, other_members
-from webhook.placement.kai_queue import within_kai_queue
-from webhook.placement.kueue_admission import in_kueues_queue
 from webhook.placement.pod_affinity import is_pinned, terms_of_annotation, without_former_placement
 from webhook.placement.pod_gang import has_stamped_template, is_gated
+from webhook.placement.schedulers.kai_queue import within_kai_queue
+from webhook.placement.schedulers.kueue_admission import in_kueues_queue
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved

@@ -21,10 +21,10 @@ from webhook.jsontools.path import find
 from webhook.placement.gang_seat import grows
 from webhook.placement.hold import stands
 from webhook.placement.hold_limits import HoldLimits
-from webhook.placement.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.pod_affinity import terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import has_stamped_template, is_of_gang, replay_for_pod
 from webhook.placement.queue import plan_in_turn
+from webhook.placement.schedulers.kueue_admission import at_kueues_gate, comes_to_kueues_gate, until_admitted
 from webhook.placement.stamp import placement_annotation
 from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Workload, wants_plan

@@ -9,9 +9,7 @@
 - `stamp`: writes the plan as annotations and scheduling gate, and reads it back
 - `pod_affinity`: removes the node affinity that an earlier plan wrote
 - `stated_amounts`: the amounts that the author of an object stated, before policies changed them
-- `kai_preemption`: gangs for which KAI preempts other pods, and which pods it preempts
-- `kai_queue`: gangs that request more than their KAI queue allows
-- `kueue_admission`: workloads in a Kueue queue, which are planned once Kueue has admitted them
+- `schedulers`: what KAI and Kueue decide about a workload
 - `hold`: the temporary reservation of a place until its object claims it
 - `hold_limits`: how much the gangs of a namespace may hold
 - `taints`: taints that keep other pods off domains that a gang holds whole

@@ -22,10 +22,10 @@ from planner.model.pod import BoundPod
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import KAI, RUNAI
 from planner.planning.defragmentation.movable import Movable
-from webhook.placement.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.placement.moving.disruption_budgets import Budget, protected, refused
 from webhook.placement.pod_affinity import PlacementTerms, terms_of_annotation, without_placement_affinity
 from webhook.placement.pod_gang import held_for, replica_of
+from webhook.placement.schedulers.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.placement.stamp import placement_annotation
 from webhook.workloads import read
 from webhook.workloads.keys.annotation_keys import RESTARTABLE

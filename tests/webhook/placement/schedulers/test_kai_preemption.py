@@ -22,7 +22,7 @@ from tests.webhook.workloads import objects as o
 from webhook.admission.decision import decide
 from webhook.admission.decision_record import Decision
 from webhook.admission.environment import Environment
-from webhook.placement.kai_preemption import is_preemptible
+from webhook.placement.schedulers.kai_preemption import is_preemptible
 from webhook.placement.stamp import placement_annotation
 from webhook.wire.request import from_object
 

@@ -15,7 +15,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model import quantity
 from planner.model.podgroup import PodGroup
 from planner.model.schedulers import GPU, QueueBound
-from webhook.placement.kai_preemption import PREEMPTIBILITY, is_preemptible
+from webhook.placement.schedulers.kai_preemption import PREEMPTIBILITY, is_preemptible
 from webhook.workloads import Workload
 
 

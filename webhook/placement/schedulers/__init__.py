@@ -1,0 +1,8 @@
+"""What KAI and Kueue decide about a workload, where the plan has to follow them. Pure.
+
+- `kai_preemption`: gangs for which KAI preempts other pods, and which pods it preempts
+- `kai_queue`: gangs that request more than their KAI queue allows
+- `kueue_admission`: workloads in a Kueue queue, which are planned once Kueue has admitted them
+
+Begin with `kueue_admission`.
+"""
