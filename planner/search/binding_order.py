@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.model.deadline import poll
 from planner.search.rules.spread_over_labels import SpreadRule
@@ -42,14 +42,17 @@ class BindingOrderCheck:
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
     ) -> None:
-        self._rules, self._seats = rules, seats
-        self._left = [seat.count for seat in seats]
+        self._seats = _joined(seats, pinned)
+        self._left = [seat.count for seat in self._seats]
         self._steps = max(_STEPS, 2 * sum(self._left))
-        self._books = [
+        self._counts = [
             _RuleCounts(number, rule, class_index, self._nodes(rule, class_index, pinned))
             for number, rule in enumerate(rules)
             for class_index in rule.keepers
         ]
+        self._counts_of: dict[int, list[_RuleCounts]] = {}
+        for counts in self._counts:
+            self._counts_of.setdefault(counts.class_index, []).append(counts)
         self._failed: set[tuple[int, ...]] = set()
 
     def _nodes(
@@ -85,16 +88,34 @@ class BindingOrderCheck:
         for index, seat in enumerate(self._seats):
             poll("search")  # seats × rules, for each pod that is bound
             if self._left[index]:
-                books = [book for book in self._books if book.class_index == seat.class_index]
-                over = [book.skew(seat) - book.rule.spread.skew for book in books]
-                if all(excess <= 0 for excess in over):
-                    skews.append((max((book.skew(seat) for book in books), default=0), index))
+                after = [
+                    (counts.skew(seat), counts.rule.spread.skew)
+                    for counts in self._counts_of.get(seat.class_index, ())
+                ]
+                if all(skew <= max_skew for skew, max_skew in after):
+                    skews.append((max((skew for skew, _ in after), default=0), index))
         return [index for _, index in sorted(skews)]
 
     def _move(self, index: int, count: int) -> None:
         self._left[index] -= count
-        for book in self._books:
-            book.add(self._seats[index], count)
+        for counts in self._counts:
+            counts.add(self._seats[index], count)
+
+
+def _joined(seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None) -> list[Seat]:
+    """Returns one seat for all nodes on which a pod counts alike: they are in the same domains, and the same
+    classes are pinned to them. The number of orders then depends on the domains, not on the nodes.
+    """
+    pinned_classes: dict[str, list[int]] = {}
+    for class_index, nodes in (pinned or {}).items():
+        for node in nodes:
+            pinned_classes.setdefault(node, []).append(class_index)
+    joined: dict[tuple[int, tuple[str, ...], tuple[int, ...]], Seat] = {}
+    for seat in seats:
+        key = (seat.class_index, seat.values, tuple(pinned_classes.get(seat.node, ())))
+        former = joined.get(key)
+        joined[key] = seat if former is None else replace(former, count=former.count + seat.count)
+    return list(joined.values())
 
 
 class _RuleCounts:

@@ -5,6 +5,7 @@
 - `rule_repairs`: the rules that a placement breaks, and the variants of a request that satisfy them
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
 - `spread_of_one_class`: one pod class with one constraint: decides exactly whether there is a placement
+- `pod_set_assignment`: which pods of a class belong to which PodSet, where a spread constraint depends on it
 - `label_levels`: a tree in which labels are levels too
 - `tree_search`: the search protocol that the rules use
 - `search_effort`: the work budget of all level searches for one gang

@@ -21,6 +21,7 @@ from planner.model.resolved import SPREAD_CAUSE
 from planner.search.binding_order import BindingOrderCheck, Seat
 from planner.search.result import LevelSearchResult, Placement
 from planner.search.rules.anti_affinity_over_labels import LabelRuleSearch, values_of
+from planner.search.rules.pod_set_assignment import assigned_to_pod_sets
 from planner.search.rules.rule_repairs import CAUSE
 from planner.search.rules.search_effort import SearchEffort
 from planner.search.rules.spread_of_one_class import spread_one_class
@@ -121,7 +122,8 @@ class _RuleSearch:
         outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
         if outcome.decided:
             self._complete = True
-        valid = [placement for placement in outcome.placements if self._keeps(placement)]
+        bindable = map(self._bindable, outcome.placements)
+        valid = [placement for placement in bindable if placement is not None]
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
     def _with_minimum(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
@@ -134,16 +136,18 @@ class _RuleSearch:
             best is not None and _order(level_search, best) <= _order(level_search, placement)
         ):
             return
-        if self._keeps(placement):
-            yield placement
+        kept = self._bindable(placement)
+        if kept is not None:
+            yield kept
             return
         away = (
             self._placed(away_from_counted(pod_classes, rules, fewest))
             if any(rule.nodes for rule in rules)
             else None
         )
-        if away is not None and self._keeps(away):
-            yield replace(away, pod_classes=pod_classes)
+        kept = None if away is None else self._bindable(replace(away, pod_classes=pod_classes))
+        if away is not None and kept is not None:
+            yield kept
             if _order(level_search, away) == _order(level_search, placement):
                 return
         variants, all_ways = cut(pod_classes, rules, fewest)
@@ -155,8 +159,9 @@ class _RuleSearch:
             placement = self._placed(variant)
             if placement is not None:
                 placement = _rejoined(placement, pod_classes, variant.cut_from)
-                if self._keeps(placement):
-                    yield placement
+                kept = self._bindable(placement)
+                if kept is not None:
+                    yield kept
                 else:
                     self._complete = False
 
@@ -170,8 +175,8 @@ class _RuleSearch:
         self._complete = self._complete and result.complete
         return result.placement
 
-    def _keeps(self, placement: Placement) -> bool:
-        return _keeps(self._level_search, self._rules, placement)
+    def _bindable(self, placement: Placement) -> Placement | None:
+        return _bindable(self._level_search, self._rules, placement)
 
 
 def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
@@ -179,29 +184,46 @@ def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
-def _keeps(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement) -> bool:
-    """Returns whether a placement satisfies every constraint, and its pods can be bound one by one."""
-    tree = level_search.space.tree
-    seats: list[Seat] = []
+def _bindable(
+    level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement
+) -> Placement | None:
+    """Returns the placement, with its pods assigned to PodSets where that matters, if it satisfies every
+    constraint and its pods can be bound one by one.
+    """
+    seats = _seats(level_search, rules, placement)
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
     for place, each in placement.pods_by_node:
-        poll("search")
-        name = tree.root.leaf(place).node
-        values = tuple(rule.values.get(name, "") for rule in rules)
-        seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]
-        for value, pods_by_value in zip(values, counts, strict=True):
+        name = level_search.space.tree.root.leaf(place).node
+        for rule, pods_by_value in zip(rules, counts, strict=True):
+            value = rule.values.get(name, "")
             pods_by_value[value] = tuple(map(int.__add__, pods_by_value.get(value, (0,) * len(each)), each))
     if not all(rule.holds(pods_by_value) for rule, pods_by_value in zip(rules, counts, strict=True)):
-        return False
-    plain = len(rules) == 1 and rules[0].keepers == rules[0].counted
-    if plain and not any(rules[0].existing.values()):
-        return True
-    if not BindingOrderCheck(rules, seats, None).ends():
-        return False
-    return (
-        level_search.mode == "none"
-        or BindingOrderCheck(rules, seats, _pinned(level_search, placement, seats)).ends()
-    )
+        return None
+    is_one_rule = len(rules) == 1 and rules[0].keepers == rules[0].counted
+    needs_no_order = is_one_rule and not any(rules[0].existing.values())
+    if not needs_no_order and not BindingOrderCheck(rules, seats, None).ends():
+        return None
+    if level_search.mode == "none":
+        return placement
+    for assigned in assigned_to_pod_sets(placement):
+        if needs_no_order and len(assigned.pod_classes) == 1:
+            return assigned
+        rules_by_pod_set = rules_of(assigned.pod_classes)
+        seats = _seats(level_search, rules_by_pod_set, assigned)
+        pinned = _pinned(level_search, assigned, seats)
+        if BindingOrderCheck(rules_by_pod_set, seats, pinned).ends():
+            return assigned
+    return None
+
+
+def _seats(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement) -> list[Seat]:
+    seats: list[Seat] = []
+    for place, each in placement.pods_by_node:
+        poll("search")
+        name = level_search.space.tree.root.leaf(place).node
+        values = tuple(rule.values.get(name, "") for rule in rules)
+        seats += [Seat(pod_class, name, n, values) for pod_class, n in enumerate(each) if n]
+    return seats
 
 
 def _pinned(

@@ -1,0 +1,74 @@
+"""Which pods of a class belong to which PodSet, where a spread constraint depends on it.
+
+    a: 2 pods, b: 3 pods      one class of five pods, from the PodSets master (1) and worker (4); maxSkew 1
+
+The plan pins each PodSet to its own nodes by node affinity, and kube-scheduler then counts the pods on these
+nodes only (`nodeAffinityPolicy: Honor`). With the master on a, the workers' nodes have one pod in a and three
+in b, and the third cannot be bound. With the master on b they have two and two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from planner.model.pod_class import PodClass
+from planner.search.result import Placement
+
+Parts = tuple[tuple[str, int], ...]
+"""PodSets with numbers of pods, in the order in which the pods of a class are assigned to them."""
+
+
+def assigned_to_pod_sets(placement: Placement) -> Iterator[Placement]:
+    """Yields the placement with a class for each PodSet, where pins matter, in the assignments to try: the
+    PodSets one after another in the order of the hosts, in the reverse order, and pods of each in turn.
+
+    Three are enough for most gangs; trying all would be a search of its own. A placement that none of them
+    makes bindable is given up. Yields the unchanged placement if it has no such class of several PodSets.
+    """
+    divided = [_counts_pinned_nodes(kind) and len(kind.parts) > 1 for kind in placement.pod_classes]
+    if not any(divided):
+        yield placement
+        return
+    yield _assigned(placement, [kind.parts for kind in placement.pod_classes], divided)
+    if all(kind.slice_size == 1 for kind in placement.pod_classes):  # a slice is within one PodSet
+        yield _assigned(placement, [kind.parts[::-1] for kind in placement.pod_classes], divided)
+        yield _assigned(placement, [_in_turn(kind.parts) for kind in placement.pod_classes], divided)
+
+
+def _counts_pinned_nodes(pod_class: PodClass) -> bool:
+    return any(state.keeps and state.spread.by_affinity for state in pod_class.shape.spread_states)
+
+
+def _in_turn(parts: Parts) -> Parts:
+    """Returns single pods, such that the PodSets are mixed evenly: by the share of its pods before each."""
+    pods = sorted(((index + 0.5) / count, name) for name, count in parts for index in range(count))
+    return tuple((name, 1) for _, name in pods)
+
+
+def _assigned(placement: Placement, orders: list[Parts], divided: list[bool]) -> Placement:
+    """Returns the placement with the divided classes' pods assigned to PodSets in the given orders."""
+    pod_classes: list[PodClass] = []
+    columns: list[list[int]] = []  # for each class, the index of the new class of each of its pods, in order
+    for kind, order, is_divided in zip(placement.pod_classes, orders, divided, strict=True):
+        totals = Counter({name: 0 for name, _ in kind.parts})
+        for name, count in kind.parts:
+            totals[name] += count
+        index_of = {name: len(pod_classes) + index for index, name in enumerate(totals)}
+        if is_divided:
+            columns.append([index_of[name] for name, count in order for _ in range(count)])
+            pod_classes += [replace(kind, parts=((name, n),), count=n) for name, n in totals.items()]
+        else:
+            columns.append([len(pod_classes)] * kind.count)
+            pod_classes.append(kind)
+    remaining = [iter(column) for column in columns]
+    pods_by_node = []
+    for node, each in placement.pods_by_node:
+        counts = [0] * len(pod_classes)
+        for column, count in zip(remaining, each, strict=True):
+            for index in islice(column, count):
+                counts[index] += 1
+        pods_by_node.append((node, tuple(counts)))
+    return replace(placement, pod_classes=tuple(pod_classes), pods_by_node=pods_by_node)
