@@ -90,6 +90,18 @@ def create_again(api: Api, path: str, body: Json) -> int:
         again += 1
 
 
+def _delete_again(api: Api, path: str) -> None:
+    """Deletes an object and repeats the call after a temporary failure, as users and controllers do."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return api.delete(path)
+        except ApiError as error:
+            if error.status not in PASSING or time.monotonic() > end:
+                raise
+        time.sleep(0.2)
+
+
 def _created(api: Api, name: str, pods: int) -> Json:
     try:
         return api.create(JOBS, job(name, pods))
@@ -141,7 +153,7 @@ def end_all(api: Api, patience: float = 180) -> float:
     """Deletes every Job and returns the seconds until no pod and no reservation is left."""
     started = time.monotonic()
     for item in api.items(JOBS):
-        api.delete(f"{JOBS}/{item['metadata']['name']}")
+        _delete_again(api, f"{JOBS}/{item['metadata']['name']}")
     wait_until(lambda: not api.items(PODS), "the pods to go", patience)
     wait_until(lambda: not api.items(RESERVATIONS), "the reservations to go", patience)
     return time.monotonic() - started

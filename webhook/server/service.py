@@ -179,8 +179,9 @@ class Service:
                 await asyncio.sleep(pause)
                 continue
             except LedgerUnavailable as error:
+                action = "released" if request.operation == "DELETE" else "reserved"
                 return self._refused(
-                    request, 503, "ServiceUnavailable", f"no place can be reserved now: {error}"
+                    request, 503, "ServiceUnavailable", f"no place can be {action} now: {error}"
                 )
             except Crowded:
                 message = f"too many calls of {_flow(request)} wait for a decision; apply again in a moment"

@@ -84,6 +84,16 @@ async def test_without_a_ledger_only_what_is_enforced_is_refused(
     assert ("warnings" in response) is (mode == "warn")
 
 
+@pytest.mark.parametrize(("operation", "words"), [("CREATE", "reserved now"), ("DELETE", "released now")])
+async def test_without_a_ledger_a_refusal_says_what_cannot_be_done(
+    serve: Serve, tmp_path: Any, operation: str, words: str
+) -> None:
+    """A deletion is refused too, so that its caller repeats it: the place would stay reserved otherwise."""
+    async with serve(cluster=hall("enforce"), ledger=NoBook(tmp_path / "none.db")) as asked:
+        response = await asked.validate(example(FITS), operation=operation)
+    assert response["status"]["message"] == f"no place can be {words}: gone"
+
+
 @pytest.mark.parametrize("mode", MODES)
 async def test_readiness_says_the_mode_of_namespaces_without_the_label(serve: Serve, mode: Any) -> None:
     """With a cluster and without one."""
