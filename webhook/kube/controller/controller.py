@@ -22,6 +22,7 @@ from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
 from webhook.kube.controller.memory import Memory, alive, bereft, patience, unused
 from webhook.kube.controller.node_taints import NodeTaints
+from webhook.kube.controller.ownerless import ownerless, with_stored_owner
 from webhook.kube.controller.pace import Lasting, PositionPace
 from webhook.kube.controller.place_notes import assigned_words, holds_words, opened, place_words
 from webhook.kube.controller.pod_patches import patch_pods
@@ -155,7 +156,8 @@ class Controller:
         began, now = time.monotonic(), self._clock()
         await self._ledger.sweep(now)
         world = await self._world(now)
-        actions = await asyncio.to_thread(reconcile, world, self._memory(world))
+        memory = await self._memory(world)
+        actions = await asyncio.to_thread(reconcile, world, memory)
         self._remember(world, actions, began)
         for action in actions:
             await self._do(action, world)
@@ -185,8 +187,8 @@ class Controller:
         places = self._kueue.places() if self._kueue is not None else None
         return world_of(picture, book, self._queue, now, observed=self._observed, kueue=places)
 
-    def _memory(self, world: World) -> Memory:
-        """Returns what has been seen in former rounds, up to this one."""
+    async def _memory(self, world: World) -> Memory:
+        """Returns what has been seen in former rounds, up to this one, and what the API server stores."""
         gangs = {held.gang for held in world.snapshot.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
@@ -196,6 +198,7 @@ class Controller:
             missing=self._missing.beyond(gone, now, lambda _: VANISHED_SECONDS),
             idle=self._unused.beyond(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
+            stored=await with_stored_owner(self._api, self._queue.paths(), ownerless(world, self._seen)),
         )
 
     async def _do(self, action: steps.Action, world: World) -> None:

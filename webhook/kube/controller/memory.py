@@ -26,12 +26,15 @@ class Memory:
     `seen`: the ids of reservations whose gang was once seen. `missing`: the gangs that have named a
     reservation for a while that is not in the book (`bereft`). `idle`: the gangs whose place no pod has used
     for longer than their namespace allows (`unused`). `moved_off`: by gang, the nodes that it was moved off.
+    `stored`: the ids of reservations whose object the API server may store although no watch shows it
+    (`ownerless`).
     """
 
     seen: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stored: frozenset[str] = frozenset()
 
 
 NO_MEMORY = Memory()

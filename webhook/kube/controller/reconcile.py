@@ -30,7 +30,7 @@ from operator import or_
 from planner.cluster.snapshot import Snapshot
 from planner.ledger.conflicts import NO_HEADROOM
 from planner.model.answer import Answer
-from planner.model.names import kind_of, namespace_of
+from planner.model.names import namespace_of
 from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
@@ -39,6 +39,7 @@ from webhook.kube.controller.follow import followed
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, is_bereft, patience
+from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
 from webhook.kube.controller.replan import Move, lost_nodes, replan
 from webhook.kube.controller.restore import restored
 from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
@@ -79,13 +80,6 @@ from webhook.placement.pod_affinity import (
 )
 from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
-from webhook.workloads.keys.annotation_keys import POD_GANGS
-
-GRACE_SECONDS = 10.0
-"""How long a claimed reservation may exist before the leader sees its workload: the replica that claimed it
-saw the workload in its own watch, which may be slightly ahead of the leader's.
-"""
-
 
 MAX_PLANNED = 64
 """Maximum number of waiting gangs that one pass plans, so that it ends within seconds; gangs behind them only
@@ -284,7 +278,6 @@ def queue(
 
 def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | None) -> str:
     """Returns why a reservation has no more use; "" while it has."""
-    kind = kind_of(reservation.gang)
     used = is_used(world.snapshot, reservation)
     if gang is not None and gang.finished and not (used and gang.members):
         return "finished"
@@ -294,19 +287,8 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         return ended
     if gang is not None and not used and _given_up_by_kueue(gang, world.now):
         return "Kueue has taken its admission back"
-    if gang is not None or used:
-        return ""
-    if kind not in POD_GANGS and kind not in world.kinds:
-        return ""
-    if any(reservation.id in pod.ids for pod in world.pods):
-        return ""
-    # A gang of several objects lives as long as any of them: between two retries a Job has no pod at all.
-    space = namespace_of(reservation.gang)
-    alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
-    if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
-        return ""
-    settled = reservation.id in memory.seen or world.now - reservation.created > GRACE_SECONDS
-    return "deleted" if settled and reservation.expires is None else ""
+    deleted = is_ownerless(world, reservation, memory.seen) and reservation.id not in memory.stored
+    return "deleted" if deleted else ""
 
 
 def _given_up_by_kueue(gang: Gang, now: float) -> bool:

@@ -81,6 +81,14 @@ class QueueWatch(Watches):
         pods = Reflector(api, "/api/v1/pods", self._pods, query={"fieldSelector": UNBOUND})
         super().__init__([pods, *works])
 
+    def paths(self) -> dict[str, list[str]]:
+        """Returns where the API server serves the objects of each kind that is watched, pods included."""
+        paths = {"Pod": ["/api/v1/pods"]}
+        for name, path in self._served.items():
+            if path:
+                paths.setdefault(name, []).append(path)
+        return paths
+
     def works(self) -> tuple[Work, ...]:
         """Returns the workloads that are gangs, or are between a gang and its pods."""
         with self._lock:

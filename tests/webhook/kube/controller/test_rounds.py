@@ -52,6 +52,10 @@ class Seen:
         """The settings of each namespace."""
         return self.settings
 
+    def paths(self) -> dict[str, list[str]]:
+        """Where Jobs are served."""
+        return {"Job": ["/apis/batch/v1/jobs"]}
+
     def works(self) -> tuple[Work, ...]:
         """The workloads."""
         return self.jobs
@@ -135,6 +139,32 @@ async def test_a_place_that_could_not_be_given_back_is_given_to_nobody() -> None
 
         await one_round(client, after(changed))
         assert [held.gang for held in (await other.book(NOW)).reservations] == ["default/Job/a"]
+
+
+@pytest.mark.parametrize("is_stored", [True, False], ids=["stored", "deleted"])
+async def test_a_job_that_the_watch_does_not_show_is_deleted_only_if_the_api_server_says_so(
+    is_stored: bool,
+) -> None:
+    """The watch is behind: its place would be given to the gang that waits, and two would have it."""
+    cluster = racks(1, 1)
+    async with leading(cluster, work(part("b"), queued=True)) as (client, ledger, other):
+        await ledger.reserve(claimed(cluster, part("a")), 0, NOW)
+        if is_stored:
+            await client.create(
+                "/apis/batch/v1/namespaces/default/jobs", {"metadata": {"name": "a", "namespace": "default"}}
+            )
+        informed = asyncio.Event()
+
+        async def noted(method: str, path: str) -> None:
+            """What the waiting gang is told ends the round."""
+            if path.endswith("/events"):
+                informed.set()
+
+        client.before = noted
+
+        await one_round(client, after(informed))
+        holder = "default/Job/a" if is_stored else "default/Job/b"
+        assert [held.gang for held in (await other.book(NOW)).reservations] == [holder]
 
 
 async def test_what_came_to_a_node_since_the_look_is_heeded_when_a_gang_is_let_in() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
@@ -15,8 +16,8 @@ from typing import Any
 from webhook.kube.api.client import Api, ApiError, Event, Json
 
 EVERYTHING = 2**62
-COLLECTION = 4
-"""Slashes in the path of a collection: /apis/GROUP/VERSION/RESOURCE."""
+COLLECTION = re.compile(r"/(api|apis/[^/]+)/[^/]+(/namespaces/[^/]+)?/[^/]+")
+"""The path of a collection: /apis/GROUP/VERSION/RESOURCE, and one of a namespace."""
 
 
 class ApiServer:
@@ -57,7 +58,7 @@ class ApiServer:
         return self.objects[path]
 
     def _listed(self, path: str) -> Json:
-        if path.count("/") != COLLECTION:
+        if not COLLECTION.fullmatch(path):
             raise ApiError(404, "NotFound", f"{path} not found")
         items = [
             copy.deepcopy(document) for name, document in self.objects.items() if _collection(name) == path

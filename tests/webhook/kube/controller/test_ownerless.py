@@ -1,0 +1,86 @@
+"""Whether the API server stores an object that a reservation may belong to, of those that no watch shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from planner.model.reservation import Reservation
+from tests.builders import gang, racks
+from tests.webhook.kube.ledger.api_server import ApiServer, Client
+from tests.webhook.kube.worlds import held
+from webhook.kube.api.client import ApiError
+from webhook.kube.controller.ownerless import with_stored_owner
+from webhook.workloads.keys.annotation_keys import RESERVATION
+
+PATHS = {"Job": ["/apis/batch/v1/jobs"], "Pod": ["/api/v1/pods"]}
+
+
+def reservation_of(name: str, uid: str = "uid-of-its-own") -> Reservation:
+    """A claimed reservation of one node."""
+    return replace(held(racks(1, 1), gang(1, name=name)), owner_uid=uid)
+
+
+async def stored(client: Client, collection: str, name: str, **annotations: str) -> dict[str, Any]:
+    """Creates an object and returns it."""
+    metadata = {"name": name, "namespace": "default", "annotations": annotations}
+    return await client.create(collection, {"metadata": metadata})
+
+
+JOBS, PODS = "/apis/batch/v1/namespaces/default/jobs", "/api/v1/namespaces/default/pods"
+
+
+@pytest.mark.parametrize(
+    ("gang_name", "collection", "name", "is_owner"),
+    [
+        ("default/Job/a", JOBS, "a", True),
+        ("default/Job/a", JOBS, "b", False),
+        ("default/Job/a", PODS, "a", False),
+        ("default/Job/a/0", JOBS, "a", True),
+        ("other/Job/a", JOBS, "a", False),
+        ("default/Pod/a", PODS, "a", True),
+        ("default/PodGroup/a", JOBS, "a", False),
+    ],
+)
+async def test_an_object_of_the_kind_and_name_may_be_the_owner(gang_name, collection, name, is_owner):
+    """Those of another name are not."""
+    client, held_by = ApiServer().client(), reservation_of(gang_name)
+    await stored(client, collection, name)
+    assert await with_stored_owner(client, PATHS, [held_by]) == ({held_by.id} if is_owner else set())
+
+
+async def test_the_object_whose_uid_claimed_it_is_the_owner_under_any_name():
+    """An object with `generateName` is planned before it has its name."""
+    client = ApiServer().client()
+    document = await stored(client, JOBS, "train-x7k2p")
+    held_by = reservation_of("default/Job/train-generated", document["metadata"]["uid"])
+    assert await with_stored_owner(client, PATHS, [held_by]) == {held_by.id}
+
+
+@pytest.mark.parametrize("collection", [JOBS, PODS])
+async def test_a_gang_that_objects_join_lives_as_long_as_one_of_any_kind_names_it(collection):
+    """Between two retries a Job has no pod."""
+    client, held_by = ApiServer().client(), reservation_of("default/PodGroup/ring")
+    await stored(client, collection, "member", **{RESERVATION: held_by.id})
+    assert await with_stored_owner(client, PATHS, [held_by]) == {held_by.id}
+
+
+@pytest.mark.parametrize(("status", "is_kept"), [(500, True), (403, True), (404, False)])
+async def test_what_cannot_be_read_may_be_stored(status, is_kept):
+    """A kind that is not served (404) has no objects."""
+    client, held_by = ApiServer().client(), reservation_of("default/Job/a")
+
+    async def failing(method: str, path: str) -> None:
+        raise ApiError(status, "Failure", path)
+
+    client.before = failing
+    assert await with_stored_owner(client, PATHS, [held_by]) == ({held_by.id} if is_kept else set())
+
+
+async def test_the_objects_of_a_namespace_are_read_once_for_all_reservations():
+    """Many may be deleted at once."""
+    client = ApiServer().client()
+    await with_stored_owner(client, PATHS, [reservation_of(f"default/Job/{n}") for n in range(5)])
+    assert client.calls == [("GET", JOBS)]

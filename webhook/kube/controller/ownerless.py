@@ -1,0 +1,117 @@
+"""Reservations whose object no watch shows, and whether the API server stores it all the same.
+
+A watch may be behind: its connection broke, or it has just been opened again. What it does not show yet is
+not deleted, and its place would be given to a second gang. The controller therefore reads from the API
+server, consistently, before it releases a place for a deletion.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from planner.model.names import kind_of, namespace_of
+from planner.model.reservation import Reservation
+from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.controller.world import World
+from webhook.placement.hold import is_used
+from webhook.workloads.keys.annotation_keys import POD_GANGS
+from webhook.workloads.stored import reservation_ids
+
+GRACE_SECONDS = 10.0
+"""How long a claimed reservation may exist before the leader sees its workload: the replica that claimed it
+saw the workload in its own watch, which may be slightly ahead of the leader's. It saves reads only.
+"""
+
+
+log = logging.getLogger("bayplan")
+
+
+def ownerless(world: World, seen: frozenset[str]) -> tuple[Reservation, ...]:
+    """Returns the claimed reservations to which no object in the watches belongs. `seen`: the ids of those
+    that have had one.
+    """
+    return tuple(held for held in world.snapshot.reservations if is_ownerless(world, held, seen))
+
+
+def is_ownerless(world: World, reservation: Reservation, seen: frozenset[str]) -> bool:
+    """Returns whether no object in the watches belongs to a claimed reservation."""
+    kind = kind_of(reservation.gang)
+    if reservation.gang in world.gangs or is_used(world.snapshot, reservation):
+        return False
+    if kind not in POD_GANGS and kind not in world.kinds:
+        return False
+    if any(reservation.id in pod.ids for pod in world.pods):
+        return False
+    # A gang of several objects lives as long as any of them: between two retries a Job has no pod at all.
+    space = namespace_of(reservation.gang)
+    alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
+    if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
+        return False
+    settled = reservation.id in seen or world.now - reservation.created > GRACE_SECONDS
+    return settled and reservation.expires is None
+
+
+async def with_stored_owner(
+    api: Api, paths: Mapping[str, Iterable[str]], reservations: Iterable[Reservation]
+) -> frozenset[str]:
+    """Returns the ids of the reservations to which a stored object may belong: of the kind and name, with the
+    UID that claimed it, or one that names it; and of those for which that cannot be read now.
+
+    `paths`: by kind, where the API server serves its objects. Each is read once for each namespace.
+    """
+    stored = _StoredObjects(api, paths)
+    return frozenset([held.id for held in reservations if await stored.may_own(held)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Object:
+    name: str
+    uid: str
+    ids: tuple[str, ...]
+
+
+class _StoredObjects:
+    """The objects of namespaces as the API server stores them, read on demand."""
+
+    def __init__(self, api: Api, paths: Mapping[str, Iterable[str]]) -> None:
+        self._api, self._paths = api, paths
+        self._read: dict[str, list[_Object] | None] = {}
+
+    async def may_own(self, reservation: Reservation) -> bool:
+        """Returns whether one of them may be the owner, or cannot be read."""
+        namespace, kind, name = reservation.gang.split("/")[:3]
+        for served in self._paths if kind in POD_GANGS else (kind,):
+            for path in self._paths.get(served, ()):
+                objects = await self._objects(_in_namespace(path, namespace))
+                if objects is None or any(
+                    (served == kind and stored.name == name)
+                    or stored.uid == reservation.owner_uid
+                    or reservation.id in stored.ids
+                    for stored in objects
+                ):
+                    return True
+        return False
+
+    async def _objects(self, path: str) -> list[_Object] | None:
+        """Returns the objects at a path; None if they cannot be read."""
+        if path not in self._read:
+            try:
+                self._read[path], _ = await self._api.list(path, _object)
+            except ApiError as error:
+                log.info("controller: no place is released for a deletion: %s: %s", path, error)
+                self._read[path] = [] if error.status == 404 else None
+        return self._read[path]
+
+
+def _object(item: Json) -> _Object:
+    metadata = item["metadata"]
+    ids = reservation_ids(metadata.get("annotations") or {})
+    return _Object(metadata["name"], metadata.get("uid", ""), ids)
+
+
+def _in_namespace(path: str, namespace: str) -> str:
+    """Returns the path of a resource's objects in one namespace: /apis/batch/v1/namespaces/NAMESPACE/jobs."""
+    served, _, resource = path.rpartition("/")
+    return f"{served}/namespaces/{namespace}/{resource}"
