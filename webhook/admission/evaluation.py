@@ -167,10 +167,11 @@ class Evaluation:
         Not a pod whose affinity, from its workload's template, pins it to a place that was released
         meanwhile: kept off who holds it now, it could go nowhere for ever.
         """
-        workload = self.workload(obj)
-        if self._snapshot is None or workload.kind != "Pod" or self._context.request.operation != "CREATE":
+        is_pod = self.original.kind == "Pod"
+        if self._snapshot is None or not is_pod or self._context.request.operation != "CREATE":
             return obj
-        if is_gated(obj) or (self.plan is not None and self.plan.reservations) or not wants_plan(workload):
+        has_place = self.plan is not None and self.plan.reservations
+        if is_gated(obj) or has_place or not wants_plan(self.workload(obj)):
             return obj
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         note = placement_annotation(annotations if has_stamped_template(obj) else {})

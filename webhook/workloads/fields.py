@@ -43,14 +43,13 @@ class Field:
         """Returns the field at `keys` below this one. Raises `InputError` if a value on the path is not a
         mapping.
         """
-        value, path = self.value, self.path
-        for key in keys:
+        value = self.value
+        for depth, key in enumerate(keys):
             if type(value) is dict:
                 value = value.get(key)
             elif value is not None:  # creates no field for each step: reading asks for hundreds
-                value = Field(value, path, self.root).map().get(key)
-            path = (*path, key)
-        return Field(value, path, self.root)
+                value = Field(value, (*self.path, *keys[:depth]), self.root).map().get(key)
+        return Field(value, self.path + keys, self.root)
 
     def map(self) -> Mapping[str, object]:
         """Returns the mapping, {} if missing. Raises `InputError` for anything else."""

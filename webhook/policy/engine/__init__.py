@@ -7,7 +7,8 @@
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read
 - `mutation`: the mutating policies, and how a mutation is applied
-- `defaults`: what the API server fills in before policies see an object
+- `defaults`: what the API server fills in before policies see an object; `changes`: transfers what a policy
+  changed back to the object without them
 - `validate`: the validating policies
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 

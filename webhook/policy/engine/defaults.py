@@ -1,9 +1,10 @@
 """The API server's defaults, set before policies see an object (k8s.io/kubernetes pkg/apis/*/v1/defaults.go).
 
-`defaulted` returns a copy with defaults. `carry` transfers the changes of a policy from such a copy back to
-the object without defaults, so that an object from a file and the same object in a cluster are judged alike,
-and no manifest gets fields that no policy set. Additions of admission plug-ins (serviceAccountName,
-tolerations for node conditions, priority) are not defaults. A value of the wrong type is unchanged.
+`defaulted` returns a copy with defaults; `webhook.policy.engine.changes` transfers the changes of a policy
+from such a copy back to the object without defaults. So an object from a file and the same object in a
+cluster are judged alike, and no manifest gets fields that no policy set. Additions of admission plug-ins
+(serviceAccountName, tolerations for node conditions, priority) are not defaults. A value of the wrong type is
+unchanged.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any
-
-from webhook.jsontools.diff import equal
 
 Json = dict[str, Any]
 
@@ -83,78 +82,6 @@ def _without_nulls(value: Any) -> Any:
             if item is not None
         }
     return [_without_nulls(item) if isinstance(item, (dict, list)) else item for item in value]
-
-
-def carry(raw: Any, before: Any, after: Any) -> Any:
-    """Returns `raw` with the changes from `before` (raw with defaults) to `after`; the rest is shared."""
-    if equal(before, after):
-        return raw
-    if isinstance(before, dict) and isinstance(after, dict):
-        return _carry_map(raw if isinstance(raw, dict) else {}, before, after)
-    if isinstance(before, list) and isinstance(after, list):
-        return _carry_list(raw if isinstance(raw, list) else before, before, after)
-    return after
-
-
-def _carry_map(raw: Json, before: Json, after: Json) -> Json:
-    result = {key: value for key, value in raw.items() if key in after or key not in before}
-    for key, value in after.items():
-        if key not in before:
-            result[key] = value
-        elif not equal(before[key], value):
-            result[key] = carry(raw.get(key), before[key], value)
-    return result
-
-
-def _carry_list(raw: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
-    """Elements that stayed keep their raw form; they are matched by equality, then by name, then by index."""
-    if len(raw) != len(before):
-        return after
-    left = dict.fromkeys(range(len(before)))
-    places_by_name: dict[str, list[int]] = {}
-    for index, item in enumerate(before):
-        if (name := _name(item)) is not None:
-            places_by_name.setdefault(name, []).append(index)
-    result: list[Any] = []
-    for index, item in enumerate(after):
-        name = _name(item)
-        if name is not None:
-            match = _namesake(
-                item, before, [place for place in places_by_name.get(name, ()) if place in left]
-            )
-        else:
-            match = _counterpart(item, index, before, after, left)
-        if match is None:
-            result.append(item)
-        else:
-            del left[match]
-            result.append(carry(raw[match], before[match], item))
-    return result
-
-
-def _name(item: Any) -> str | None:
-    """What names an element of a list, as of containers; None where nothing does."""
-    name = item.get("name") if isinstance(item, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
-    """The element of the same name: the equal one, or else the first. None but them can be equal."""
-    equals = (place for place in namesakes if equal(before[place], item))
-    return next(equals, namesakes[0] if namesakes else None)
-
-
-def _counterpart(
-    item: Any, index: int, before: list[Any], after: list[Any], left: Mapping[int, None]
-) -> int | None:
-    for candidate in left:
-        if equal(before[candidate], item):
-            return candidate
-    name = item.get("name") if isinstance(item, dict) else None
-    if name is not None:
-        namesakes = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
-        return next(namesakes, None)
-    return index if len(before) == len(after) and index in left else None
 
 
 def _fill(target: Any, values: Json) -> None:

@@ -111,8 +111,11 @@ class PolicyPass:
             own = self.cache.own = own_target(self.request, obj)
         targets = [own] if self._matches(policy.match, own) else []
         if policy.on_templates:
-            templates = (target for target in self._templates(obj) if target.raw is not None)
-            targets += (target for target in templates if self._matches(policy.match, target))
+            templates = [target for target in self._templates(obj) if target.raw is not None]
+            if policy.match.selects_all:  # then it matches all of them or none
+                targets += templates if templates and self._matches(policy.match, templates[0]) else []
+            else:
+                targets += (target for target in templates if self._matches(policy.match, target))
         return targets
 
     def _templates(self, obj: Mapping[str, Any] | None) -> tuple[Target, ...]:

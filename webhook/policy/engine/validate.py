@@ -12,7 +12,7 @@ from webhook.cel.values.stand_in import StandInRead
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, with_pod_set_hidden
 from webhook.policy.engine.exemptions import Exempted
-from webhook.policy.engine.inputs import BareInputs, PolicyInputs
+from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.mutate import Skipped, runnable_policies
 from webhook.policy.engine.policy_pass import Failure, PolicyPass, PolicyRun, failure_of
 from webhook.policy.engine.targets import Target
@@ -194,18 +194,27 @@ class _Collected:
         """Runs each binding, each target, and each parameter object."""
         seen: set[tuple[object, ...]] = set()
         passed: dict[tuple[int, int, Form], bool] = {}
+        all_passed: set[Form] = set()  # whose templates have no finding in any run
+        runs_on_all = all(binding.match.selects_all for binding in policy.bindings)
         for target in policy_pass.targets(policy, obj):
+            poll_policies()
+            form = policy_pass.form(target, template=False)
+            if form in all_passed:
+                continue
+            failed = form is None or not runs_on_all
             for binding in policy.bindings:
                 for run in policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self._fail(run, binding)
+                        failed = True
                         continue
-                    if (form := policy_pass.form(target, template=False)) is not None:
+                    if form is not None:
                         key = id(binding), id(run.params), form
                         if key not in passed:
                             passed[key] = self._passes(policy_pass, policy, run, target, obj, form)
                         if passed[key]:
                             continue
+                    failed = True
                     content = policy_pass.content(policy, run, target)
                     if content is None or content not in seen:  # equal templates give the same result
                         seen.update(() if content is None else (content,))
@@ -213,6 +222,8 @@ class _Collected:
                         self._validate(
                             policy, run, policy_pass.activation(run, target, obj, shown), policy_pass
                         )
+            if form is not None and not failed:
+                all_passed.add(form)
 
     def _passes(
         self,

@@ -85,9 +85,14 @@ class MatchResources:
             return self.namespace_selector.matches(labels_of(request.object or request.old_object))
         return not request.namespace or self.namespace_selector.matches(request.namespace_labels)
 
+    @property
+    def selects_all(self) -> bool:
+        """Whether labels do not matter."""
+        return self.object_selector is EVERYTHING
+
     def selects(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
         """Returns whether the labels of the object, now or before an update, are selected."""
-        if self.object_selector is EVERYTHING:
+        if self.selects_all:
             return True
         present = [item for item in (obj, request.old_object) if item is not None]
         return any(self.object_selector.matches(labels_of(item)) for item in present)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.webhook.policy.helpers import deployment, pod
 from webhook.jsontools.diff import equal
-from webhook.policy.engine.defaults import carry, defaulted
+from webhook.policy.engine.changes import carry
+from webhook.policy.engine.defaults import defaulted
 
 
 def value_at(obj: Any, path: str) -> Any:

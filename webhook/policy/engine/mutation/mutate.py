@@ -16,7 +16,7 @@ from webhook.jsontools.diff import equal, patch_between
 from webhook.jsontools.path import replaced
 from webhook.policy.engine.activation import Activation
 from webhook.policy.engine.alike import Form, with_pod_set_hidden
-from webhook.policy.engine.defaults import carry
+from webhook.policy.engine.changes import Changes, carry, changes_between
 from webhook.policy.engine.exemptions import Exempted
 from webhook.policy.engine.inputs import BareInputs, PolicyInputs, poll_policies
 from webhook.policy.engine.mutation.apply_merge import MergeError, merge
@@ -71,18 +71,22 @@ class Mutated:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """The effect of a run on each template of one form: mutations, each as shown before and after, and the
-    resulting form.
+    """The effect of a run on each template of one form: the changes of its mutations, and the resulting
+    form.
     """
 
-    steps: tuple[tuple[dict[str, Any], dict[str, Any]], ...]
+    steps: tuple[Changes, ...]
     form: Form
 
 
 @dataclass(slots=True)
 class _Outcomes:
-    """The results of the runs of one binding: for templates of one form, and for equal templates."""
+    """The results of the runs of one binding: for templates of one form, and for equal templates.
 
+    `unchanged`: the forms whose templates all runs leave as they are.
+    """
+
+    unchanged: set[Form] = field(default_factory=set)
     changes: dict[tuple[int, int, Form], _Change | None] = field(default_factory=dict)
     results: dict[tuple[object, ...], Object | None] = field(default_factory=dict)
 
@@ -193,11 +197,21 @@ class MutatingPass:
             before = self.obj
             outcomes = _Outcomes()
             for target in self.policy_pass.targets(policy, before):
+                poll_policies()
+                form = self.policy_pass.form(target.on(self.obj), template=True)
+                if form in outcomes.unchanged:
+                    continue
+                has_effect = not binding.match.selects_all
                 for run in self.policy_pass.runs(policy, binding, target):
                     if isinstance(run, Failure):
                         self.failures.append(run)
+                        has_effect = True
                     else:
-                        self._mutate_alike(run, policy, target.on(self.obj), before, outcomes)
+                        obj = self.obj
+                        is_known = self._mutate_alike(run, policy, target.on(obj), before, outcomes)
+                        has_effect = has_effect or not is_known or self.obj is not obj
+                if form is not None and not has_effect:
+                    outcomes.unchanged.add(form)
             if self.obj is not before:
                 operations = tuple(patch_between(before, self.obj))
                 if operations:
@@ -205,8 +219,10 @@ class MutatingPass:
 
     def _mutate_alike(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
-    ) -> None:
-        """Runs the policy on one target, or applies its effect on an equal template."""
+    ) -> bool:
+        """Runs the policy on one target, or applies its effect on an equal template. Returns whether the
+        effect is the same on all templates of its form.
+        """
         form = self.policy_pass.form(target, template=True)
         if form is not None:
             key = id(run.binding), id(run.params), form
@@ -214,7 +230,7 @@ class MutatingPass:
                 outcomes.changes[key] = self._change(run, policy, target, before, form)
             if (change := outcomes.changes[key]) is not None:
                 self._follow(change, target)
-                return
+                return True
         content = self.policy_pass.content(policy, run, target)
         if content is None or content not in outcomes.results:
             self._mutate(run, policy.mutations, target, before)
@@ -224,6 +240,7 @@ class MutatingPass:
         elif (outcome := outcomes.results[content]) is not None:
             # Each template gets a map of its own, because the plan is later written into each PodSet's.
             self.obj = replaced(self.obj, target.path, dict(outcome))
+        return False
 
     def _change(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, form: Form
@@ -234,7 +251,7 @@ class MutatingPass:
         template.
         """
         seen = target if policy.alike else with_pod_set_hidden(target)
-        steps: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        steps: list[Changes] = []
         try:
             activation = self.policy_pass.activation(run, seen, before, form.shown)
             holds = self.policy_pass.conditions_hold(run, activation)
@@ -245,11 +262,10 @@ class MutatingPass:
                 mutated = _mutated_or_failure(run, activation, mutation, form.shown)
                 if isinstance(mutated, Failure) or not form.kept_by(mutated):
                     return None
-                raw = target.obj or {}
-                carried = carry(raw, form.shown, mutated)
-                if carried is not raw:
-                    steps.append((form.shown, mutated))
-                    target = target.on(target.write_back(self.obj, carried))
+                changes = changes_between(form.shown, mutated)
+                if changes is not None:
+                    steps.append(changes)
+                    target = target.on(target.write_back(self.obj, changes.onto(target.obj or {})))
                     changed = self.policy_pass.form(target, template=True)
                     if changed is None:
                         return None
@@ -262,8 +278,8 @@ class MutatingPass:
         """Applies to one template the effect on a template of the same form."""
         poll_policies()
         raw = carried = target.obj or {}
-        for shown, mutated in change.steps:
-            carried = carry(carried, shown, mutated)
+        for changes in change.steps:
+            carried = changes.onto(carried)
         if carried is not raw:
             self.obj = target.write_back(self.obj, carried)
             self.policy_pass.cache.forms.keep(target.on(self.obj), change.form)

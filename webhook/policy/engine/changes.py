@@ -1,0 +1,147 @@
+"""The changes of a policy, transferred from an object with defaults to the same object as it was written.
+
+    written: {image: a}      with defaults: {image: a, pull: Always}      mutated: {image: a, pull: Never}
+
+The changes are `pull: Never`, so the result is {image: a, pull: Never}. Defaults that no policy changed are
+not written. The changes are computed once and transferred to each of an object's equal templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from webhook.jsontools.diff import equal
+
+Json = dict[str, Any]
+
+
+class Changes(Protocol):
+    """What differs between an object with defaults before and after a policy."""
+
+    def onto(self, raw: Any) -> Any:
+        """Returns the object without defaults, `raw`, with the changes; what did not change is shared."""
+        ...
+
+
+def changes_between(before: Any, after: Any) -> Changes | None:
+    """Returns the changes from `before` to `after`; None if they are equal."""
+    if before is after:
+        return None
+    if isinstance(before, dict) and isinstance(after, dict):
+        return _of_maps(before, after)
+    if equal(before, after):
+        return None
+    if isinstance(before, list) and isinstance(after, list):
+        return _of_lists(before, after)
+    return _NewValue(after)
+
+
+def carry(raw: Any, before: Any, after: Any) -> Any:
+    """Returns `raw` with the changes from `before` (raw with defaults) to `after`; the rest is shared."""
+    changes = changes_between(before, after)
+    return raw if changes is None else changes.onto(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewValue:
+    value: Any
+
+    def onto(self, raw: Any) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class _MapChanges:
+    removed: frozenset[str]
+    changed: tuple[tuple[str, Changes], ...]
+
+    def onto(self, raw: Any) -> Json:
+        fields: Json = raw if isinstance(raw, dict) else {}
+        result = {key: value for key, value in fields.items() if key not in self.removed}
+        for key, changes in self.changed:
+            result[key] = changes.onto(fields.get(key))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _ListChanges:
+    """`elements`: for each element after, its index before, and its changes; None for an element that is new,
+    or did not change.
+    """
+
+    before: list[Any]
+    after: list[Any]
+    elements: tuple[tuple[int | None, Changes | None], ...]
+
+    def onto(self, raw: Any) -> list[Any]:
+        items = raw if isinstance(raw, list) else self.before
+        if len(items) != len(self.before):
+            return self.after
+        result: list[Any] = []
+        for item, (index, changes) in zip(self.after, self.elements, strict=True):
+            if index is None:
+                result.append(item)
+            else:
+                result.append(items[index] if changes is None else changes.onto(items[index]))
+        return result
+
+
+def _of_maps(before: Json, after: Json) -> Changes | None:
+    removed = frozenset(before.keys() - after.keys())
+    changed: list[tuple[str, Changes]] = []
+    for key, value in after.items():
+        changes = changes_between(before[key], value) if key in before else _NewValue(value)
+        if changes is not None:
+            changed.append((key, changes))
+    return _MapChanges(removed, tuple(changed)) if removed or changed else None
+
+
+def _of_lists(before: list[Any], after: list[Any]) -> Changes:
+    """Elements that stayed keep their raw form; they are matched by equality, then by name, then by index."""
+    left = dict.fromkeys(range(len(before)))
+    places_by_name: dict[str, list[int]] = {}
+    for index, item in enumerate(before):
+        if (name := _name(item)) is not None:
+            places_by_name.setdefault(name, []).append(index)
+    elements: list[tuple[int | None, Changes | None]] = []
+    for index, item in enumerate(after):
+        name = _name(item)
+        if name is not None:
+            match = _namesake(
+                item, before, [place for place in places_by_name.get(name, ()) if place in left]
+            )
+        else:
+            match = _counterpart(item, index, before, after, left)
+        if match is None:
+            elements.append((None, None))
+        else:
+            del left[match]
+            elements.append((match, changes_between(before[match], item)))
+    return _ListChanges(before, after, tuple(elements))
+
+
+def _name(item: Any) -> str | None:
+    """What names an element of a list, as of containers; None where nothing does."""
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
+    """The element of the same name: the equal one, or else the first. None but them can be equal."""
+    equals = (place for place in namesakes if equal(before[place], item))
+    return next(equals, namesakes[0] if namesakes else None)
+
+
+def _counterpart(
+    item: Any, index: int, before: list[Any], after: list[Any], left: Mapping[int, None]
+) -> int | None:
+    for candidate in left:
+        if equal(before[candidate], item):
+            return candidate
+    name = item.get("name") if isinstance(item, dict) else None
+    if name is not None:
+        namesakes = (i for i in left if isinstance(before[i], dict) and before[i].get("name") == name)
+        return next(namesakes, None)
+    return index if len(before) == len(after) and index in left else None
