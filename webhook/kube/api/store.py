@@ -58,6 +58,10 @@ class Store(Generic[Read]):
         """Returns whether the object was seen, even if it is left out. The caller holds the lock."""
         return key in self._versions
 
+    def version(self, key: str) -> str:
+        """Returns the version in which the object was seen last, "" for never. The caller holds the lock."""
+        return self._versions.get(key, "")
+
     def read(self, item: Json) -> Line[Read]:
         """Returns what is kept of an object; a version that was read before is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))

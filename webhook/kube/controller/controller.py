@@ -20,7 +20,7 @@ from webhook.kube.controller import steps
 from webhook.kube.controller.events import Recorder
 from webhook.kube.controller.gang_history import GangHistoryWriter
 from webhook.kube.controller.gated_pods import is_placed_by_kueue, let_in
-from webhook.kube.controller.memory import Memory, alive, bereft, patience, unused
+from webhook.kube.controller.memory import Claim, Memory, alive, bereft, claim_of, patience, unused
 from webhook.kube.controller.node_taints import NodeTaints
 from webhook.kube.controller.ownerless import ownerless, with_stored_owner
 from webhook.kube.controller.pace import Lasting, PositionPace
@@ -101,7 +101,7 @@ class Controller:
         """
         self._asked: dict[str, float] = {}
         """When the scheduler of each gang was last asked why it binds no pods."""
-        self._seen: frozenset[str] = frozenset()
+        self._seen: frozenset[Claim] = frozenset()
         self._pace = PositionPace()
         self._unused, self._missing = Lasting(), Lasting()
         """Gangs whose place no bound pod uses; gangs whose reservation is not in the book."""
@@ -156,8 +156,9 @@ class Controller:
         began, now = time.monotonic(), self._clock()
         await self._ledger.sweep(now)
         world = await self._world(now)
-        memory = await self._memory(world)
-        actions = await asyncio.to_thread(reconcile, world, memory)
+        if deleted := await self._deleted(world):
+            world = await self._world(self._clock())  # with what the watches have shown since
+        actions = await asyncio.to_thread(reconcile, world, self._memory(world, deleted))
         self._remember(world, actions, began)
         for action in actions:
             await self._do(action, world)
@@ -170,7 +171,7 @@ class Controller:
 
     def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
         """Records which gangs were seen, have lost a node, or wait; the others are forgotten."""
-        held, broken, waiting = {r.id for r in world.snapshot.reservations}, set(), set()
+        held, broken, waiting = set(map(claim_of, world.snapshot.reservations)), set(), set()
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
                 broken.add(action.gang.name)
@@ -187,19 +188,33 @@ class Controller:
         places = self._kueue.places() if self._kueue is not None else None
         return world_of(picture, book, self._queue, now, observed=self._observed, kueue=places)
 
-    async def _memory(self, world: World) -> Memory:
-        """Returns what has been seen in former rounds, up to this one, and what the API server stores."""
+    def _memory(self, world: World, deleted: dict[str, Reservation]) -> Memory:
+        """Returns what has been seen in former rounds, up to this one."""
         gangs = {held.gang for held in world.snapshot.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
         gone, now = dict.fromkeys(bereft(world), world.now), world.now
         return Memory(
-            self._seen,
+            deleted,
             missing=self._missing.beyond(gone, now, lambda _: VANISHED_SECONDS),
             idle=self._unused.beyond(unused(world), now, partial(patience, world)),
             moved_off=dict(self._moved_off),
-            stored=await with_stored_owner(self._api, self._queue.paths(), ownerless(world, self._seen)),
         )
+
+    async def _deleted(self, world: World) -> dict[str, Reservation]:
+        """Returns the reservations whose object is deleted, by id: no watch shows it, and the API server
+        stores none that the watches do not show yet.
+        """
+        left = ownerless(world, self._seen)
+        if not left:
+            return {}
+        bound = frozenset(pod.name for pod in world.snapshot.pods)
+
+        def shows(kind: str, key: str, version: str) -> bool:
+            return self._queue.shows(kind, key, version) or (kind == "Pod" and key in bound)
+
+        owned = await with_stored_owner(self._api, self._queue.paths(), shows, left)
+        return {held.id: held for held in left if held.id not in owned}
 
     async def _do(self, action: steps.Action, world: World) -> None:
         match action:
@@ -324,7 +339,7 @@ class Controller:
         await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
         if not await self._ledger.claim(hold.id, gang.ref.uid, now):
             raise Conflict(gang.name)
-        self._seen |= {hold.id}  # its Job may be deleted before the next round
+        self._seen |= {(hold.id, gang.ref.uid)}  # its Job may be deleted before the next round
         await note_place(self._api, gang, hold, world)
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:

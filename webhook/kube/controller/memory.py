@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.names import namespace_of
-from planner.model.reservation import reservation_id
+from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.controller.scheduler_words import left_unbound
 from webhook.kube.controller.world import World
 from webhook.kube.state.gathering import Gang
@@ -23,28 +23,37 @@ from webhook.placement.hold import is_used, stands
 class Memory:
     """What former rounds have shown.
 
-    `seen`: the ids of reservations whose gang was once seen. `missing`: the gangs that have named a
+    `deleted`: by id, the reservations whose object is deleted, as the API server has confirmed
+    (`ownerless`). `missing`: the gangs that have named a
     reservation for a while that is not in the book (`bereft`). `idle`: the gangs whose place no pod has used
     for longer than their namespace allows (`unused`). `moved_off`: by gang, the nodes that it was moved off.
-    `stored`: the ids of reservations whose object the API server may store although no watch shows it
-    (`ownerless`).
     """
 
-    seen: frozenset[str] = frozenset()
+    deleted: Mapping[str, Reservation] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
     idle: frozenset[str] = frozenset()
     moved_off: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    stored: frozenset[str] = frozenset()
+
+
+Claim = tuple[str, str]
+"""The id of a reservation, and the UID of the object that claimed it: an object of the same name that comes
+later has the same id.
+"""
+
+
+def claim_of(reservation: Reservation) -> Claim:
+    """Returns the claim of a reservation."""
+    return reservation.id, reservation.owner_uid
 
 
 NO_MEMORY = Memory()
 """Of a first round, and of commands that only show the cluster."""
 
 
-def alive(world: World) -> frozenset[str]:
-    """Returns the ids of the reservations whose gang exists now: the controller records them as seen."""
+def alive(world: World) -> frozenset[Claim]:
+    """Returns the reservations whose gang exists now: the controller records them as seen."""
     held = world.snapshot.reservations
-    return frozenset(r.id for r in held if r.gang in world.gangs or is_used(world.snapshot, r))
+    return frozenset(claim_of(r) for r in held if r.gang in world.gangs or is_used(world.snapshot, r))
 
 
 def bereft(world: World) -> frozenset[str]:

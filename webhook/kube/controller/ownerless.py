@@ -8,35 +8,44 @@ server, consistently, before it releases a place for a deletion.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from planner.model.names import kind_of, namespace_of
 from planner.model.reservation import Reservation
 from webhook.kube.api.client import Api, ApiError, Json
+from webhook.kube.controller.memory import Claim, claim_of
 from webhook.kube.controller.world import World
+from webhook.kube.state.gangs import finished
 from webhook.placement.hold import is_used
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.stored import reservation_ids
 
 GRACE_SECONDS = 10.0
-"""How long a claimed reservation may exist before the leader sees its workload: the replica that claimed it
-saw the workload in its own watch, which may be slightly ahead of the leader's. It saves reads only.
+"""How long a claimed reservation may exist before its object is stored and the leader sees it: the
+validating pass claims, the API server stores the object after the webhooks that follow, and the watch of the
+replica that claimed may be ahead of the leader's.
 """
 
 
 log = logging.getLogger("bayplan")
 
 
-def ownerless(world: World, seen: frozenset[str]) -> tuple[Reservation, ...]:
-    """Returns the claimed reservations to which no object in the watches belongs. `seen`: the ids of those
-    that have had one.
+def ownerless(world: World, seen: frozenset[Claim]) -> tuple[Reservation, ...]:
+    """Returns the claimed reservations to which no object in the watches belongs, for a while or since they
+    had one. `seen`: those that have had one.
     """
-    return tuple(held for held in world.snapshot.reservations if is_ownerless(world, held, seen))
+    return tuple(
+        held
+        for held in world.snapshot.reservations
+        if (claim_of(held) in seen or world.now - held.created > GRACE_SECONDS)
+        and held.expires is None
+        and is_ownerless(world, held)
+    )
 
 
-def is_ownerless(world: World, reservation: Reservation, seen: frozenset[str]) -> bool:
-    """Returns whether no object in the watches belongs to a claimed reservation."""
+def is_ownerless(world: World, reservation: Reservation) -> bool:
+    """Returns whether no object in the watches belongs to a reservation."""
     kind = kind_of(reservation.gang)
     if reservation.gang in world.gangs or is_used(world.snapshot, reservation):
         return False
@@ -47,21 +56,24 @@ def is_ownerless(world: World, reservation: Reservation, seen: frozenset[str]) -
     # A gang of several objects lives as long as any of them: between two retries a Job has no pod at all.
     space = namespace_of(reservation.gang)
     alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
-    if kind in POD_GANGS and any(reservation.id in work.ids for work in alive):
-        return False
-    settled = reservation.id in seen or world.now - reservation.created > GRACE_SECONDS
-    return settled and reservation.expires is None
+    return not (kind in POD_GANGS and any(reservation.id in work.ids for work in alive))
+
+
+Shows = Callable[[str, str, str], bool]
+"""Whether the watches show an object in its current version: its kind, NAMESPACE/NAME and resourceVersion."""
 
 
 async def with_stored_owner(
-    api: Api, paths: Mapping[str, Iterable[str]], reservations: Iterable[Reservation]
+    api: Api, paths: Mapping[str, Iterable[str]], shows: Shows, reservations: Iterable[Reservation]
 ) -> frozenset[str]:
-    """Returns the ids of the reservations to which a stored object may belong: of the kind and name, with the
-    UID that claimed it, or one that names it; and of those for which that cannot be read now.
+    """Returns the ids of the reservations to which a stored object may belong that the watches do not show
+    (of the kind and name, with the UID that claimed it, or one that names it), and of those for which that
+    cannot be read now.
 
-    `paths`: by kind, where the API server serves its objects. Each is read once for each namespace.
+    An object that the watches show belongs to no gang now: a Job that was suspended. `paths`: by kind, where
+    the API server serves its objects. Each is read once for each namespace.
     """
-    stored = _StoredObjects(api, paths)
+    stored = _StoredObjects(api, paths, shows)
     return frozenset([held.id for held in reservations if await stored.may_own(held)])
 
 
@@ -69,14 +81,16 @@ async def with_stored_owner(
 class _Object:
     name: str
     uid: str
+    version: str
     ids: tuple[str, ...]
+    ended: bool
 
 
 class _StoredObjects:
     """The objects of namespaces as the API server stores them, read on demand."""
 
-    def __init__(self, api: Api, paths: Mapping[str, Iterable[str]]) -> None:
-        self._api, self._paths = api, paths
+    def __init__(self, api: Api, paths: Mapping[str, Iterable[str]], shows: Shows) -> None:
+        self._api, self._paths, self._shows = api, paths, shows
         self._read: dict[str, list[_Object] | None] = {}
 
     async def may_own(self, reservation: Reservation) -> bool:
@@ -85,13 +99,14 @@ class _StoredObjects:
         for served in self._paths if kind in POD_GANGS else (kind,):
             for path in self._paths.get(served, ()):
                 objects = await self._objects(_in_namespace(path, namespace))
-                if objects is None or any(
-                    (served == kind and stored.name == name)
-                    or stored.uid == reservation.owner_uid
-                    or reservation.id in stored.ids
-                    for stored in objects
-                ):
+                if objects is None:
                     return True
+                for stored in objects:
+                    has_name = served == kind and stored.name == name
+                    belongs = has_name or stored.uid == reservation.owner_uid or reservation.id in stored.ids
+                    key = f"{namespace}/{stored.name}"
+                    if belongs and not stored.ended and not self._shows(served, key, stored.version):
+                        return True
         return False
 
     async def _objects(self, path: str) -> list[_Object] | None:
@@ -108,7 +123,8 @@ class _StoredObjects:
 def _object(item: Json) -> _Object:
     metadata = item["metadata"]
     ids = reservation_ids(metadata.get("annotations") or {})
-    return _Object(metadata["name"], metadata.get("uid", ""), ids)
+    version = str(metadata.get("resourceVersion", ""))
+    return _Object(metadata["name"], metadata.get("uid", ""), version, ids, finished(item))
 
 
 def _in_namespace(path: str, namespace: str) -> str:

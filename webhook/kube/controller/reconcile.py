@@ -287,7 +287,7 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
         return ended
     if gang is not None and not used and _given_up_by_kueue(gang, world.now):
         return "Kueue has taken its admission back"
-    deleted = is_ownerless(world, reservation, memory.seen) and reservation.id not in memory.stored
+    deleted = memory.deleted.get(reservation.id) == reservation and is_ownerless(world, reservation)
     return "deleted" if deleted else ""
 
 

@@ -89,6 +89,15 @@ class QueueWatch(Watches):
                 paths.setdefault(name, []).append(path)
         return paths
 
+    def shows(self, kind: str, key: str, version: str) -> bool:
+        """Returns whether the workload or unbound pod NAMESPACE/NAME was seen in this version.
+
+        Thread-safe.
+        """
+        stores = [self._pods] if kind == "Pod" else self._by_kind.get(kind, [])
+        with self._lock:
+            return any(store.version(key) == version for store in stores)
+
     def works(self) -> tuple[Work, ...]:
         """Returns the workloads that are gangs, or are between a gang and its pods."""
         with self._lock:

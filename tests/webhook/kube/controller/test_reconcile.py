@@ -16,7 +16,7 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import reservation_id
 from tests.builders import amounts, gang, of_class, racks, with_classes
 from tests.webhook.kube.worlds import NOW, booked, held, pod, waiting, with_book, work, world
-from webhook.kube.controller.memory import Memory, alive, bereft, unused
+from webhook.kube.controller.memory import Memory, alive, bereft, claim_of, unused
 from webhook.kube.controller.reconcile import queue, reconcile
 from webhook.kube.controller.steps import Admit, ClaimFor, LetIn, MoveTo, Release, Restore, Stuck, WaitAction
 from webhook.kube.controller.world import World
@@ -58,13 +58,25 @@ def test_a_finished_gang_is_released():
     assert (action.reservation.gang, action.why) == ("default/Job/a", "finished")
 
 
-def test_a_gang_that_was_seen_and_is_gone_is_released_at_once():
-    """The Job was deleted."""
+def deleted(snapshot: Snapshot) -> Memory:
+    """The API server has confirmed that the objects of all reservations are deleted."""
+    return Memory({reservation.id: reservation for reservation in snapshot.reservations})
+
+
+def test_a_gang_whose_job_is_deleted_is_released():
+    """The API server has confirmed it, and no watch shows the Job."""
     snapshot = booked(racks(2, 2), job("a"))
-    seen = frozenset(reservation.id for reservation in snapshot.reservations)
-    (action,) = reconcile(world(snapshot), Memory(seen))
+    (action,) = reconcile(world(snapshot), deleted(snapshot))
     assert isinstance(action, Release)
     assert action.why == "deleted"
+
+
+def test_a_place_that_was_claimed_again_since_its_job_was_deleted_is_kept():
+    """Another Job of the name has it now, which no watch shows yet."""
+    snapshot = booked(racks(2, 2), job("a"))
+    (held,) = snapshot.reservations
+    former = Memory({held.id: replace(held, owner_uid="of the former Job")})
+    assert reconcile(world(snapshot), former) == []
 
 
 def test_a_gang_of_several_objects_keeps_its_place_while_one_of_its_jobs_is_there():
@@ -73,27 +85,19 @@ def test_a_gang_of_several_objects_keeps_its_place_while_one_of_its_jobs_is_ther
     snapshot = booked(racks(2, 2), shared)
     (held,) = snapshot.reservations
     member = replace(work(job("prefill")), ids=(held.id,))
-    seen = frozenset({held.id})
-    assert reconcile(world(snapshot, works=(member,)), Memory(seen)) == []
-    (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),)), Memory(seen))
+    confirmed = Memory({held.id: held})
+    assert reconcile(world(snapshot, works=(member,)), confirmed) == []
+    (action,) = reconcile(world(snapshot, works=(replace(member, finished=True),)), confirmed)
     assert isinstance(action, Release)
     other_namespace = replace(member, ref=replace(member.ref, namespace="elsewhere"))
-    (action,) = reconcile(world(snapshot, works=(other_namespace,)), Memory(seen))
-    assert isinstance(action, Release)
-
-
-def test_a_gang_that_was_never_seen_has_a_minute_to_come():
-    """The validating pass claims before the object is stored, and another webhook may refuse it."""
-    snapshot = booked(racks(2, 2), job("a"))
-    assert reconcile(world(snapshot)) == []
-    (action,) = reconcile(world(snapshot, now=NOW + 60))
+    (action,) = reconcile(world(snapshot, works=(other_namespace,)), confirmed)
     assert isinstance(action, Release)
 
 
 def test_a_gang_of_a_kind_that_is_not_watched_is_never_taken_for_gone():
     """Only what is known to be absent is released."""
     snapshot = booked(racks(2, 2), gang(2, name="default/Strange/a", required="rack"))
-    assert reconcile(world(snapshot, now=NOW + 1000)) == []
+    assert reconcile(world(snapshot, now=NOW + 1000), deleted(snapshot)) == []
 
 
 def test_a_reservation_whose_pods_run_is_kept_without_its_workload():
@@ -102,8 +106,8 @@ def test_a_reservation_whose_pods_run_is_kept_without_its_workload():
     (mine,) = snapshot.reservations
     running = BoundPod("default/p", "r1-n1", amounts(gpu=8, pods=1), reservation=f"other,{mine.id}")
     snapshot = replace(snapshot, pods=(running,))
-    assert reconcile(world(snapshot, now=NOW + 1000)) == []
-    assert alive(world(snapshot)) == {mine.id}
+    assert reconcile(world(snapshot, now=NOW + 1000), deleted(snapshot)) == []
+    assert alive(world(snapshot)) == {claim_of(mine)}
 
 
 def test_a_hold_whose_job_is_there_is_claimed_for_it():
@@ -336,7 +340,7 @@ def test_the_gangs_are_gathered_once_in_a_round(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(gathering, "_shared_gang", counted)
     works = (work(job("a")), work(job("b")))
     seen = world(booked(racks(2, 2), job("a")), works=works)
-    memory = Memory(alive(seen), missing=bereft(seen), idle=frozenset(unused(seen)))
+    memory = Memory(missing=bereft(seen), idle=frozenset(unused(seen)))
     reconcile(seen, memory)
     assert reads == {"a": 1, "b": 1}
 
@@ -393,7 +397,7 @@ def test_the_place_of_a_deleted_gang_is_kept_only_while_a_pod_of_its_own_uses_it
     snapshot = booked(racks(1, 2), job("gone"))
     (reservation,) = snapshot.reservations
     left = snapshot.with_pod(BoundPod(name, "r1-n1", amounts(**words), reservation=reservation.id))
-    actions = reconcile(world(left), Memory(frozenset({reservation.id})))
+    actions = reconcile(world(left), Memory({reservation.id: reservation}))
     assert [type(action) for action in actions] == ([] if is_kept else [Release])
 
 

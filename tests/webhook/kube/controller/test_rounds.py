@@ -56,6 +56,10 @@ class Seen:
         """Where Jobs are served."""
         return {"Job": ["/apis/batch/v1/jobs"]}
 
+    def shows(self, kind: str, key: str, version: str) -> bool:
+        """Nothing that is stored elsewhere."""
+        return False
+
     def works(self) -> tuple[Work, ...]:
         """The workloads."""
         return self.jobs
