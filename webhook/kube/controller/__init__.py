@@ -3,8 +3,7 @@
 - `reconcile` (pure): what should be done in a `world`, in `steps`
 - `memory` (pure): what former rounds have shown, for what may be transient
 - `ownerless`: reservations whose object no watch shows, and whether the API server stores it all the same
-- `replan`, `restore` (pure): the new place of a gang that lost nodes or its reservation
-- `follow` (pure): the place of a gang whose pods were bound elsewhere than planned
+- `replanning/` (pure): the new place of a gang that lost nodes or its reservation, or was bound elsewhere
 - `late_members` (pure): room for members that join a gang after it has its place
 - `kueue/`: what is held for pods that Kueue places
 - `scheduler_words`: why the scheduler does not bind a gang's pods

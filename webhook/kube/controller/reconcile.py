@@ -35,13 +35,13 @@ from planner.model.podgroup import PodGroup
 from planner.model.reservation import Reservation
 from planner.planning.plan import plan
 from planner.planning.reservation import headroom
-from webhook.kube.controller.follow import followed
 from webhook.kube.controller.kueue.rounds import kueue_round, no_longer_assigned
 from webhook.kube.controller.late_members import beside_held, waits_for_kueue, with_seats
 from webhook.kube.controller.memory import NO_MEMORY, Memory, is_bereft, patience
 from webhook.kube.controller.ownerless import GRACE_SECONDS, is_ownerless
-from webhook.kube.controller.replan import Move, lost_nodes, replan
-from webhook.kube.controller.restore import restored
+from webhook.kube.controller.replanning.follow import followed
+from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
+from webhook.kube.controller.replanning.restore import restored
 from webhook.kube.controller.scheduler_words import held_at_a_gate, left_unbound
 from webhook.kube.controller.steps import (
     Action,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from planner.ledger.conflicts import Headroom
 from planner.model.answer import Answer
 from planner.model.reservation import Reservation
-from webhook.kube.controller.replan import Move
+from webhook.kube.controller.replanning.replan import Move
 from webhook.kube.state.gangs import Ref, Unbound
 from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace

@@ -11,7 +11,7 @@ from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from tests.builders import cluster, gang, racks
 from tests.webhook.kube.worlds import booked
-from webhook.kube.controller.replan import Move, lost_nodes, replan
+from webhook.kube.controller.replanning.replan import Move, lost_nodes, replan
 
 
 def without(state: Snapshot, *names: str) -> Snapshot:

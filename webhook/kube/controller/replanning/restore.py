@@ -20,7 +20,7 @@ from planner.model.topology import common_domain
 from planner.planning.plan import plan
 from planner.planning.replay import fingerprint
 from planner.planning.reservation import reservation_for
-from webhook.kube.controller.replan import Move, replan
+from webhook.kube.controller.replanning.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:

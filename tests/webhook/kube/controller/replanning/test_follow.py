@@ -18,7 +18,7 @@ from tests.builders import amounts, gang, racks
 from tests.webhook.kube.worlds import booked, pod, work, world
 from webhook.kube.controller.memory import Memory
 from webhook.kube.controller.reconcile import reconcile
-from webhook.kube.controller.restore import restored
+from webhook.kube.controller.replanning.restore import restored
 from webhook.kube.controller.steps import Follow, LetIn
 
 NODE = amounts(gpu=8, pods=1)

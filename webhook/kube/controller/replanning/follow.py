@@ -19,7 +19,7 @@ from planner.ledger.conflicts import RecordedReservation, in_the_way
 from planner.model.podgroup import Assignment, PodGroup
 from planner.model.reservation import Reservation
 from planner.model.topology import Domain, Topology, common_domain, contains
-from webhook.kube.controller.restore import seated
+from webhook.kube.controller.replanning.restore import seated
 
 
 def followed(
