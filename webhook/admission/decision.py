@@ -153,7 +153,7 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
     decision = _patched(context, plan, mutated, result, effects, findings)
     if not effects or not decision.response.allowed:
         return decision
-    replaced = replacement_warning(evaluation.original, evaluation.mendable, effects)
+    replaced = replacement_warning(evaluation.original, evaluation.changeable, effects)
     return _noting(
         decision,
         *([Note("Replaced", replaced)] if replaced else []),
@@ -172,15 +172,15 @@ def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Jso
         evaluation.make_plan(mutating.obj)
         mutating.run(using_plan=True)
     mutating.reinvoke()
-    return evaluation.mendable.restored(obj, mutating.result())
+    return evaluation.changeable.restored(obj, mutating.result())
 
 
 def _apply_plan(
     context: RequestContext, evaluation: Evaluation, mutated: Mutated
 ) -> tuple[Json, tuple[Effect, ...]]:
     """The object with its plan written onto it, and all effects; the plan's own effect is the last."""
-    obj, plan, may = mutated.object, evaluation.plan, evaluation.mendable
-    workload = replace(evaluation.workload(obj), templates=(*may.templates, *may.noted))
+    obj, plan, changeable = mutated.object, evaluation.plan, evaluation.changeable
+    workload = replace(evaluation.workload(obj), templates=(*changeable.templates, *changeable.noted))
     if plan is not None:
         changed_by = (effect.policy for effect in mutated.effects)
         note = policies_note(obj, changed_by, context.policies.revision)
@@ -194,7 +194,7 @@ def _apply_plan(
     if context.environment.fenced:
         obj = passing_own_fence(obj, workload)
     # Policies alone, without a cluster, write nothing of Bayplan's own.
-    if context.snapshot is not None and (may.templates or may.inlined):
+    if context.snapshot is not None and (changeable.templates or changeable.inlined):
         obj = with_applied(obj, context.request.object or {}, evaluation.original)
     written = tuple(patch_between(mutated.object, obj))
     return obj, (*mutated.effects, Effect(PLAN, "", written)) if written else mutated.effects

@@ -1,6 +1,7 @@
-"""What came of a request: the answer, and how it came about.
+"""The result of a request: the response, and how the decision came about.
 
-The types of its fields are offered here too, for those who read decisions: reports, the journal, the log.
+The types of its fields can be imported from here too, by code that reads decisions: reports, the journal, the
+log.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Decision:
 
     @property
     def outcome(self) -> Outcome:
-        """What `enforce` makes of the object."""
+        """The outcome for the object in `enforce`."""
         return outcome(self.in_enforce, self.plan)
 
     def refusing(self) -> Iterator[str]:

@@ -59,12 +59,12 @@ _NO_PARAMS = FileParams(())
 
 
 def no_access(user: UserInfo) -> Access:
-    """The permissions without a cluster: none can be checked."""
+    """Returns the permissions where there is no cluster: none can be checked."""
     return Unavailable()
 
 
 def no_skip(owner: str) -> bool:
-    """Nothing is known of the owner."""
+    """Stands in for `skips` where owners are unknown: returns that none is skipped."""
     return False
 
 
@@ -103,13 +103,14 @@ class Environment:
     def of_objects(
         cls, objects: Iterable[Json], settings: Callable[[str], Settings] = default_settings
     ) -> Environment:
-        """From what cluster files hold: Namespaces, and every other object as a possible parameter.
+        """Returns the environment of cluster files: Namespaces, and every other object as a possible
+        parameter.
 
-        `settings` serve where the files say nothing.
+        `settings`: those in force where the files set none.
         """
         kept = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
         configured = own_parameters(kept)
-        # Commands that read no policies see the settings of the cluster all the same.
+        # Commands that read no policies need the cluster's settings too.
         settings_by_namespace = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
         return cls(
             namespaces(kept),
@@ -120,44 +121,47 @@ class Environment:
         )
 
     def with_namespace(self, request: AdmissionRequest) -> AdmissionRequest:
-        """The request with its Namespace object, where that is known here."""
+        """Returns the request with its Namespace object, if that is known."""
         namespace = self.namespaces.get(request.namespace)
         return request if namespace is None else replace(request, namespace_object=namespace)
 
     def with_parameters(self, parameters: Parameters) -> Environment:
-        """With these parameters in force, and the settings that they say."""
+        """Returns the environment with these parameters in force, and the settings that they state."""
         return replace(self, parameters=parameters, settings=partial(parameters.settings, self.settings))
 
     def beside(self, policies: PolicySet) -> Environment:
-        """With the parameters beside the policies, and over them those from here, in force.
+        """Returns the environment with the parameters in force: those in the policy files, overridden by
+        `configured`.
 
-        What is wrong in them is left out; who has somebody to tell it to asks `read_parameters`.
+        Invalid entries are left out; `read_parameters` returns them too, for callers that report them.
         """
         return self.with_parameters(read_parameters(policies, self.configured)[0])
 
     def params_in(self, namespace: str, policies: PolicySet) -> Params:
-        """What policies take as parameters in a request of a namespace: from their files, then from here."""
+        """Returns the parameter objects of policies for a namespace: from the policy files, then from
+        `params`.
+        """
         own = self.parameters.object(namespace) if self.parameters is not None else None
         return _RequestParams(own, FileParams(policies.params), self.params)
 
     def mode(self, request: AdmissionRequest) -> ModeInForce:
-        """The mode of the request's namespace; of a Namespace itself that which it is to have."""
+        """Returns the mode of the request's namespace; for a Namespace object, the mode that it will have."""
         itself = request.kind.kind == "Namespace" and request.object is not None
         namespace = request.object if itself else self.with_namespace(request).namespace_object
         return mode_in_force(namespace, self.settings(request.namespace))
 
     def observed(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of these namespaces in which nothing is enforced."""
+        """Returns the namespaces among `names` in which nothing is enforced."""
         forces = {name: mode_in_force(self.namespaces.get(name), self.settings(name)) for name in set(names)}
         return frozenset(name for name, force in forces.items() if not force.enforces)
 
     def wrong_labels(self) -> list[str]:
-        """What is wrong with mode labels of the namespaces that there are; the first few."""
+        """Returns the problems of the namespaces' mode labels, at most `MOST_TOLD`."""
         forces = (mode_in_force(space, self.settings(name)) for name, space in self.namespaces.items())
         return list(islice(filter(None, (force.warning for force in forces)), MOST_TOLD))
 
     def authorizer(self, user: UserInfo) -> Authorizer:
-        """The CEL variable `authorizer`, speaking of the user who asks."""
+        """Returns the CEL variable `authorizer` for the user of a request."""
         return Authorizer(self.access(user))
 
 
@@ -167,7 +171,7 @@ def namespaces(objects: Iterable[Json]) -> dict[str, Json]:
 
 
 def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
-    """The objects that tell pods of their gang, by namespace and name."""
+    """Returns the PodGroup and Workload objects, which define gangs of pods, by namespace and name."""
     return {
         (_meta(obj, "namespace") or "default", _name(obj)): obj
         for obj in objects
@@ -177,20 +181,21 @@ def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
 
 
 def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json | None:
-    """The ConfigMap `bayplan-parameters` among objects: of Bayplan's namespace, or one that names none."""
+    """Returns ConfigMap `bayplan-parameters` of Bayplan's namespace, or else the one without a namespace."""
     by_namespace = {_meta(obj, "namespace"): obj for obj in objects if is_parameters(obj)}
     return by_namespace.get(namespace, by_namespace.get(""))
 
 
 @dataclass(frozen=True, slots=True)
 class _RequestParams:
-    """Two sources; an object that both have is the first one's. Bayplan's own ConfigMap is neither's, but as
-    it is in force for the request."""
+    """Parameter objects of two sources; where both have an object, that of `first` counts. Bayplan's own
+    ConfigMap, `own`, is taken as it is in force for the request.
+    """
 
     own: Json | None
     first: Params
     second: Params
-    # A policy set asks for one kind some fifty times in a request.
+    # The policies of a set ask for the same kind about fifty times in a request.
     _by_kind: dict[ParamKind, Sequence[Json]] = field(default_factory=dict, compare=False, repr=False)
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:

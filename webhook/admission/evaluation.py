@@ -18,7 +18,7 @@ from webhook.admission.bounds import check_bounds
 from webhook.admission.context import RequestContext
 from webhook.admission.fewer_replicas import fewer_replicas
 from webhook.admission.plan_step import PlanStep
-from webhook.admission.unchanged import mendable, needs_plan
+from webhook.admission.unchanged import changeable_templates, needs_plan
 from webhook.cel import CostBudget
 from webhook.cel.libraries.authorizer import Authorizer
 from webhook.jsontools.path import Path, find
@@ -66,9 +66,9 @@ class LazyMapping(Mapping[str, Any]):
 class Evaluation:
     """The state of one decision, and what the policy engine asks of it (`PolicyInputs`).
 
-    `obj` is the object of the request, or that with the templates which it had before; `original` its
-    workload, `mendable` what may change of its templates; `plan` what `make_plan` made last, None where
-    nothing is planned. Raises `InputError` where the object is malformed, or asks for more than `bounds`
+    `obj` is the object of the request, possibly with its stored templates (`reapply`); `original`: its
+    workload; `changeable`: what may change of its templates; `plan`: the result of the last `make_plan`, None
+    if nothing is planned. Raises `InputError` if the object is malformed, or requests more than `bounds`
     allow.
     """
 
@@ -82,18 +82,18 @@ class Evaluation:
         self._planned: Json | None = None
         self.plan: WorkloadPlan | None = None
         self.original = _as_noted(self.workload(obj), obj)
-        self.mendable = mendable(context.request, obj, self.original)
-        asks_anew = context.request.operation == "CREATE" or self.mendable.changed
+        self.changeable = changeable_templates(context.request, obj, self.original)
+        asks_anew = context.request.operation == "CREATE" or self.changeable.changed
         if asks_anew and context.snapshot is not None and wants_plan(self.original):
             check_bounds(self.original)
 
     @property
     def _snapshot(self) -> Snapshot | None:
-        """The cluster with what the plan holds already."""
+        """The cluster with the tentative reservations of the plan."""
         return self._plan_step.snapshot
 
     def workload(self, obj: Json) -> Workload:
-        """The gangs of the object. Raises `InputError` where it is malformed."""
+        """Returns the object's workload. Raises `InputError` if it is malformed."""
         # Several policies ask for the workload of the same object, so the result for the last object is kept.
         if self._read is None or self._read[0] is not obj:
             request = self._context.request
@@ -118,7 +118,7 @@ class Evaluation:
             self._read = (obj, with_claims(self._snapshot, workload))
         if self._read[1].name in self._context.environment.sharing:
             return self._read[1]
-        # What the gang held before this request: its plan holds a seat for the pod already.
+        # The cluster before this request: the snapshot with the plan already has a seat for the pod.
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def _with_members(self, workload: Workload) -> Workload:
@@ -140,32 +140,32 @@ class Evaluation:
         """
         if self._planned is not obj:
             workload = self.workload(obj)
-            asked = needs_plan(self._context.request, self._before(workload), workload, self.mendable)
+            asked = needs_plan(self._context.request, self._before(workload), workload, self.changeable)
             stated_workload = with_stated(workload, self.original)
             self.plan = self._plan_step.plan(obj, stated_workload) if asked else None
             self._planned = obj
         return self.plan
 
     def _before(self, workload: Workload) -> Workload:
-        """The workload as it was before an update; `workload` where that cannot be told."""
+        """Returns the workload before an update; `workload` if that is unknown."""
         old = self._context.request.old_object
         try:
             return workload if old is None else self.workload(old)
-        except InputError:  # it was stored before anybody looked at it
+        except InputError:  # it was stored before Bayplan was installed
             return workload
 
     def without_former_place(self, obj: Json) -> Json:
-        """The object as it came, or a pod without the affinity to a place that its gang has left since."""
-        if self._snapshot is None or self.original.kind != "Pod":  # only what was read has known fields
+        """Returns the object; a pod without the node affinity to a place that its gang no longer has."""
+        if self._snapshot is None or self.original.kind != "Pod":  # the fields of unknown kinds are unchecked
             return obj
         return without_former_placement(obj, self._snapshot, self._context.request.namespace)
 
     def kept_off_reserved(self, obj: Json) -> Json:
-        """The object, or a new pod for GPUs that has no place of its own and does not wait for one, kept off
-        what gangs hold whole.
+        """Returns the object; a new GPU pod that has no place and waits for none gets an affinity that keeps
+        it off the domains that gangs hold whole.
 
-        Not a pod whose affinity, from its workload's template, pins it to a place that was released
-        meanwhile: kept off who holds it now, it could go nowhere for ever.
+        Exception: a pod that the affinity in its workload's template pins to a place which another gang holds
+        whole by now. Both affinities together would leave it no node.
         """
         is_pod = self.original.kind == "Pod"
         if self._snapshot is None or not is_pod or self._context.request.operation != "CREATE":
@@ -181,7 +181,7 @@ class Evaluation:
         return keep_off_reserved(obj, self._snapshot, evicts=note.evicts)
 
     def fewer_replicas(self, before: Json, after: Json) -> list[str]:
-        """A sentence for each template of which fewer pods fit after the policies than before."""
+        """Returns a sentence for each template of which fewer pods fit after the policies than before."""
         if self._snapshot is None:
             return []
         kinds: Sequence[NodeGroup] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]
@@ -191,7 +191,7 @@ class Evaluation:
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """Without a cluster there is no `plan`; `cluster` says then that nothing is known."""
+        """The names of Bayplan's variables. Without a cluster there is no `plan`, and `cluster` is empty."""
         names = ("gang", "cluster") if self._context.snapshot is None else ("gang", "cluster", "plan")
         return frozenset(names)
 
@@ -222,18 +222,20 @@ class Evaluation:
 
     def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
         """The pod templates that may change."""
-        return [(template.path, template.pod_set) for template in self.mendable.templates]
+        return [(template.path, template.pod_set) for template in self.changeable.templates]
 
     def inlined(self, obj: Json) -> Sequence[Template]:
         """The pods in another form than a template that may change."""
-        return self.mendable.inlined
+        return self.changeable.inlined
 
     def new_budget(self) -> CostBudget:
-        """Upstream's limits, for the mutating and for the validating policies each."""
+        """Returns a budget with the API server's CEL cost limits; mutating and validating policies have one
+        each.
+        """
         return CostBudget(poll=poll_policies)
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
-        """`gang`; but for `podSet` it is the same for the object and all its templates."""
+        """Returns `gang`. It is the same for the object and its templates, except for `podSet`."""
         workload = self.workload(obj)
         remembered = self._gang_read
         if remembered is None or remembered[0] is not workload or remembered[1] is not obj:
@@ -243,7 +245,7 @@ class Evaluation:
         return {**remembered[2], "podSet": pod_set}
 
     def _other_members(self, obj: Json, workload: Workload) -> list[GroupMember]:
-        """Pods of the object's own PodGroups that other objects make, or that are bound already."""
+        """Returns the pods of the object's PodGroups that other objects create, or that are bound already."""
         namespace = self._context.request.namespace or "default"
         own = list(members(obj, namespace, pod_specs(obj, workload)))
         bound = self._snapshot.pods if self._snapshot is not None else ()
@@ -254,6 +256,6 @@ class Evaluation:
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:
-    """The workload of an object that may have come with the note of a former plan."""
+    """Returns the workload with the amounts that its author stated, if a former plan recorded them."""
     noted = placement_annotation(find(obj, ("metadata", "annotations"))).stated
     return replace(workload, gangs=as_noted(workload.gangs, noted)) if noted else workload

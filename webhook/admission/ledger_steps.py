@@ -22,7 +22,7 @@ because any user may write the annotation."""
 
 
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
-"""What `planner.model.reservation.reservation_id` gives."""
+"""The form of an id that `planner.model.reservation.reservation_id` returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,9 @@ def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
 
 
 def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
-    """Claims of the object's own reservations. A pod of a larger gang claims nothing: its workload owns the
-    place, or, for a gang without a workload object, the pod that arrived first."""
+    """Returns the claims of the object's own reservations. A pod of a larger gang claims nothing: its
+    workload owns the place, or, for a gang without a workload object, the pod that arrived first.
+    """
     owner_uid = _uid(request.object)
     if plan is None or not owner_uid:
         return ()
@@ -97,14 +98,14 @@ def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Le
 
 
 def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[LedgerStep, ...]:
-    """A workload that is deleted releases what its gangs hold (its own, or one of its replicas')."""
+    """Returns the steps that release the reservations of a deleted workload and of its replicas."""
     if snapshot is None or request.sub_resource or request.operation != "DELETE":
         return ()
     kind = f"{request.namespace}/{request.kind.kind}/"
     gang = kind + request.name
     owner_uid = _uid(request.old_object)
-    # What was made by generateName is reserved under a name of its own; the UID that claimed it tells whose.
-    # A pod of a larger gang may have claimed that gang's place too, and takes nothing with it when it goes.
+    # An object with generateName is reserved under another name; the UID that claimed the reservation
+    # identifies it. A pod may have claimed the place of a larger gang; its deletion does not release that.
     return tuple(
         ReservationRelease(held.id)
         for held in snapshot.reservations
@@ -117,17 +118,20 @@ def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Led
 def releasing_suspended(
     obj: Mapping[str, Any] | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """Releases what a suspended workload has claimed: its pods end, and may never start again."""
+    """Returns the steps that release what a suspended workload has claimed: its pods end, and may never start
+    again.
+    """
     owner_uid = _uid(obj)
     return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)
 
 
 def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
-    """The ids of the reservations that the request's object names: another replica may have made them a
-    moment ago.
+    """Returns the ids of the reservations that the request's object names: another replica may have created
+    them a moment ago.
 
-    None for a dry run: its first call has named a reservation that it did not make, and each read costs the
-    API server as much as its answer."""
+    Returns none for a dry run: its mutating call named a reservation without creating it, and to look it up
+    would cost the API server a read.
+    """
     if request.dry_run:
         return ()
     metadata = (request.object or {}).get("metadata")

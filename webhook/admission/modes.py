@@ -33,7 +33,8 @@ MAX_TEXT = 600
 
 
 MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4
-"""Gangs, policies and fields told in a warning; the audit annotation and `bayplan report` have more."""
+"""The most gangs, policies and fields that a warning names; the audit annotation and `bayplan report` name
+more."""
 
 
 MAX_ANNOTATION = 1024
@@ -75,7 +76,7 @@ def mode_in_force(namespace: Json | None, settings: Settings) -> ModeInForce:
 
 
 def outcome(enforced: Response, plan: WorkloadPlan | None) -> Outcome:
-    """What `enforce` makes of an object, by its answer and its plan."""
+    """Returns the outcome in `enforce` for an object, from its response and plan."""
     if not enforced.allowed:
         return "refused"
     if any(_waits(plan)):
@@ -90,10 +91,10 @@ def answer_in(
     effects: Iterable[Effect],
     policy_warnings: Iterable[str],
 ) -> Response:
-    """The answer that goes out, from that of `enforce`; `policy_warnings`: the policies' own, of
-    the object.
+    """Returns the response in the mode of the namespace, from that of `enforce`. `policy_warnings`: the
+    warnings of the policies about the object.
 
-    Everything but `enforce` is allowed, without a patch.
+    In every mode but `enforce` the request is allowed, without a patch.
     """
     wrong = [force.warning] if force.warning else []
     mode = {"mode": force.mode}

@@ -1,4 +1,4 @@
-"""Takes from pod templates the keys by which pods say that they are planned, where nobody planned them. Pure.
+"""Removes from pod templates the keys that mark pods as planned, where admission did not plan them. Pure.
 
 A pod is not planned again if its template carries the plan of its gang, or if it belongs to a gang by the
 labels that its controller gives it. Tenants write templates, so a key stays only where admission or that
@@ -24,11 +24,12 @@ Json = Mapping[str, Any]
 
 
 OWN = frozenset((PLACEMENT, RESERVATION, POD_SET, GANG_OF))
-"""What admission writes into templates."""
+"""The annotations that admission writes into templates."""
 
 
 OF_A_GANG = frozenset((INDEX, *(label for _, *labels in REPLICAS for label in labels)))
-"""What controllers write onto the pods of Indexed Jobs, and of replicas of larger objects."""
+"""The labels and annotations that controllers write onto pods of Indexed Jobs, and onto pods of the replicas
+of JobSets and LeaderWorkerSets."""
 
 
 _COMPLETION_MODE: Mapping[str, Path] = {
@@ -40,8 +41,10 @@ _COMPLETION_MODE: Mapping[str, Path] = {
 def without_foreign_plan(obj: Json, old: Json | None, templates: tuple[Template, ...]) -> Json:
     """Returns an object that is not planned, without the keys of a plan in these templates.
 
-    `old`: the object before an update. A key has the value that admission wrote there, if any: an update may
-    change an image and leave the gangs, and so their plan, as they were; a rollback brings a former plan."""
+    `old`: the object before an update. A key that the former template has gets its former value, which
+    admission wrote: an update that changes only an image leaves the gangs and their plan as they were, and a
+    rollback may bring the keys of an older plan.
+    """
     paths = former_paths(old, templates) if old is not None and templates else {}
 
     def stored(template: Template, key: str, value: Any) -> Any:
@@ -55,7 +58,7 @@ def without_foreign_plan(obj: Json, old: Json | None, templates: tuple[Template,
 
 
 def without_gang_labels(obj: Json, workload: Workload) -> Json:
-    """Returns a Job or CronJob that is not Indexed without the keys of a gang's pods in its template."""
+    """Returns a Job or CronJob that is not Indexed without the keys `OF_A_GANG` in its template."""
     mode = _COMPLETION_MODE.get(workload.kind)
     if mode is None or find(obj, mode) == "Indexed":
         return obj
@@ -72,7 +75,9 @@ def _with_entries(
     fields: Iterable[str],
     entry: Callable[[Template, str, Any], Any],
 ) -> Json:
-    """Returns the object whose templates' entries have the value of `entry`; those of None are left out."""
+    """Returns the object with each entry of these fields in its templates replaced by the result of `entry`;
+    entries for which that is None are removed.
+    """
     for template in templates:
         for field in fields:
             poll("reading")

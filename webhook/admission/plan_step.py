@@ -57,12 +57,13 @@ class PlanStep:
         self._first: dict[str, _FirstAnswer] = {}
 
     def plan(self, obj: Json, workload: Workload) -> WorkloadPlan | None:
-        """The plan of the object's gangs, None where there is nothing to plan."""
+        """Returns the plan of the object's gangs, None if there is nothing to plan."""
         if self.snapshot is None or not wants_plan(workload) or self._updates_nothing(workload):
             return None
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
-            # Such a pod was reserved before it had a name, or by its owner: the id that it carries tells.
+            # Its place was reserved before it had a name, or for its owner: the reservation id in its
+            # annotation says which.
             namespace, own = self._request.namespace, workload.gangs[0]
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
@@ -96,10 +97,12 @@ class PlanStep:
         return (gang.group.name for gang in self._waiting())
 
     def _grown(self, snapshot: Snapshot, workload: Workload) -> Workload:
-        """The workload; of one that has its plan, the replicas' gangs as they were before it pinned them.
+        """Returns the workload; for an update, the gangs of replicas without the node affinity of the former
+        plan.
 
-        The template that they share tells the places of those replicas that were there, and a new one needs
-        another. The pods of a single gang stay where they are, so that a larger one has its place there.
+        Replicas share a template, whose affinity names the places of the replicas that exist; a new replica
+        needs another place. A single gang that grows keeps the affinity, because its pods stay where they
+        are.
         """
         old = self._request.old_object
         if self._request.operation != "UPDATE" or old is None:
@@ -112,7 +115,9 @@ class PlanStep:
         return replace(workload, gangs=tuple(gangs))
 
     def _updates_nothing(self, workload: Workload) -> bool:
-        """Whether an update leaves the gangs as they were, or could not change its templates anyway."""
+        """Returns whether an update leaves the gangs as they were, or is of a kind whose templates are
+        immutable.
+        """
         if self._request.operation != "UPDATE":
             return False
         old = self._request.old_object
@@ -122,10 +127,11 @@ class PlanStep:
         return workload.template_immutable or before.gangs == workload.gangs
 
     def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
-        """A gang's own plan of this request again: in the words in which it was made.
+        """Returns the plan of a gang with the message of the first plan that this request made for it.
 
-        Not "already reserved"; and for one that has no place, not that its pods, whose template is now pinned
-        to the places of the other replicas, have no room there.
+        The later plan's message would mislead: a replayed place is "already reserved", and a replica without
+        a place would be told that the places of the other replicas, to which the template is pinned by now,
+        are full.
         """
         group, answer = gang_plan.group, gang_plan.answer
         first = self._first.setdefault(group.name, _FirstAnswer(answer, group))
@@ -142,24 +148,24 @@ class PlanStep:
 
 
 def _has_idle_place(snapshot: Snapshot, plan: WorkloadPlan) -> bool:
-    """Whether the gangs of a pod have their place, and no pod is bound there.
+    """Returns whether the gangs of a pod have a place, and no pod is bound there.
 
-    Kueue admits a pod group as a whole: while a pod of it runs, the others come in the flavor of its place.
-    If Kueue has evicted all of it, it may admit it in another flavor when its pods come again.
+    Kueue admits a pod group as a whole: while one of its pods runs, the other pods come in the same flavor.
+    After Kueue has evicted all its pods, it may admit them in another flavor.
     """
     return all(placed.answer.replayed and not stands(snapshot, placed.group) for placed in plan.placed)
 
 
 def _is_whole(workload: Workload) -> bool:
-    """Whether the object's gangs are all that starts together.
+    """Returns whether the object's gangs are complete.
 
-    Of a gang that several objects make, other members may be to come; a pod with an owner is one of its.
+    A gang of several objects may get further members; a pod with an owner is only one pod of its gang.
     """
     return workload.share is None and not workload.per_pod and not (workload.kind == "Pod" and workload.owner)
 
 
 def _amounts(group: PodGroup) -> _Amounts:
-    """What a gang asks for, wherever its pods may go."""
+    """Returns the PodSets of a gang with their counts and requests, without selectors and affinity."""
     return tuple(
         (pod_set.name, pod_set.count, tuple(sorted(pod_set.shape.requests.items())))
         for pod_set in group.pod_sets
@@ -167,15 +173,17 @@ def _amounts(group: PodGroup) -> _Amounts:
 
 
 def _says_queued(obj: Json) -> bool:
-    """Whether the template of a pod says that its gang was queued."""
+    """Returns whether the annotation from a pod's template says that its gang was queued."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     return isinstance(annotations, Mapping) and placement_annotation(annotations).in_queue
 
 
 def _was_let_in(obj: Json) -> bool:
-    """Whether the template of a pod says that its gang was let in without a place: for its scheduler to evict
-    others, or for nodes that are to come. Planned by itself, a pod would be pinned to a place of its own."""
+    """Returns whether the annotation from a pod's template says that its gang was admitted without a place:
+    its scheduler evicts other pods, or an autoscaler adds nodes. A plan for the pod alone would pin it to a
+    node away from its gang.
+    """
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     if not isinstance(annotations, Mapping) or not has_stamped_template(obj):

@@ -1,16 +1,16 @@
-"""A second `kubectl apply` of a manifest must not undo what admission wrote into its templates. Pure.
+"""Keeps a second `kubectl apply` of a manifest from undoing what admission wrote into its templates. Pure.
 
 kubectl and server-side clients replace whole lists of kinds without a schema (a JSON merge patch of a
 JobSet's `replicatedJobs`), so what admission wrote there is missing from the update. An update that asks for
-the same as before gets the same templates as before. It asks for the same where our own annotation
-`bayplan.dev/applied` says so, or else where the object, mutated as if it were new, gets these very templates.
-The annotation serves also where it would get others by now: its gang was queued at first or has moved since,
-or policies or parameters have changed.
+the same templates as before gets the stored templates. It does so if the annotation `bayplan.dev/applied`
+says so, or if admission of the object as a new one would produce the stored templates. The annotation is
+needed where it would not: the gang was queued at first or has moved since, or policies or parameters have
+changed.
 
-`bayplan.dev/applied` has two digests: of the templates as they came, and of what admission made of them. The
-second tells whether anybody has changed them since; if so, the first says nothing any more. kubectl's note of
-what was last applied is not asked: `kubectl edit` leaves it as it was, and the manifest that is applied again
-to take the edit back would count as what is stored.
+`bayplan.dev/applied` has two digests: of the templates as they were applied, and of the templates after
+admission. If the stored templates differ from the second digest, somebody has changed them since, and the
+first is not used. kubectl's annotation `last-applied-configuration` is not used: `kubectl edit` does not
+update it, so applying a manifest again in order to undo an edit would look like no change.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _DIGEST_LENGTH = 16
 
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
-"""What admission writes on the object itself; an update that asks for the same keeps it too."""
+"""The annotations that admission writes on the object itself; they are kept together with the templates."""
 
 
 def with_former_templates(
     obj: Json, old: Json | None, workload: Workload, as_created: Callable[[], Json | None]
 ) -> Json:
-    """The object, with the fields of `old` that hold templates where its own, mutated as new, equal them.
+    """Returns the object with the template fields of `old`, if it asks for the same templates.
 
-    `as_created` gives that mutated object, None where it would be refused; it is only asked for where those
-    fields differ at all.
+    `as_created` returns the object as admission would make it if it were new, None if it would be refused; it
+    is called only if the fields differ.
     """
     fields = _fields((*workload.templates, *workload.inlined))
     former = {field: _value(old, field) for field in fields} if old is not None else {}
@@ -63,17 +63,16 @@ def with_former_templates(
 
 
 def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
-    """The object with the digests of its templates, as they came in `original` and as they are now.
-
-    Without them where admission changed nothing in the templates.
+    """Returns the object with the digests of its templates, in `original` and now; without the annotation if
+    admission did not change the templates.
     """
     fields = _fields((*workload.templates, *workload.inlined))
     if not fields:  # a pod
         return obj
     before, after = _digest(original, fields), _digest(obj, fields)
-    noted = str(_annotations(original).get(APPLIED, ""))  # as anybody may have written it
+    noted = str(_annotations(original).get(APPLIED, ""))  # any user may have written it
     if noted and noted.partition("/")[2] == before == after:
-        return obj  # it comes again as it was left, in the reinvocation of one request
+        return obj  # the API server reinvokes the webhook with the object that this webhook returned
     annotations = {key: value for key, value in _annotations(obj).items() if key != APPLIED}
     if before != after:
         annotations[APPLIED] = f"{before}/{after}"
@@ -111,9 +110,9 @@ def _fields(templates: Iterable[Template]) -> tuple[_Field, ...]:
 
 
 def _field(template: Template) -> _Field | None:
-    """The field of the spec that holds a template: `replicatedJobs` of a JobSet, `template` of a Job.
+    """Returns the field that holds a template: `spec.replicatedJobs` of a JobSet, `spec.template` of a Job.
 
-    Policies write around the templates in it too.
+    Policies also write into that field beside the templates.
     """
     if len(template.path) < 2:
         return None

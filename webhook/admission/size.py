@@ -1,9 +1,9 @@
-"""How large an object may be, told before anything is read of it. Pure.
+"""Bounds on the size of an object, checked before it is read. Pure.
 
-A pod of 800 kB with ten thousand containers took a thread for 48 s, one of 2 MB with eighty thousand resource
-names took 750 MB: what policies and plan work out grows faster than such a list. So lists and mappings have
-bounds that are far above what people write, and low enough that each decision is short. Only of what is new:
-an object that was as large before passes as it is, unplanned, with a warning.
+A pod of 800 kB with ten thousand containers took 48 s of a thread, a pod of 2 MB with eighty thousand
+resource names 750 MB: the work of policies and plan grows faster than such a list. So lists and mappings have
+bounds that are far above real workloads, and low enough that each decision is short. An update of an object
+that exceeded a bound before is admitted unchanged and unplanned, with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from webhook.wire.request import AdmissionRequest
 from webhook.workloads.kinds import KINDS
 
 MOST_ENTRIES = 1_000
-"""Of a list or mapping in metadata and spec of a workload."""
+"""The most entries of a list or mapping in the metadata or spec of a workload."""
 
 
 MOST_BY_NAME = {
@@ -32,16 +32,17 @@ MOST_BY_NAME = {
     "topologySpreadConstraints": 64,
     "values": 5_000,
 }
-"""Of lists and mappings by their field. Each container is mended by each policy, each resource and constraint
-is looked for on each node; one requirement may name as many nodes as Kubernetes supports."""
+"""The most entries by the name of the field. Each policy runs on each container, and each resource and
+constraint is looked up on each node; one requirement may name as many nodes as Kubernetes supports."""
 
 
 MOST_PARTS = 100_000
-"""Lists and mappings in one object: 512 PodSets of 190 each."""
+"""The most lists and mappings in one object: enough for 512 PodSets with 190 each."""
 
 
 def left_alone(request: AdmissionRequest) -> str:
-    """The warning where the object is as large as it was before, and passes; "" where it is looked at.
+    """Returns the warning for an object that was too large before the update and is admitted unchanged; ""
+    for an object within the bounds.
 
     Raises `InputError`, with bound and number, for a workload that has become too large.
     """
@@ -58,19 +59,20 @@ def left_alone(request: AdmissionRequest) -> str:
 
 
 def _problem(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> str:
-    """What there is too much of in a workload; "" where it may be looked at."""
+    """Returns the bound that a workload exceeds; "" for none."""
     if obj is None or (request.kind.group, request.kind.kind) not in KINDS:
         return ""
     root = {name: part for name in ("metadata", "spec") if isinstance(part := obj.get(name), dict)}
-    if "metadata" in root:  # nobody walks managedFields, in which a list of 1,000 entries is a map of 1,001
+    if "metadata" in root:  # managedFields is not read, and a list of 1,000 entries is a map of 1,001 there
         root["metadata"] = {key: part for key, part in root["metadata"].items() if key != "managedFields"}
     return next(_problems(root), "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A list or mapping, its key or index, and the one that it is in. A path is put together for a message
-    alone: names may be as long as the whole object."""
+    """A list or mapping, its key or index, and its parent. The path is built only for a message, because
+    names may be as long as the whole object.
+    """
 
     value: Mapping[str, Any] | list[Any]
     key: str | int = ""

@@ -1,12 +1,13 @@
-"""Which pod templates of an object may be mended: new ones, and those that an update changes. Pure.
+"""Which pod templates of an object may be changed: new ones, and those that an update changes. Pure.
 
-Pods are replaced when the template changes that they were made from. So a template is left as it is where
-nobody asked for other pods:
-- its object has a controller: that one was asked already, and compares what it made with its own template.
-  A ReplicaSet that differs from its Deployment is never found again, and another one is made, for ever;
-- an update leaves it as it was: a label, `replicas`, `status` or a finalizer is no wish for other pods;
-- its kind lets nobody change it once the object exists.
-What policies and plan write into such a template is taken back, whatever they match.
+A change of a template replaces the pods that were created from it. So a template stays as it is where the
+author has not changed it:
+- its object has a controller: the controller's own template was changed already, and the controller compares
+  the two. A Deployment does not recognise a ReplicaSet that differs from its template, and creates another
+  one, again and again;
+- an update leaves it as it was, and changes only a label, `replicas`, `status` or a finalizer;
+- templates of its kind are immutable.
+Changes of policies and plan to such a template are undone.
 """
 
 from __future__ import annotations
@@ -27,15 +28,18 @@ Json = Mapping[str, Any]
 
 
 _FIELD = 2
-"""Steps to the field of the spec that holds templates, `spec.replicatedJobs`; policies write around them."""
+"""Length of the path to the field that holds the templates, such as `spec.replicatedJobs`: policies also
+write into that field beside the templates.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Mendable:
-    """The templates (and pods in another form, `inlined`) that may be mended.
+class Changeable:
+    """The templates (and pods in another form, `inlined`) that policies and plan may change.
 
-    `kept`: where nothing may change. `changed`: an update changed the templates, so that pods are replaced.
-    `noted`: where the plan is written all the same, as annotations.
+    `kept`: the paths of fields that must stay as they are. `changed`: an update changed the templates, so
+    pods are replaced. `noted`: templates that get the plan's annotations although they may not change
+    otherwise.
     """
 
     templates: tuple[Template, ...] = ()
@@ -45,7 +49,7 @@ class Mendable:
     noted: tuple[Template, ...] = ()
 
     def restored(self, before: Json, mutated: Mutated) -> Mutated:
-        """What policies made of the object `before`, with what may not change as it was."""
+        """Returns the result of the policies on the object `before`, with the `kept` fields as they were."""
         after = mutated.object
         for path in self.kept:
             value = find(before, path)
@@ -56,7 +60,7 @@ class Mendable:
         return replace(mutated, object=after, effects=tuple(self._without_kept(mutated.effects)))
 
     def _without_kept(self, effects: Iterable[Effect]) -> Iterator[Effect]:
-        """The effects less what was taken back."""
+        """Yields the effects without the operations on `kept` fields."""
         pointers = [_pointer(path) for path in self.kept]
         for effect in effects:
             patch = tuple(
@@ -68,24 +72,24 @@ class Mendable:
                 yield replace(effect, patch=patch)
 
 
-def mendable(request: AdmissionRequest, obj: Json, workload: Workload) -> Mendable:
-    """What may be mended of `obj`, the object of the request with the templates that it had before."""
+def changeable_templates(request: AdmissionRequest, obj: Json, workload: Workload) -> Changeable:
+    """Returns what may change in `obj`, the object of the request with repeated templates as stored."""
     templates = (*workload.templates, *workload.inlined)
     if workload.kind == "Pod":
-        return Mendable(workload.templates)
+        return Changeable(workload.templates)
     update = request.operation == "UPDATE"
     if workload.owner_has_templates or (update and workload.template_immutable):
         kept = tuple(dict.fromkeys(template.path[:_FIELD] for template in templates))
-        return Mendable(kept=kept, noted=workload.templates if _starts(request, workload) else ())
+        return Changeable(kept=kept, noted=workload.templates if _starts(request, workload) else ())
     if not update or request.old_object is None:
-        return Mendable(workload.templates, workload.inlined)
+        return Changeable(workload.templates, workload.inlined)
     changed = tuple(_changed(obj, request.old_object, workload.templates))
     kept = tuple(_around(template, changed) for template in templates if template not in changed)
-    return Mendable(changed, (), tuple(dict.fromkeys(kept)), changed=bool(changed))
+    return Changeable(changed, (), tuple(dict.fromkeys(kept)), changed=bool(changed))
 
 
 def asks_for_pods(request: AdmissionRequest) -> bool:
-    """Whether a request creates its object or changes a pod template of it: then all of it is judged anew."""
+    """Returns whether a request creates its object or changes one of its pod templates."""
     if request.operation != "UPDATE" or request.old_object is None or request.object is None:
         return True
     try:
@@ -96,8 +100,9 @@ def asks_for_pods(request: AdmissionRequest) -> bool:
 
 
 def _starts(request: AdmissionRequest, workload: Workload) -> bool:
-    """Whether the update resumes a Job that never started: annotations of its template may change then, by
-    the API server's rule for the scheduling directives of suspended Jobs."""
+    """Returns whether the update resumes a Job that never started. The API server then allows changes to
+    annotations of its template (scheduling directives of suspended Jobs, KEP-2926).
+    """
     old = request.old_object or {}
     suspended = find(old, ("spec", "suspend")) and not workload.suspended
     started = find(old, ("status", "startTime")) or workload.owner_has_templates
@@ -112,14 +117,14 @@ REPLACED = {
     "RayService": "a new cluster will take the place of the one that runs",
     "ReplicaSet": "pods that it makes from now on are made of it",
 }
-"""What becomes of an object's pods when its template changes; of all other kinds the pods are replaced."""
+"""By kind, what happens to the pods when a template changes; pods of all other kinds are replaced."""
 
 
-def replacement_warning(workload: Workload, may: Mendable, effects: Iterable[Effect]) -> str:
-    """What to say of an update whose templates were mended; "" where Bayplan changed nothing of them."""
-    if not may.changed:
+def replacement_warning(workload: Workload, changeable: Changeable, effects: Iterable[Effect]) -> str:
+    """Returns the warning about an update whose templates Bayplan changed; "" if it changed none."""
+    if not changeable.changed:
         return ""
-    pointers = tuple(_pointer(template.path) for template in may.templates)
+    pointers = tuple(_pointer(template.path) for template in changeable.templates)
     policies = dict.fromkeys(
         effect.policy
         for effect in effects
@@ -127,25 +132,27 @@ def replacement_warning(workload: Workload, may: Mendable, effects: Iterable[Eff
     )
     if not policies:
         return ""
-    places = ", ".join(dotted(template.path) for template in may.templates)
+    places = ", ".join(dotted(template.path) for template in changeable.templates)
     outcome = REPLACED.get(workload.kind, "its pods will be replaced")
-    return f"{workload.name}: {outcome}: {places} is new, and was mended by {', '.join(policies)}"
+    return f"{workload.name}: {outcome}: {places} is new, and was changed by {', '.join(policies)}"
 
 
-def needs_plan(request: AdmissionRequest, before: Workload, workload: Workload, may: Mendable) -> bool:
-    """Whether the gangs of an object may be planned at all; `before`: as it was, for an update.
+def needs_plan(
+    request: AdmissionRequest, before: Workload, workload: Workload, changeable: Changeable
+) -> bool:
+    """Returns whether the gangs of an object may be planned. `before`: the workload before an update.
 
-    An update without a new template is planned where the object had a plan before, so that a gang which is
-    scaled holds its place, and where it makes pods from now on. What was there before Bayplan has its place,
-    which no plan knows of.
+    An update that changes no template is planned if the object had a plan (a gang that is scaled needs a
+    larger place), or if it creates pods from now on. Pods that ran before Bayplan was installed have their
+    nodes without a plan.
     """
-    if request.operation != "UPDATE" or may.templates:
+    if request.operation != "UPDATE" or changeable.templates:
         return True
     return workload.holds and (_was_planned(request.old_object) or begins(before, workload))
 
 
 def begins(before: Workload, after: Workload) -> bool:
-    """Whether an update lets an object make its pods that was suspended, or scaled to none."""
+    """Returns whether an update resumes a suspended object, or scales it up from no pods."""
     return bool(after.gangs) and not after.suspended and (before.suspended or not before.gangs)
 
 
@@ -155,9 +162,8 @@ def _was_planned(old: Json | None) -> bool:
 
 
 def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[Template]:
-    """The templates that differ from those of the same name before, and those beside them.
-
-    Beside: in the same field, as the leader's and the workers' of a LeaderWorkerSet, which are one revision.
+    """Yields the templates that differ from their former state, and the other templates in the same field:
+    the leader's and the workers' template of a LeaderWorkerSet are one revision.
     """
     former = former_paths(old, templates)
     differing = {
@@ -169,11 +175,12 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
 
 
 def former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]:
-    """Where each template was before: that of its PodSet, or at its own path one whose PodSet is gone; () for
-    a new one."""
+    """Returns the path of each template in the object before an update: the path of the same PodSet, or else
+    its own path if the PodSet there was renamed; () for a new template.
+    """
     try:
         before = pod_templates(old)
-    except InputError:  # it was stored before anybody looked at it
+    except InputError:  # it was stored before Bayplan was installed
         before = templates
     by_name = {template.pod_set: template.path for template in before}
     names = {template.pod_set for template in templates}
@@ -185,7 +192,9 @@ def former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]
 
 
 def _around(template: Template, changed: tuple[Template, ...]) -> Path:
-    """The whole field that holds a template, or the template alone where others in the field may change."""
+    """Returns the path of the field that holds a template, or of the template alone if other templates in the
+    field may change.
+    """
     field = template.path[:_FIELD]
     return template.path if any(other.path[:_FIELD] == field for other in changed) else field
 

@@ -1,9 +1,9 @@
-"""A Topology that is deleted, loses a level or is detached while gangs have places in it or want some. Pure.
+"""Warns when a Topology is deleted, loses a level or is detached while gangs use it or wait for it. Pure.
 
-What runs goes on (Run:ai's documents, "Known Limitations"); what waits, or is resumed later, finds no such
-topology, and its scheduler says so in its log at best. Whoever takes it away hears it from `kubectl`.
+Running pods are not affected (Run:ai's documentation, "Known Limitations"). Gangs that wait, or are resumed
+later, do not find the topology, and their scheduler at best logs that. So the user who removes it is warned.
 
-Kueue's Topologies are attached by the `topologyName` of a ResourceFlavor; to detach one is to change that.
+A ResourceFlavor attaches a Topology of Kueue by its `topologyName`; a change of that field detaches it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.wire.request import AdmissionRequest
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 GROUPS = ("kai.scheduler", KUEUE_GROUP, "bayplan.dev")
-"""Whose Topology objects gangs are planned in."""
+"""API groups of the Topology objects in which gangs are planned."""
 
 
 MOST_NAMED = 3
@@ -27,8 +27,9 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """What a request takes away: the Topology of that name whole (`levels` empty), or these levels of it.
-    `words` name it in a sentence; `kueues`: it is one of Kueue's, to which LocalQueues lead."""
+    """What a request removes: the whole Topology (`levels` is empty), or these levels of it. `words` name it
+    in a sentence. `kueues`: it is a Topology of Kueue, which LocalQueues use.
+    """
 
     topology: str
     words: str
@@ -39,8 +40,10 @@ class _Loss:
 def still_used(
     request: AdmissionRequest, snapshot: Snapshot, waiting: Callable[[], Iterable[WaitingGang]]
 ) -> str:
-    """Who uses the Topology that a request takes away, in a sentence; "" where nobody does, or for any other
-    request. `waiting` gives the whole queue, which takes work: it is asked for such a request alone."""
+    """Returns a sentence that names the users of the Topology that a request removes; "" if there are none,
+    or the request removes none. `waiting` returns the whole queue; it is expensive, and called only if
+    needed.
+    """
     loss = _loss(request)
     if loss is None:
         return ""
@@ -72,7 +75,7 @@ def still_used(
 
 
 def _loss(request: AdmissionRequest) -> _Loss | None:
-    """What a request takes away of a topology; None for any other request."""
+    """Returns what a request removes of a topology; None if it removes nothing."""
     old, group = request.old_object, request.kind.group
     if old is None:
         return None
@@ -93,20 +96,20 @@ def _loss(request: AdmissionRequest) -> _Loss | None:
 
 
 def _enumerated(noun: str, relation: str, names: set[str]) -> str:
-    """How many there are, and the first of them; "" for none."""
+    """Returns the number of names and the first of them; "" for none."""
     first = ", ".join(sorted(names)[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     plural = "" if len(names) == 1 else "s"
     return f"{len(names)} {noun}{plural} {relation} ({first})" if names else ""
 
 
 def _attached(flavor: Mapping[str, Any]) -> str:
-    """The Topology that a ResourceFlavor names, "" for none."""
+    """Returns the Topology that a ResourceFlavor names, "" for none."""
     spec = flavor.get("spec")
     return str(spec.get("topologyName") or "") if isinstance(spec, Mapping) else ""
 
 
 def _levels(topology: Mapping[str, Any]) -> list[str]:
-    """The label keys of a Topology's levels; what is malformed has none."""
+    """Returns the label keys of a Topology's levels; none if it is malformed."""
     spec = topology.get("spec")
     levels = spec.get("levels") if isinstance(spec, Mapping) else None
     rows = levels if isinstance(levels, list) else []
