@@ -6,8 +6,8 @@
 - `modes`: the mode of a namespace, and what each mode does with a decision
 - `evaluation`: `Evaluation`, the values that a decision computes from its inputs, by name
 - `plan_step`: the plan of the object's gangs, made once and replayed when policies have written it
-- `unchanged`: which pod templates policies and plan may change; `fewer_replicas`: whether their changes let fewer pods
-  fit
+- `unchanged`: which pod templates policies and plan may change; `fewer_replicas`: whether their changes let
+  fewer pods fit
 - `own_keys`: removes from pod templates the keys of a plan that nobody made
 - `size`: the largest object that is read; `bounds`: the largest request that is planned; `too_long`: the
   answer when a decision takes too long
