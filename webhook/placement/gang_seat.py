@@ -7,6 +7,7 @@ stays: a seat never moves, whatever arrives later.
     seats kept for unknown members                    become the pods' own, on the same nodes
     no seat is kept, or none is large enough          additional seats beside the held ones
     all members have a seat, and a pod arrives        any seat that is large enough, or a gang of its own
+    each seat has a bound pod                         a gang of its own
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from typing import Any
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
 from planner.model.labels import NODE_NAME_FIELD, Requirement
+from planner.model.names import namespace_of
 from planner.model.pod import PodShape
 from planner.model.podgroup import Constraint, PodGroup, PodSet
 from planner.model.reservation import Reservation
 from planner.planning.replay import fingerprint
+from webhook.placement.hold import bound_seats
 from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import POD_SET, RESERVATION
 from webhook.workloads.pod_groups import OTHERS
@@ -45,6 +48,9 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     if held is None:
         return workload
     seats = GangSeats(held)
+    is_bare = workload.kind == "Pod" and not workload.owner
+    if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
+        return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
     # A pod with a seat is pinned to it, and placeholders are assumed to equal such a pod, so they would be
     # pinned too.
@@ -61,7 +67,18 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     fitting = {own.name: next(iter(seats.fitting(own)), "") for own in share.own}
     if all(fitting.values()):
         return _renamed(workload, share, fitting, seats.group(group, share.own, fitting))
-    return _alone(workload, share, group)
+    lacks = f"asks for more than a seat of {group.name} has"
+    return _alone(workload, share, group, lacks, "apply the largest first")
+
+
+def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
+    """Returns whether other pods are bound to all seats of a gang that pods join.
+
+    A further pod, which is no replacement of one that has ended, would use capacity on the gang's nodes that
+    no reservation counts."""
+    metadata = pod.get("metadata") or {}
+    name = f"{namespace_of(held.gang)}/{metadata.get('name') or ''}"
+    return bound_seats(snapshot, held, name) >= GangSeats(held).total
 
 
 def with_whole_sets(
@@ -247,9 +264,9 @@ def _renamed(workload: Workload, share: GangShare, names: Mapping[str, str], gro
     return replace(workload, gangs=(group,), templates=templates, share=share)
 
 
-def _alone(workload: Workload, share: GangShare, group: PodGroup) -> Workload:
+def _alone(workload: Workload, share: GangShare, group: PodGroup, why: str, advice: str = "") -> Workload:
     """Returns the object as a gang of its own, with a warning that says why."""
-    warning = f"asks for more than a seat of {group.name} has: planned by itself (apply the largest first)"
+    warning = f"{why}: planned by itself{advice and f' ({advice})'}"
     alone = replace(
         group, name=workload.name, pod_sets=share.own, within=(), warnings=(*group.warnings, warning)
     )

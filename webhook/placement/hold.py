@@ -46,3 +46,9 @@ def _is_carried(snapshot: Snapshot, gang: str, wants_devices: bool) -> bool:
 
 def _has_devices(pod: BoundPod) -> bool:
     return bool(pod.claims or pod.gpu_groups) or any("/" in name for name in pod.requests)
+
+
+def bound_seats(snapshot: Snapshot, reservation: Reservation, name: str) -> int:
+    """Returns how many pods of the reservation's gang are bound, without the pod NAMESPACE/NAME itself."""
+    pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
+    return sum(pod.name != name for pod in pods)

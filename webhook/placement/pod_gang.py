@@ -154,6 +154,8 @@ def replay_for_pod(
     admitted for other replicas, those whose template says that the gang was `queued`, and those of a gang in
     `waiting`. `waiting` is called only if nothing else decides, because it reads all workloads."""
     held, is_held = held_for(snapshot, pod, namespace)
+    if held and not has_stamped_template(pod) and any(_is_other_group(r, own) for r in held):
+        return None
     if held:
         pod_set = str((_metadata(pod).get("annotations") or {}).get(POD_SET, ""))
         return WorkloadPlan(tuple(_replayed(r, pod_set, own) for r in held), snapshot)
@@ -165,6 +167,14 @@ def replay_for_pod(
     names = frozenset(waiting()) if above else frozenset()
     gang = next((name for name in above if name in names), "")
     return _waiting(snapshot, gang, own) if gang else None
+
+
+def _is_other_group(held: Reservation, own: PodGroup) -> bool:
+    """Returns whether a gang that pods join is not the one that this pod joins: it names another, or the gang
+    has no seat for it (`gang_seat`).
+    """
+    kind = kind_of(held.gang)
+    return kind in POD_GANGS and kind != "Pod" and held.gang != own.name
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:

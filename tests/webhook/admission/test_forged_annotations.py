@@ -227,3 +227,13 @@ def test_managed_fields_do_not_count_as_a_large_object() -> None:
     obj = pod({})
     obj["metadata"]["managedFields"] = [{"manager": str(n)} for n in range(MOST_ENTRIES + 1)]
     assert asked(obj, racks(2, 2)).response.allowed
+
+
+def test_a_pod_that_does_not_name_a_group_has_no_place_by_its_id() -> None:
+    """The id of a gang that pods join counts on pods that name the group."""
+    held, reservation = _pod_that_holds("ring", gang="research/PodGroup/ring")
+    obj = pod({RESERVATION: reservation.id})
+    obj["metadata"] |= {"namespace": "research", "name": "", "generateName": "thief-"}
+    plan = asked(obj, held).plan
+    assert plan is not None
+    assert [placed.group.name.rpartition("/")[0] for placed in plan.placed] == ["research/Pod"]

@@ -153,3 +153,40 @@ def test_the_validating_call_of_a_pod_takes_no_further_seat() -> None:
     again = ask(snapshot, of, decision.object, "validate")
     assert again.response.allowed
     assert [step for step in again.steps if isinstance(step, Wish)] == []
+
+
+def of_two() -> tuple[Snapshot, Any]:
+    """A gang of two pods of 8 GPUs, both bound, and its PodGroup; other nodes are free."""
+    of = group(minMember=2, topologyPolicy={"scope": "rack"})
+    of["metadata"]["annotations"] = {"bayplan.dev/reserve": "nodes"}
+    snapshot = cluster(RACKS)
+    for name in ("first", "second"):
+        snapshot = applied(snapshot, of, pod(name, "worker", 8), starts=True)
+    assert sum(seats(snapshot).values()) == 2
+    return snapshot, of
+
+
+@pytest.mark.parametrize("name", ["third", ""], ids=["named", "generated"])
+def test_a_pod_beyond_the_number_of_its_group_has_no_seat_of_it(name: str) -> None:
+    """Both seats have a pod: a third one would use GPUs that no reservation counts."""
+    snapshot, of = of_two()
+    third = pod("third", "worker", 8)
+    held = snapshot.holding(GANG)
+    assert held is not None
+    third["metadata"] |= {"name": name, "generateName": "third-"}
+    third["metadata"]["annotations"]["bayplan.dev/reservation"] = held.id
+    decision = ask(snapshot, of, third)
+    assert decision.plan is not None
+    (placed,) = decision.plan.placed
+    assert placed.group.name.startswith("team/Pod/")
+    assert {a.node for a in placed.answer.assignments}.isdisjoint(node for _, node in seats(snapshot))
+    assert "each of the 2 seats of team/PodGroup/serve has a pod" in " ".join(decision.response.warnings)
+
+
+def test_a_pod_that_replaces_one_that_has_ended_has_its_seat() -> None:
+    """The pod that has ended is bound no more."""
+    snapshot, of = of_two()
+    (ended,) = (bound for bound in snapshot.pods if bound.name == "team/first")
+    decision = ask(snapshot.without_pod(ended), of, pod("third", "worker", 8))
+    assert decision.plan is not None
+    assert [placed.group.name for placed in decision.plan.placed] == [GANG]
