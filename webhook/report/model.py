@@ -182,9 +182,11 @@ class Report:
 
     @property
     def changes(self) -> dict[str, int]:
-        """The number of objects that each policy would change; policies without changes are omitted."""
+        """The number of objects that each policy would change, sorted by policy; policies without changes are
+        omitted.
+        """
         pairs = {(r.policy, r.object, r.api_version) for r in self.results if r.rule == MUTATION}
-        return dict(Counter(policy for policy, _, _ in pairs))
+        return dict(sorted(Counter(policy for policy, _, _ in pairs).items()))
 
     @property
     def by_object(self) -> tuple[ObjectResults, ...]:
