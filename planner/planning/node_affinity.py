@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.cluster.snapshot import Snapshot
 from planner.model.answer import Answer
+from planner.model.deadline import poll
 from planner.model.labels import Requirement, Term
 from planner.model.natural_order import natural
-from planner.model.podgroup import PodGroup
+from planner.model.podgroup import PodGroup, PodSet
 from planner.model.topology import HOSTNAME, Domain, Topology, contains, held_level
 
 
-def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer, pod_set: str) -> tuple[Term, ...]:
-    """Returns the node-affinity terms for one PodSet of an admitted gang; `()` for no terms.
+def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping[str, tuple[Term, ...]]:
+    """Returns the node-affinity terms of an admitted gang by PodSet; `()` for a PodSet without terms.
 
     Mode `domain`: one term for each held domain that the PodSet uses, with the labels of its whole path (for
     a host only the hostname). Mode `nodes`: one term with the hostnames. Mode `none`: one term for each
     domain that mode `domain` would have reserved; the caller writes it as a preference. PodSets that differ
     only in their names are planned together and get the same terms.
     """
-    alike = _alike(group, pod_set)
-    nodes = list(dict.fromkeys(a.node for a in answer.assignments if a.pod_set in alike))
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
-    if not nodes or topology is None:
-        return ()
+    nodes: dict[str, dict[str, None]] = {}
+    for assignment in answer.assignments:
+        nodes.setdefault(assignment.pod_set, {})[assignment.node] = None
+    by_pod_set: dict[str, tuple[Term, ...]] = {}
+    for names in _alike(group):
+        used = list(dict.fromkeys(node for name in names for node in nodes.get(name, ())))
+        terms = _terms(snapshot, topology, answer, used) if used and topology is not None else ()
+        by_pod_set.update(dict.fromkeys(names, terms))
+    return by_pod_set
+
+
+def _terms(snapshot: Snapshot, topology: Topology, answer: Answer, nodes: list[str]) -> tuple[Term, ...]:
+    """Returns the terms of pods on these nodes."""
     if answer.holds == "nodes":
         return _hosts(snapshot, nodes)
     domains = answer.reserves if answer.holds == "domain" else _would_reserve(snapshot, topology, answer)
@@ -47,16 +57,24 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
     return by_host + tuple((Requirement("metadata.name", "In", (n,)),) for n in distinct if n not in labelled)
 
 
-def _alike(group: PodGroup, name: str) -> set[str]:
-    """Returns the PodSets with the same shape and constraint, including this one; empty for an unknown
-    name.
-    """
-    pod_set = next((p for p in group.pod_sets if p.name == name), None)
-    return {
-        p.name
-        for p in group.pod_sets
-        if pod_set and (p is pod_set or (p.constraint == pod_set.constraint and p.shape == pod_set.shape))
-    }
+def _alike(group: PodGroup) -> list[list[str]]:
+    """Returns the names of the PodSets; those with the same shape and constraint are listed together."""
+    alike: list[tuple[PodSet, list[str]]] = []
+    for pod_set in group.pod_sets:
+        poll("policies")  # each is compared with all that differ from it
+        names = next(
+            (
+                names
+                for first, names in alike
+                if first.constraint == pod_set.constraint and first.shape == pod_set.shape
+            ),
+            None,
+        )
+        if names is None:
+            alike.append((pod_set, [pod_set.name]))
+        else:
+            names.append(pod_set.name)
+    return [names for _, names in alike]
 
 
 def path_term(levels: Sequence[str], domain: Domain) -> Term:

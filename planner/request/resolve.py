@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from planner.cluster.snapshot import Snapshot
 from planner.model.labels import NODE_NAME_FIELD, Requirement
 from planner.model.podgroup import PodGroup, ReserveMode
-from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, ResolvedShape, resolved_group
+from planner.model.resolved import ResolvedPodGroup, ResolvedPodSet, resolved_group
 from planner.model.topology import HOSTNAME
 from planner.request.device_claims import has_claims, in_one_clique, with_devices
 from planner.request.level_policy import by_policy
@@ -126,14 +126,15 @@ class PlacementProblem:
         request.
         """
 
-        def changed(shape: ResolvedShape, amounts: Mapping[str, int]) -> ResolvedShape:
-            together = {**shape.requests, **amounts}
-            return replace(shape, requests={name: amount for name, amount in together.items() if amount})
+        def changed(pod_set: ResolvedPodSet) -> ResolvedPodSet:
+            amounts, shape = requests.get(pod_set.name), pod_set.shape
+            if not amounts and all(shape.requests.values()):
+                return pod_set
+            together = {**shape.requests, **(amounts or {})}
+            left = {name: amount for name, amount in together.items() if amount}
+            return replace(pod_set, shape=replace(shape, requests=left))
 
-        sets = tuple(
-            replace(pod_set, shape=changed(pod_set.shape, requests.get(pod_set.name, {})))
-            for pod_set in self.asked.pod_sets
-        )
+        sets = tuple(map(changed, self.asked.pod_sets))
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:

@@ -12,7 +12,9 @@ from webhook.cel import CostBudget, Declarations, to_json
 from webhook.cel import compile as compile_cel
 from webhook.policy.loading.expressions import BASE_VARIABLES
 from webhook.policy.model.policy import BAYPLAN_VARIABLES
-from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable
+from webhook.variables.cluster import NO_CLUSTER
+from webhook.variables.gang import gang_variable
+from webhook.variables.plan import NO_PLAN
 from webhook.workloads import read
 
 BLOCK = re.compile(r"```cel\n(.*?)```", re.DOTALL)
@@ -63,7 +65,7 @@ def test_the_fields_that_are_named_are_there(name: str) -> None:
     gang = gang_variable(workload, "a", "", OBJECT)
     variable = {
         "gang": {**gang, **gang["podSets"][0]},
-        "plan": plan_variable(None, ""),
+        "plan": NO_PLAN,
         "cluster": NO_CLUSTER,
     }[name]
     (cell,) = re.findall(rf"^\| `{name}` \| (.*?) \|", PAGE.read_text(), re.MULTILINE)

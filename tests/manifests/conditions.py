@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable
 from planner.manifests.pods.pod import AMOUNTS, CONTAINERS, INIT_CONTAINERS
 from planner.model.resources import DEVICE_NAMES, DEVICE_PREFIXES, MISSPELT_DEVICES
 from webhook.workloads import WorkloadKind
-from webhook.workloads.keys.topology_keys import KEYS
+from webhook.workloads.keys.topology_keys import KEYS, OLD_SCOPE
 from webhook.workloads.left_alone import ON_EACH_NODE
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, REFERENCES
-from webhook.workloads.reader import OLD_SCOPE
 
 OUR_PREFIX = "bayplan.dev/"
 TOPOLOGY_ANNOTATIONS = tuple(

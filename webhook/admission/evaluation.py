@@ -33,8 +33,9 @@ from webhook.placement.stated_amounts import as_noted, with_stated
 from webhook.placement.taints import keep_off_reserved
 from webhook.placement.workload_plan import WorkloadPlan, with_claims
 from webhook.policy.engine.inputs import Params, poll_policies
-from webhook.variables.cluster import cluster_variable
-from webhook.variables.gang_and_plan import NO_CLUSTER, gang_variable, plan_variable
+from webhook.variables.cluster import NO_CLUSTER, cluster_variable
+from webhook.variables.gang import gang_variable
+from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import Template, Workload, read, wants_plan
 from webhook.workloads.merge import whole
 from webhook.workloads.read_templates import ReadTemplates
@@ -80,6 +81,7 @@ class Evaluation:
         self._gang_read: tuple[Workload, Json, dict[str, Any]] | None = None
         self._plan_step = PlanStep(context, self.workload)
         self._planned: Json | None = None
+        self._plan_variable: PlanVariable | None = None
         self.plan: WorkloadPlan | None = None
         self.original = _as_noted(self.workload(obj), obj)
         self.changeable = changeable_templates(context.request, obj, self.original)
@@ -143,6 +145,7 @@ class Evaluation:
             asked = needs_plan(self._context.request, self._before(workload), workload, self.changeable)
             stated_workload = with_stated(workload, self.original)
             self.plan = self._plan_step.plan(obj, stated_workload) if asked else None
+            self._plan_variable = None
             self._planned = obj
         return self.plan
 
@@ -216,7 +219,7 @@ class Evaluation:
             {
                 "gang": lambda: self._gang(obj, pod_set),
                 "cluster": self._cluster,
-                "plan": lambda: plan_variable(self.plan, pod_set),
+                "plan": lambda: self._plan_of(pod_set),
             }
         )
 
@@ -250,6 +253,13 @@ class Evaluation:
         own = list(members(obj, namespace, pod_specs(obj, workload)))
         bound = self._snapshot.pods if self._snapshot is not None else ()
         return other_members(own, self._context.environment.members, bound)
+
+    def _plan_of(self, pod_set: str) -> Mapping[str, Any]:
+        if self.plan is None:
+            return NO_PLAN
+        if self._plan_variable is None:
+            self._plan_variable = PlanVariable(self.plan)
+        return self._plan_variable.of(pod_set)
 
     def _cluster(self) -> Mapping[str, Any]:
         return NO_CLUSTER if self._snapshot is None else cluster_variable(self._snapshot)

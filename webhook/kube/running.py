@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import orjson
 
 from planner.cluster.snapshot import Snapshot
+from planner.model.cached_property import cached_property
 from planner.model.errors import InputError, Where
 from planner.model.pod import BoundPod
 from webhook.admission.configuration.settings import DEFAULT_SETTINGS, Settings

@@ -41,7 +41,12 @@ def group_of(spec: Json) -> str:
     """Returns the group that a pod spec joins, "" for none."""
     for field, key in (("schedulingGroup", "podGroupName"), ("workloadRef", "name")):
         joined = spec.get(field)
-        if isinstance(joined, Mapping) and isinstance(joined.get(key), str) and joined[key]:
+        if (
+            joined is not None
+            and isinstance(joined, Mapping)
+            and isinstance(joined.get(key), str)
+            and joined[key]
+        ):
             return str(joined[key])
     return ""
 

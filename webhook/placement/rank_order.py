@@ -6,14 +6,20 @@ nodes in the order of the tree, so ranks fill one domain before they continue in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from planner.model.answer import Answer
+from planner.model.podgroup import Assignment
 
 
 def ranks(answer: Answer, pod_set: str) -> tuple[str, ...]:
     """Returns the node of rank 0, 1, … of a PodSet; empty if the gang has no place or no such PodSet."""
-    return tuple(a.node for a in answer.assignments if a.pod_set == pod_set for _ in range(a.count))
+    return in_order(assignment for assignment in answer.assignments if assignment.pod_set == pod_set)
+
+
+def in_order(assignments: Iterable[Assignment]) -> tuple[str, ...]:
+    """Returns the node of rank 0, 1, … of a PodSet with these assignments."""
+    return tuple(assignment.node for assignment in assignments for _ in range(assignment.count))
 
 
 def runs(nodes: Sequence[str]) -> list[tuple[int, int, str]]:

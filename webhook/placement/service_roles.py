@@ -23,7 +23,7 @@ def role_of(name: str, *labels: Any) -> str:
     """Returns the role that the labels name, or else the object's name implies; "" for none."""
     for key in ROLE_LABELS:
         for mapping in labels:
-            if isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
+            if mapping and isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
                 return str(mapping[key])
     return _parsed(name)[1]
 

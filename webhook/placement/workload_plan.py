@@ -7,7 +7,7 @@ afterwards, the planner replays that plan as long as it still fits, instead of p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from planner.cluster.snapshot import Snapshot
@@ -121,17 +121,15 @@ class WorkloadPlan:
             return f"of {len(self.placed)} replicas {shares}: {message}"
         return message
 
-    def terms(self, pod_set: str) -> tuple[Term, ...]:
-        """Returns the ORed node-selector terms that pin a PodSet (or all for "") to its placement."""
-        terms: dict[Term, None] = {}
+    def terms(self) -> Mapping[str, tuple[Term, ...]]:
+        """Returns the ORed node-selector terms that pin each PodSet to its placement; for "" all of them."""
+        terms: dict[str, dict[Term, None]] = {"": {}}
         for placed in self.placed:
             if placed.answer.decision == "admitted":
-                names = [pod_set] if pod_set else [asked.name for asked in placed.group.pod_sets]
-                for name in names:
-                    terms.update(
-                        dict.fromkeys(requirements(self.snapshot, placed.group, placed.answer, name))
-                    )
-        return tuple(terms)
+                for name, required in requirements(self.snapshot, placed.group, placed.answer).items():
+                    terms[""].update(dict.fromkeys(required))
+                    terms.setdefault(name, {}).update(dict.fromkeys(required))
+        return {name: tuple(required) for name, required in terms.items()}
 
 
 def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:

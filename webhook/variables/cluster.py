@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, chain
+from typing import Any
 
 from planner.cluster.plan_cache import DerivedSection
 from planner.cluster.snapshot import Snapshot
@@ -42,6 +43,36 @@ from webhook.variables.gpu_shares import gpu_shares
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
 """By key: those of `_OF_NODES`, which depend only on nodes, topologies and hardware."""
+
+
+NO_CLUSTER: Mapping[str, Any] = {
+    "known": False,
+    "topologies": {},
+    "aliases": {},
+    "hostless": [],
+    "levels": [],
+    "nodePools": [],
+    "mig": {},
+    "resources": {},
+    "gpuShare": [],
+    "nodeKinds": [],
+    "largestFree": {},
+    "domains": [],
+    "gpuNodes": [],
+    "nodes": 0,
+    "gpus": 0,
+    "numa": [],
+    "claims": {"claims": {}, "templates": {}, "domains": {}},
+    "cliques": {},
+    "limits": {},
+    "migNodes": [],
+    "watched": False,
+    "schedulers": {},
+    "queues": {},
+    "followed": {},
+    "queueTopologies": {},
+}
+"""The value of `cluster` without a cluster: the same keys, all empty."""
 
 
 class ClusterVariable(Mapping[str, object]):

@@ -44,6 +44,8 @@ class Field:
         mapping.
         """
         value = self.value
+        if type(value) is dict and len(keys) == 1:  # most calls
+            return Field(value.get(keys[0]), self.path + keys, self.root)
         for depth, key in enumerate(keys):
             if type(value) is dict:
                 value = value.get(key)
@@ -65,6 +67,14 @@ class Field:
         Most objects have few of the keys that are looked for; this costs a tenth of looking for each.
         """
         return self.value is None or (type(self.value) is dict and names.isdisjoint(self.value))
+
+    def has(self, key: str) -> bool:
+        """Returns whether there may be a field at `key`: False only if it is missing or null.
+
+        A caller that reads many fields which are usually missing asks first: this costs a fifth of `get`.
+        """
+        value = self.value
+        return value.get(key) is not None if type(value) is dict else value is not None
 
     def needed_map(self) -> Field:
         """Returns this field, which must be a mapping. Raises `InputError` if it is missing or anything
@@ -99,6 +109,13 @@ class Field:
         # differs.
         value = self.value if type(self.value) is int else integer(self.value, self.where)
         return self._bounded(value, minimum)
+
+    def count_of(self, key: str, default: int) -> int:
+        """Returns `get(key).count(default)`, without a field for a valid or missing number."""
+        value = self.value.get(key) if type(self.value) is dict else None
+        if type(value) is int and 0 <= value <= LARGEST_COUNT:
+            return value
+        return self.get(key).count(default)
 
     def count_in_text(self) -> int | None:
         """Returns the number, 1 or more, in an annotation; None if missing. Raises `InputError` otherwise."""

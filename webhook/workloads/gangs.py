@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from planner.manifests.pods.pod import shape_of
+from planner.manifests.pods.pod import remembered_shape, shape_of
 from planner.manifests.volumes import claim_templates
 from planner.model.deadline import poll
 from planner.model.labels import Requirement
@@ -44,11 +44,13 @@ def pod_set_request(
     request = NOTHING_STATED if own else read_request(TEMPLATE, member.metadata, *member.annotated)
     labels = {**implied, **{key: value.text() for key, value in member.metadata.get("labels").entries()}}
     notes = member.metadata.get("annotations")
-    shape = shape_of(
-        member.spec.map(), member.spec.where, labels=labels, annotations=notes.map(), noted=notes.where
+    spec, annotations = member.spec.map(), notes.map()
+    shape = remembered_shape(spec, labels, annotations) or shape_of(
+        spec, member.spec.where, labels=labels, annotations=annotations, noted=notes.where
     )
-    if claims_of_templates := claim_templates(member.volumes.value, name, member.first, member.volumes.where):
-        shape = replace(shape, volumes=(*shape.volumes, *claims_of_templates))
+    if member.volumes.value is not None:
+        of_templates = claim_templates(member.volumes.value, name, member.first, member.volumes.where)
+        shape = replace(shape, volumes=(*shape.volumes, *of_templates))
     if notes.get(NUMA_ALIGNMENT).choice(("refuse", "warn")) == "warn":
         shape = replace(shape, alignment=NOTHING)
     claims = bool(member.spec.get("resourceClaims").items())

@@ -22,7 +22,8 @@ BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
 EXCLUSIVE_JOBSET = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as `Field`: each reading of an object creates one for each of its hundreds of templates.
+@dataclass(slots=True, unsafe_hash=True)
 class PodSetTemplate:
     """One PodSet of a gang: `count` pods of one template.
 
@@ -30,6 +31,7 @@ class PodSetTemplate:
     `annotated`: further metadata that applies only to this PodSet (a JobSet's job template). `max_count`: the
     maximum of an elastic set; 0 for a fixed `count`. `volumes`: templates of the claims that each pod gets in
     addition to those in its spec; `first`: the ordinal of the first pod, from which the claims are named.
+    Never modified.
     """
 
     pod_set: str
@@ -89,7 +91,7 @@ def pod(obj: Field) -> WorkloadLayout:
 def replicas(obj: Field) -> WorkloadLayout:
     """Deployment, ReplicaSet, StatefulSet: `spec.replicas` independent pods."""
     spec = obj.get("spec").needed_map()
-    count = spec.get("replicas").count(1)
+    count = spec.count_of("replicas", 1)
     every = replace(
         member("main", count, spec.get("template")),
         volumes=spec.get("volumeClaimTemplates"),
@@ -145,8 +147,8 @@ def _is_loose(spec: Field, main: PodSetTemplate, min_member: int | None) -> bool
 
 
 def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
-    parallelism = spec.needed_map().get("parallelism").count(1)
-    completions = spec.get("completions").count(parallelism)
+    parallelism = spec.needed_map().count_of("parallelism", 1)
+    completions = spec.count_of("completions", parallelism)
     return member(name, min(parallelism, completions), spec.get("template"), *annotated)
 
 
@@ -160,7 +162,7 @@ def job_set(obj: Field) -> WorkloadLayout:
     members, children = [], []
     for replicated in obj.get("spec").needed_map().get("replicatedJobs").items():
         name = _name_of(replicated)
-        copies = replicated.get("replicas").count(1)
+        copies = replicated.count_of("replicas", 1)
         job_template = replicated.get("template").needed_map()
         child = _job_member(name, job_template.get("spec"), job_template.get("metadata"))
         members.append(child if copies == 1 else replace(child, count=copies * child.count))
@@ -181,7 +183,7 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
     Without a leader template, the leader has the workers' template.
     """
     spec = obj.get("spec").needed_map()
-    count = _at_most(spec.get("replicas").count(1), spec.get("replicas"))
+    count = _at_most(spec.count_of("replicas", 1), spec.get("replicas"))
     group = spec.get("leaderWorkerTemplate").needed_map()
     size = group.get("size").count(1, minimum=1)
     worker_template, leader_template = group.get("workerTemplate"), group.get("leaderTemplate")
@@ -201,7 +203,7 @@ def training_job(obj: Field, replicas: str) -> WorkloadLayout:
     spec = obj.get("spec").needed_map()
     members = []
     for name, replica in spec.get(replicas).needed_map().entries():
-        count = replica.needed_map().get("replicas").count(1)
+        count = replica.needed_map().count_of("replicas", 1)
         members.append((name in _RANKS, member(name.lower(), count, replica.get("template"))))
     ordered = [pod_set for ranked in (True, False) for is_ranked, pod_set in members if is_ranked == ranked]
     run = spec.get("runPolicy", "schedulingPolicy", "minAvailable")
@@ -253,10 +255,10 @@ def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
 
 def _ray_workers(group: Field) -> tuple[int, int]:
     """Returns the minimum and maximum pods of a group; the maximum is 0 if only one number is stated."""
-    replicas = group.get("replicas").count(1)
+    replicas = group.count_of("replicas", 1)
     hosts = group.get("numOfHosts").count(1, minimum=1)
-    min_replicas = group.get("minReplicas").count(0) or replicas
-    stated = group.get("maxReplicas").count(0)
+    min_replicas = group.count_of("minReplicas", 0) or replicas
+    stated = group.count_of("maxReplicas", 0)
     max_replicas = max(replicas, stated if stated <= LARGEST_GANGS else 0)
     return min_replicas * hosts, max_replicas * hosts if max_replicas > min_replicas else 0
 
@@ -266,7 +268,7 @@ def grove(obj: Field) -> WorkloadLayout:
     members = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")
-        count = spec.get("replicas").count(1)
+        count = spec.count_of("replicas", 1)
         members.append(
             PodSetTemplate(_name_of(clique), count, clique, clique, spec.get("podSpec").needed_map())
         )
@@ -275,9 +277,10 @@ def grove(obj: Field) -> WorkloadLayout:
 
 def _name_of(item: Field) -> str:
     name = item.needed_map().get("name")
-    if not name.text():
+    text = name.text()
+    if not text:
         raise name.error("is missing; each needs a name of its own")
-    return name.text()
+    return text
 
 
 def _unique(members: list[PodSetTemplate]) -> list[PodSetTemplate]:

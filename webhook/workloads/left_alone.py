@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from planner.manifests.fields import maps
 from planner.manifests.pods.gpu_sharing import RESERVATION_SPACES
 from planner.model.errors import Where
+from webhook.workloads.fields import Field
 
 NAMESPACES = (
     "kube-system",
@@ -66,17 +67,21 @@ def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
     return bool(images) and all(map(_PAUSE.fullmatch, images))
 
 
+KUEUE_ADMISSION_GATE = "kueue.x-k8s.io/admission"
+"""Kueue's gate on pods whose workload is not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
+
+
 KUEUE_TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
 """The gate that Kueue adds to templates when it admits a workload to a flavor with a topology (Kueue
 ff69552e, pkg/podset/podset.go).
 """
 
 
-def is_placed_by_kueue(spec: Mapping[str, object], where: Where) -> bool:
-    """Returns whether Kueue's Topology-Aware Scheduling assigns the pods' nodes. Raises `InputError`.
+def is_placed_by_kueue(gates: Field) -> bool:
+    """Returns whether Kueue's Topology-Aware Scheduling assigns the nodes of pods with these gates.
+    Raises `InputError`.
 
     Kueue writes the nodes onto each pod. A different plan would always contradict them, and what it holds
     would never be used.
     """
-    gates = maps(spec.get("schedulingGates"), where.below("schedulingGates"))
-    return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in gates)
+    return any(gate.get("name").value == KUEUE_TOPOLOGY_GATE for gate in gates.items())

@@ -94,7 +94,7 @@ def options(*metadata: Field) -> Options:
     values.
     """
 
-    if all(source.get("annotations").lacks(_KEYS) for source in metadata):
+    if not any(part.has("annotations") and not part.get("annotations").lacks(_KEYS) for part in metadata):
         return _NOTHING_CHOSEN
 
     def field(key: str) -> Field:

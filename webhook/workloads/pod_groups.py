@@ -69,32 +69,36 @@ class Membership:
     subgroups: Subgroups = NO_SUBGROUPS
 
 
-def membership(pod: Field, chosen: Options, namespace: str, groups: PodGroups) -> Membership | None:
+def membership(
+    metadata: Field, spec: Field, chosen: Options, namespace: str, groups: PodGroups
+) -> Membership | None:
     """Returns the gang that a pod names, None for an independent pod. Raises `InputError` for malformed
     names.
     """
     if chosen.gang:
         return _own(chosen)
-    if _names_none(pod.get("metadata"), pod.get("spec")):
+    if _names_none(metadata, spec):
         return None
-    name = _group_name(pod)
+    name = _group_name(metadata, spec)
     if name:
         return _of_group(f"PodGroup/{name}", _find(groups, namespace, name), name)
-    reference = pod.get("spec", "workloadRef")
+    reference = spec.get("workloadRef")
     if reference.get("name").text():
         return _of_workload(reference, namespace, groups)
-    return _kueue(pod.get("metadata"))
+    return _kueue(metadata)
 
 
 _KEYS = (*GROUP_ANNOTATIONS, KUEUE_GROUP)
 _GROUP_KEYS = frozenset(_KEYS)
+_KEY_PARTS = ("labels", "annotations")
 _REFERENCES = frozenset(field for field, _ in REFERENCES)
 
 
 def _names_none(metadata: Field, spec: Field) -> bool:
     """Returns whether no key or field names a gang."""
-    labels, annotations = metadata.get("labels"), metadata.get("annotations")
-    return labels.lacks(_GROUP_KEYS) and annotations.lacks(_GROUP_KEYS) and spec.lacks(_REFERENCES)
+    if any(metadata.has(part) and not metadata.get(part).lacks(_GROUP_KEYS) for part in _KEY_PARTS):
+        return False
+    return spec.lacks(_REFERENCES)
 
 
 def names_group(metadata: Field, spec: Field) -> bool:
@@ -148,11 +152,10 @@ def _own(chosen: Options) -> Membership:
     return Membership(f"Gang/{chosen.gang}", chosen.gang_size)
 
 
-def _group_name(pod: Field) -> str:
-    metadata = pod.get("metadata")
+def _group_name(metadata: Field, spec: Field) -> str:
     names = [metadata.get("annotations", key).name() for key in GROUP_ANNOTATIONS]
     names.append(metadata.get("labels", GROUP_ANNOTATIONS[1]).name())
-    names.append(pod.get("spec", "schedulingGroup", "podGroupName").name())
+    names.append(spec.get("schedulingGroup", "podGroupName").name())
     return next((name for name in names if name), "")
 
 

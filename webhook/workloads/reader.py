@@ -18,13 +18,12 @@ from webhook.workloads.implied_labels import implied_labels
 from webhook.workloads.keys.topology_keys import (
     OBJECT,
     OBJECT_AND_TEMPLATE,
-    SCOPES,
     TEMPLATE,
     StatedTopology,
     merged,
     read_request,
     request_of_pod_group,
-    request_of_scope,
+    requests_of_older_recipe,
 )
 from webhook.workloads.kinds import WorkloadKind, row_of
 from webhook.workloads.layouts import PodSetTemplate, WorkloadLayout, as_one, one_by_one
@@ -52,19 +51,11 @@ KAI_QUEUE = "kai.scheduler/queue"
 """The label that names a KAI queue."""
 
 
-KUEUE_ADMISSION_GATE = "kueue.x-k8s.io/admission"
-"""Kueue's gate on pods whose workload is not admitted (Kueue ff69552e, pkg/controller/jobs/pod)."""
-
-
 _FOLLOWS = (
     (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
     (KAI_QUEUE, (KAI, RUNAI), "kai.scheduler"),
 )
 """For each system, its queue label and schedulerNames, and the API group of the Topologies that it reads."""
-
-
-OLD_SCOPE = "scheduling.run.ai/topology-policy"
-"""The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
 
 
 def read(
@@ -153,8 +144,9 @@ class _Reader:
         top = self._top(gang, layout)
         wider = gang if gang is not None and gang.name else None
         together = row.each_pod and bool(chosen.gang) and wider is None
-        is_gang = chosen.together or top.stated or any(map(_says_together, layout.members))
-        loose = layout.loose and not is_gang
+        loose = layout.loose and not (
+            chosen.together or top.stated or any(map(_says_together, layout.members))
+        )
         if loose:
             layout = one_by_one(layout.members[0])
         if wider is not None:
@@ -203,20 +195,25 @@ class _Reader:
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
-            or any(is_placed_by_kueue(member.spec.map(), member.spec.where) for member in layout.members)
+            or any(
+                is_placed_by_kueue(member.spec.get("schedulingGates"))
+                for member in layout.members
+                if member.spec.has("schedulingGates")
+            )
         )
 
     def _kai_queue(self, layout: WorkloadLayout) -> str:
         """Returns the KAI queue that the object or its templates name; "" for none."""
-        labelled = (self.metadata, *(member.metadata for member in layout.members))
+        labelled = self._labelled(layout)
         return next(filter(None, (metadata.get("labels", KAI_QUEUE).text() for metadata in labelled)), "")
 
     def _following(self, layout: WorkloadLayout, groups: tuple[PodGroup, ...]) -> tuple[PodGroup, ...]:
         """Returns the gangs with the API group of the Topologies that their scheduler reads, by its queue or
         its name.
         """
-        names = {member.spec.get("schedulerName").text() for member in layout.members}
-        labelled = [self.metadata, *(member.metadata for member in layout.members)]
+        specs = [member.spec for member in layout.members if member.spec.has("schedulerName")]
+        names = {spec.get("schedulerName").text() for spec in specs}
+        labelled = self._labelled(layout)
         source = next(
             (
                 source
@@ -234,6 +231,11 @@ class _Reader:
         scheduler_class = next(filter(None, classes), "")
         return tuple(replace(group, follows=source, scheduler_class=scheduler_class) for group in groups)
 
+    def _labelled(self, layout: WorkloadLayout) -> list[Field]:
+        """Returns the metadata of the object and its templates that have labels, in order."""
+        parts = (self.metadata, *(member.metadata for member in layout.members))
+        return [metadata for metadata in parts if metadata.has("labels")]
+
     def _owner(self) -> tuple[str, WorkloadKind | None]:
         """Returns the controller and the row of its kind, None for an unknown kind."""
         for reference in self.metadata.get("ownerReferences").items():
@@ -247,7 +249,7 @@ class _Reader:
         own = self.row.name == "Pod"
         requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
         placed = [self.metadata] if own else [member.metadata for member in layout.members]
-        requests += [request for metadata in placed for request in _of_older_recipe(metadata)]
+        requests += [request for metadata in placed for request in requests_of_older_recipe(metadata)]
         if gang is not None:
             if gang.name and gang.group is None and not own:
                 members = (member for member in layout.members if names_own_gang(member.metadata))
@@ -265,16 +267,18 @@ class _Reader:
         Replicas that are each a gang, and gangs that start together in several domains, join no other gang.
         """
         if self.row.name == "Pod":
-            return membership(self.obj, chosen, self.namespace, self.groups)
+            return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
         if not self.row.each_pod and len(layout.gangs) != 1:
             return None
         size = sum(member.count for gang in layout.gangs for member in gang)
         # Pods of a set that are created one by one know their gang only from their template.
         joins = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
         if chosen.gang and joins and (chosen.gang_size or 0) > size:
-            return membership(self.obj, chosen, self.namespace, self.groups)
+            return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
         for member in layout.members:
-            wider = membership(member.template, options(member.metadata), self.namespace, self.groups)
+            wider = membership(
+                member.metadata, member.spec, options(member.metadata), self.namespace, self.groups
+            )
             if wider is not None and wider.group is not None:
                 # An object that creates all of the pods is the gang itself: its place lives as long as it
                 # does.
@@ -307,14 +311,6 @@ class _Reader:
 
 def _is_placeholder(member: PodSetTemplate) -> bool:
     return is_placeholder(member.spec.map(), member.spec.where)
-
-
-def _of_older_recipe(metadata: Field) -> list[StatedTopology]:
-    """Reads the older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
-    scope = metadata.get("annotations", OLD_SCOPE)
-    if scope.text() in SCOPES:
-        return [request_of_scope(scope)]
-    return [StatedTopology(policy=scope.text(), stated=True)] if scope.text() else []
 
 
 def _says_together(member: PodSetTemplate) -> bool:

@@ -71,6 +71,8 @@ def _own_metadata(obj: Json, template: Template, metadata: Json) -> Json:
 
 def value_at(obj: Any, path: Path) -> Any:
     """Returns the value at the path in a JSON value; None if a mapping does not have the last key."""
-    for step in path:
-        obj = obj.get(step) if isinstance(obj, Mapping) else obj[step]
+    for step in path:  # almost every value is a `dict` or a `list`, which are checked in a fifth of the time
+        kind = type(obj)
+        is_map = kind is dict or (kind is not list and isinstance(obj, Mapping))
+        obj = obj.get(step) if is_map else obj[step]
     return obj

@@ -10,14 +10,15 @@ from planner.model.resources import Resources
 from webhook.jsontools.path import Path
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as `Field`: each reading of an object creates one for each of its hundreds of templates.
+@dataclass(slots=True, unsafe_hash=True)
 class Template:
     """A pod template. `path`: its location (`()` is a Pod itself); `count`: how many of its pods start with
     the gangs.
 
     `metadata_path` and `spec_path` lead to the pod's metadata and PodSpec, which most kinds keep in the
     template under those names. `pod_set` is "" for one template that serves all PodSets (a LeaderWorkerSet
-    without a leader template).
+    without a leader template). Never modified.
     """
 
     path: Path

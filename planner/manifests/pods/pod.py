@@ -47,8 +47,8 @@ UNREAD = frozenset(("image", "command", "args", "env", "envFrom", "volumeMounts"
 """Container fields that do not affect where a pod fits."""
 
 MOST_KEPT, LONGEST_KEPT = 1024, 8192
-"""Maximum number of cached shapes, and maximum size in bytes of a spec that is cached: at most 8 MiB in
-total.
+"""Maximum number of cached shapes, and maximum size in bytes of a spec that is cached: at most 8 MiB in each
+of the two caches.
 """
 
 _AS_SENT = (
@@ -71,15 +71,25 @@ def shape_of(
     malformed field.
     """
     own, notes = labels or {}, annotations or {}
-    content = _content(pod_spec, own, notes)
-    if content is not None:
-        try:
-            shape = _of_content(content)
-        except InputError:  # the error names no location; the uncached reading below does
-            pass
-        else:
-            return replace(shape, labels={**own, **shape.labels}) if own else shape
-    return _read(mapping(pod_spec, where), where, own, notes, noted or where)
+    shape = remembered_shape(pod_spec, own, notes)
+    return shape or _read(mapping(pod_spec, where), where, own, notes, noted or where)
+
+
+def remembered_shape(
+    pod_spec: Mapping[str, object], labels: Mapping[str, str], annotations: Mapping[str, object]
+) -> PodShape | None:
+    """Returns the shape of a pod as `shape_of` does, from its cache; None if the pod is malformed or too
+    large for the cache.
+
+    For callers with hundreds of pods, for which the location of each costs as much as the cached shape.
+    """
+    content = _content(pod_spec, labels, annotations)
+    if content is None:
+        return None
+    try:
+        return _labelled(content, tuple(labels.items())) if labels else _of_content(content)
+    except InputError:  # names no location, unlike the error of `shape_of`
+        return None
 
 
 def _content(spec: object, labels: Mapping[str, str], notes: Mapping[str, object]) -> bytes | None:
@@ -113,6 +123,13 @@ def _without_unread(containers: object) -> object:
         else container
         for container in containers
     ]
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _labelled(content: bytes, labels: tuple[tuple[str, str], ...]) -> PodShape:
+    """Returns the shape with these labels. Cached, because templates are read several times."""
+    shape = _of_content(content)
+    return replace(shape, labels={**dict(labels), **shape.labels})
 
 
 @lru_cache(maxsize=MOST_KEPT)

@@ -28,6 +28,7 @@ def readings(monkeypatch):
     """The specs that were read, beginning with an empty cache."""
     read, seen = pod.effective_request, []
     pod._of_content.cache_clear()
+    pod._labelled.cache_clear()
     monkeypatch.setattr(pod, "effective_request", lambda spec, where: seen.append(spec) or read(spec, where))
     return seen
 

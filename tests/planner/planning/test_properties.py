@@ -106,10 +106,7 @@ def test_planning_under_the_affinity_that_the_plan_wrote_gives_the_same_plan(ins
     answer = plan(instance.snapshot, instance.group)
     if answer.decision != "admitted":
         return
-    terms = {
-        p.name: requirements(instance.snapshot, instance.group, answer, p.name)
-        for p in instance.group.pod_sets
-    }
+    terms = dict(requirements(instance.snapshot, instance.group, answer))
     again = plan(instance.snapshot, pinned(instance.group, terms))
     assert again.assignments == answer.assignments
 

@@ -107,7 +107,7 @@ def test_a_head_outside_every_topology_is_placed_with_its_workers():
     assert {a.node for a in answer.assignments if a.pod_set == "worker"} == {"a0", "a1"}
     reservation = reservation_for(pools(), group, answer)
     assert "head" in reservation.nodes
-    assert requirements(pools(), group, answer, "head")[0][-1].values == ("head",)
+    assert requirements(pools(), group, answer)["head"][0][-1].values == ("head",)
 
 
 def test_a_gang_without_any_level_takes_the_topology_that_holds_it_most_closely():

@@ -77,6 +77,22 @@ def test_the_work_of_a_decision_grows_linearly_with_its_pod_sets() -> None:
     assert max(growth.values()) < 2.4, (work, growth)
 
 
+def test_the_work_of_placing_pod_sets_grows_linearly_too() -> None:
+    """Where each PodSet is given its own nodes, ranks and affinity."""
+    wide = racks(8, 8)
+
+    def placed(pod_sets: int) -> Decision:
+        return decide(from_object(job_set(pod_sets)), POLICIES, wide, "mutate", ENVIRONMENT)
+
+    placed(2)
+    work = {size: calls(lambda size=size: placed(size), builtins=True) for size in (100, 200, 400)}  # type: ignore[misc]
+    plan = placed(400).plan
+    assert plan is not None
+    assert plan.decision == "admitted"
+    assert work[200] < 2.1 * work[100], work
+    assert work[400] < 2.1 * work[200], work
+
+
 @pytest.mark.parametrize("pod_sets", [5, 20])
 def test_a_template_is_read_once_for_each_time_that_a_policy_changed_it(
     pod_sets: int, monkeypatch: pytest.MonkeyPatch

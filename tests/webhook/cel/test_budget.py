@@ -116,3 +116,46 @@ def test_the_cost_grows_linearly_with_the_object() -> None:
 
 def _calls(program: Program, budget: CostBudget) -> Function:
     return Function(lambda: program.evaluate({"l": TEN}, budget), 0, 0)
+
+
+def calls_of(remembered: bool) -> tuple[Program, list[Any]]:
+    """An expression that calls a host's function on `l`, and the arguments of its calls so far."""
+    arguments: list[Any] = []
+    functions = {"cost": Function(lambda value: arguments.append(value) or 1, 1, 1, remembered=remembered)}
+    return compile(
+        "cost(l) + cost(l) == 2", Declarations(variables={"l": None}, functions=functions)
+    ), arguments
+
+
+def test_a_remembered_function_is_called_once_for_a_value_of_a_request() -> None:
+    """By all expressions that share the budget, and by those of a budget beside it."""
+    program, arguments = calls_of(remembered=True)
+    budget = CostBudget()
+    for shared in (budget, budget, budget.beside(1000)):
+        assert program.evaluate({"l": TEN}, shared) is True
+    assert len(arguments) == 1
+
+
+def test_a_remembered_result_is_for_that_value_alone() -> None:
+    """A changed object is another value, even where it is equal, and another request begins anew."""
+    program, arguments = calls_of(remembered=True)
+    budget = CostBudget()
+    for value, shared in ((TEN, budget), (list(TEN), budget), (TEN, CostBudget())):
+        assert program.evaluate({"l": value}, shared) is True
+    assert len(arguments) == 3
+
+
+def test_a_value_that_is_gone_lends_its_identity_to_no_other() -> None:
+    """The values are kept as long as their results: a new list never has the identity of a former."""
+    program, arguments = calls_of(remembered=True)
+    budget = CostBudget()
+    for number in range(50):
+        program.evaluate({"l": [number]}, budget)
+    assert arguments == [[number] for number in range(50)]
+
+
+def test_other_functions_are_called_each_time() -> None:
+    """A host's function may depend on more than its arguments."""
+    program, arguments = calls_of(remembered=False)
+    assert program.evaluate({"l": TEN}, CostBudget()) is True
+    assert len(arguments) == 2

@@ -27,7 +27,8 @@ class Function:
     """A function that the host registers: a callable over plain values, with its number of arguments.
 
     With `receiver` it is called as `a.name(b)`, and `a` counts as an argument. It raises ValueError with a
-    short message when it cannot answer; the message reaches people.
+    short message when it cannot answer; the message reaches people. `remembered`: expressions that share a
+    budget and pass the same values (by identity) share the result, because computing it is expensive.
     """
 
     call: Implementation
@@ -35,6 +36,7 @@ class Function:
     max_args: int
     receiver: bool = False
     result: str = "dyn"
+    remembered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +212,12 @@ def host_caller(
     name: str, function: Function, args: list[Callable[[list[Any]], Any]], pos: int
 ) -> Callable[[list[Any]], Any]:
     """The closure of a call to a host's function."""
-    call = function.call
+    call, remembered = function.call, function.remembered
 
     def run(f: list[Any]) -> Any:
         values = [arg(f) for arg in args]
         try:
-            return call(*values)
+            return f[1].remember(call, values) if remembered else call(*values)
         except CelError:
             raise
         except (ValueError, FunctionError) as bad:

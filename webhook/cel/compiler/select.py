@@ -109,7 +109,7 @@ def optional_select(value: Any, name: str, pos: int) -> Optional:
         value = value.value
     if isinstance(value, Optional):
         return optional_select(value, name, pos)
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):
         raise CelError("evaluation", f"{type_name(value)} has no field {name}", pos)
     field = _get(value, name)
     return ABSENT if field is _MISSING else Optional(field)

@@ -9,7 +9,7 @@ expression (PerCallLimit, about 0.1 s there) and 10,000,000 units a policy set (
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from webhook.cel.values.errors import CelError
 
@@ -23,19 +23,37 @@ POLL_EVERY: Final = 20_000
 """Units between two looks at the deadline, some milliseconds."""
 
 
+Results = dict[tuple[object, ...], tuple[list[Any], Any]]
+"""Results of calls by function and the identity of the arguments, which are kept alive so that each identity
+stays unique."""
+
+
 class Meter:
     """What one evaluation has left. Closures take from `left` themselves, for speed, and call `stop`.
 
     With a `poll` it is given out in tranches, so that the deadline is asked for without a cost to each step.
     """
 
-    __slots__ = ("_kept", "_poll", "left", "limit")
+    __slots__ = ("_kept", "_poll", "_results", "left", "limit")
 
-    def __init__(self, limit: int, poll: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, limit: int, poll: Callable[[], None] | None = None, results: Results | None = None
+    ) -> None:
         self.limit = limit
         self.left = limit if poll is None or limit < POLL_EVERY else POLL_EVERY
         self._kept = limit - self.left
         self._poll = poll
+        self._results = {} if results is None else results
+
+    def remember(self, call: Callable[..., Any], values: list[Any]) -> Any:
+        """Returns the result of a call; that of a former call with the same values, if there was one.
+
+        Raises whatever `call` raises.
+        """
+        key = call, *map(id, values)
+        if key not in self._results:
+            self._results[key] = values, call(*values)
+        return self._results[key][1]
 
     def charge(self, units: int) -> None:
         """Take units away; a CelError of kind "budget" when none are left."""
@@ -60,13 +78,14 @@ class Meter:
 
 
 class CostBudget:
-    """The units that the expressions of one request share, and the cap on each of them.
+    """The units that the expressions of one request share, and the cap on each of them; and the results of
+    functions that they share.
 
     `poll` is called before the first evaluation and now and then, before one and within; what it raises ends
     the evaluation.
     """
 
-    __slots__ = ("_polled", "expression_limit", "left", "limit", "poll")
+    __slots__ = ("_polled", "_results", "expression_limit", "left", "limit", "poll")
 
     def __init__(
         self,
@@ -79,6 +98,7 @@ class CostBudget:
         self.expression_limit = expression_limit
         self.poll = poll
         self._polled = limit + POLL_EVERY
+        self._results: Results = {}
 
     def open(self) -> Meter:
         """A meter for one evaluation."""
@@ -89,7 +109,14 @@ class CostBudget:
             self._polled = left
         if left <= 0:
             raise CelError("budget", f"the request's cost limit of {self.limit:,} units is used up")
-        return Meter(left if left < self.expression_limit else self.expression_limit, self.poll)
+        units = left if left < self.expression_limit else self.expression_limit
+        return Meter(units, self.poll, self._results)
+
+    def beside(self, limit: int) -> CostBudget:
+        """Returns another budget of this many units that shares the results of functions with this one."""
+        other = CostBudget(limit, self.expression_limit, self.poll)
+        other._results = self._results
+        return other
 
     def close(self, meter: Meter) -> None:
         """Book what an evaluation used."""

@@ -41,8 +41,8 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
         return unlike(a)
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and _equal_lists(a, b, meter)
-    if isinstance(a, Mapping):
-        return isinstance(b, Mapping) and _equal_maps(a, b, meter)
+    if ta is dict or isinstance(a, Mapping):
+        return (tb is dict or isinstance(b, Mapping)) and _equal_maps(a, b, meter)
     if isinstance(a, Optional):
         if not isinstance(b, Optional) or a.present != b.present:
             return False

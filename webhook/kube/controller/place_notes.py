@@ -33,7 +33,7 @@ def opened(
     hosts = sorted({host_of(snapshot, node) for node in nodes})
     plan = _plan(snapshot, [(group, reservation)])
     notes = notes_of(snapshot, [(group, reservation)]) | ({POD_SET: name} if name else {})
-    return let_in(stored, plan.terms(name), hosts, notes)
+    return let_in(stored, plan.terms().get(name, ()), hosts, notes)
 
 
 def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> WorkloadPlan:

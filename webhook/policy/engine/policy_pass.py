@@ -100,7 +100,7 @@ class PolicyPass:
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
         """Returns a pass with a new budget."""
         budget = inputs.new_budget()
-        conditions = CostBudget(budget.limit // CONDITIONS_SHARE, budget.expression_limit, budget.poll)
+        conditions = budget.beside(budget.limit // CONDITIONS_SHARE)
         exemptions = Exemptions.of(policies.exemptions, request, inputs.now, conditions)
         return cls(policies, request, inputs, budget, conditions, exemptions)
 

@@ -105,7 +105,7 @@ def _template_target(
 
 
 def _created(request: AdmissionRequest) -> AdmissionRequest:
-    return replace(request, operation="CREATE")
+    return request if request.operation == "CREATE" else replace(request, operation="CREATE")
 
 
 def _pod_request(
@@ -153,4 +153,4 @@ def _as_template(pod: Mapping[str, Any], template: Mapping[str, Any]) -> dict[st
 
 def _mapping_at(obj: Any, path: Path) -> Mapping[str, Any] | None:
     value = find(obj, path)
-    return value if isinstance(value, Mapping) else None
+    return value if type(value) is dict or isinstance(value, Mapping) else None

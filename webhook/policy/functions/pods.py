@@ -141,7 +141,7 @@ def _list(value: Json) -> list[Json]:
 
 
 POD_FUNCTIONS: Mapping[str, Function] = {
-    "workload.templates": Function(templates, 1, 1),
+    "workload.templates": Function(templates, 1, 1, remembered=True),
     "gpus.asked": Function(asked, 1, 1),
     "gpus.count": Function(count, 1, 1),
     "gpus.slices": Function(slices, 1, 1),

@@ -59,6 +59,7 @@ from webhook.workloads.keys.topology_keys import (
     KEYS,
     OBJECT,
     OBJECT_AND_TEMPLATE,
+    OLD_SCOPE,
     PREFERRED_LEVEL,
     REQUIRED_LEVEL,
     SCOPES,
@@ -66,7 +67,7 @@ from webhook.workloads.keys.topology_keys import (
     Meaning,
 )
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
-from webhook.workloads.left_alone import KUEUE_TOPOLOGY_GATE
+from webhook.workloads.left_alone import KUEUE_ADMISSION_GATE, KUEUE_TOPOLOGY_GATE
 from webhook.workloads.options import (
     BALANCED,
     GANG,
@@ -81,7 +82,7 @@ from webhook.workloads.options import (
     RESERVE_MODES,
 )
 from webhook.workloads.pod_groups import GROUP_ANNOTATIONS, KUEUE_GROUP, KUEUE_TOTAL, SUBGROUPS
-from webhook.workloads.reader import KUEUE_ADMISSION_GATE, KUEUE_QUEUE, OLD_SCOPE
+from webhook.workloads.reader import KUEUE_QUEUE
 
 Form = Literal["annotation", "label", "taint", "scheduling gate"]
 Use = Literal["read", "written", "read and written"]

@@ -86,6 +86,10 @@ KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
 SEGMENT_LEVEL = "kai.scheduler/segment-topology-required-placement"
 
 
+OLD_SCOPE = "scheduling.run.ai/topology-policy"
+"""The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
+
+
 REQUIRED_LEVEL = "bayplan.dev/required-level"
 """Our own word, for clusters without KAI; so is the next."""
 
@@ -164,6 +168,8 @@ def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
     fields: dict[Meaning, list[Field]] = {}
     warnings: list[str] = []
     for annotated in metadata:
+        if not annotated.has("annotations"):
+            continue
         for name, value in annotated.get("annotations").entries():
             key = _BY_NAME.get(name)
             if key is None or not value.text():
@@ -273,6 +279,16 @@ def request_of_scope(scope: Field) -> StatedTopology:
     """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
     return StatedTopology(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
+
+
+def requests_of_older_recipe(metadata: Field) -> list[StatedTopology]:
+    """Reads the older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
+    if not metadata.has("annotations"):
+        return []
+    scope = metadata.get("annotations", OLD_SCOPE)
+    if scope.text() in SCOPES:
+        return [request_of_scope(scope)]
+    return [StatedTopology(policy=scope.text(), stated=True)] if scope.text() else []
 
 
 def _affinity(affinity: Field) -> tuple[Requirement, ...]:

@@ -13,8 +13,9 @@ from webhook.placement.group_members import GroupMember
 from webhook.placement.workload_plan import plan_workload
 from webhook.policy.loading.variable_fields import VARIABLE_FIELDS
 from webhook.policy.model.policy import BAYPLAN_VARIABLES
-from webhook.variables.cluster import cluster_variable
-from webhook.variables.gang_and_plan import NO_CLUSTER, NO_PLAN, gang_variable, plan_variable
+from webhook.variables.cluster import NO_CLUSTER, cluster_variable
+from webhook.variables.gang import gang_variable
+from webhook.variables.plan import NO_PLAN, PlanVariable
 from webhook.workloads import read
 
 PREFILL: dict[str, Any] = {
@@ -53,7 +54,7 @@ def variables() -> Mapping[str, Any]:
     fellow = GroupMember("chat", "g", "kai-scheduler", "Pod p")
     return {
         "gang": gang_variable(workload, "chat", "main", PREFILL, [fellow], [held]),
-        "plan": plan_variable(plan_workload(snapshot, workload), ""),
+        "plan": PlanVariable(plan_workload(snapshot, workload)).of(""),
         "cluster": dict(cluster_variable(snapshot)),
     }
 

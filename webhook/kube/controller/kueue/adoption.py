@@ -11,11 +11,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from planner.cluster.snapshot import Snapshot
 from planner.cluster.usage.occupancy import add
 from planner.ledger.conflicts import RecordedReservation, in_the_way
+from planner.model.cached_property import cached_property
 from planner.model.natural_order import natural
 from planner.model.pod import BoundPod
 from planner.model.podgroup import Assignment

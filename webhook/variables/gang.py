@@ -1,51 +1,17 @@
-"""The variables of bayplan.dev policies in addition to upstream's: `gang`, `plan`, `cluster`. Plain JSON."""
+"""The CEL variable `gang`: the gang of an object, and what it requests, as plain JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from planner.manifests.requirements import node_term_json
-from planner.model.deadline import poll
 from planner.model.pod import DEFAULT_SCHEDULER, PodShape
 from planner.model.podgroup import Constraint, PodGroup
 from planner.model.reservation import Reservation
 from webhook.placement.group_members import GroupMember
-from webhook.placement.rank_order import ranks
 from webhook.placement.service_roles import beside, role_of
-from webhook.placement.workload_plan import GangPlan, WorkloadPlan
 from webhook.workloads import Template, Workload
-from webhook.workloads.templates import pod_specs
-
-NO_CLUSTER: Mapping[str, Any] = {
-    "known": False,
-    "topologies": {},
-    "aliases": {},
-    "hostless": [],
-    "levels": [],
-    "nodePools": [],
-    "mig": {},
-    "resources": {},
-    "gpuShare": [],
-    "nodeKinds": [],
-    "largestFree": {},
-    "domains": [],
-    "gpuNodes": [],
-    "nodes": 0,
-    "gpus": 0,
-    "numa": [],
-    "claims": {"claims": {}, "templates": {}, "domains": {}},
-    "cliques": {},
-    "limits": {},
-    "migNodes": [],
-    "watched": False,
-    "schedulers": {},
-    "queues": {},
-    "followed": {},
-    "queueTopologies": {},
-}
-"""The value of `cluster` without a cluster: the same keys, all empty."""
-
+from webhook.workloads.templates import pod_specs, value_at
 
 _OBJECT = Template((), "", 0, ("metadata",), ("spec",))
 
@@ -163,11 +129,9 @@ def _schedulers(workload: Workload, obj: Any) -> list[str]:
 
 def _all_labels(workload: Workload, obj: Any) -> Iterator[Any]:
     """Yields the labels of the object and of its templates."""
-    for path in ((*template.metadata_path, "labels") for template in (_OBJECT, *workload.templates)):
-        node = obj
-        for step in path:
-            node = node.get(step) if isinstance(node, Mapping) else None if node is None else node[step]
-        yield node
+    for template in (_OBJECT, *workload.templates):
+        metadata = value_at(obj, template.metadata_path)
+        yield metadata.get("labels") if isinstance(metadata, Mapping) else None
 
 
 def _constraint_json(constraint: Constraint) -> dict[str, Any]:
@@ -177,65 +141,4 @@ def _constraint_json(constraint: Constraint) -> dict[str, Any]:
         "preferred": constraint.preferred,
         "sliceLevel": constraint.slice_level,
         "sliceSize": constraint.slice_size,
-    }
-
-
-NO_PLAN: Mapping[str, Any] = {
-    "decision": "none",
-    "topology": "",
-    "level": "",
-    "domain": [],
-    "reserves": [],
-    "nodes": [],
-    "ranks": [],
-    "gangs": [],
-    "requirements": [],
-    "reservation": "",
-    "reason": "",
-    "message": "",
-}
-"""The value of `plan` for an object that is not planned (no GPU, no topology key): decision `none`."""
-
-
-def plan_variable(plan: WorkloadPlan | None, pod_set: str) -> Mapping[str, Any]:
-    """Returns `plan`: the planner's answer, for the PodSet whose template is shown or for the whole object.
-
-    `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole object.
-    `gangs`: each gang (each replica of a LeaderWorkerSet) with its name, decision, level, domain and nodes.
-    """
-    if plan is None:
-        return NO_PLAN
-    poll("policies")  # each PodSet's values are searched among those of all
-    answer = plan.first.answer
-    nodes = {
-        a.node: None
-        for placed in plan.placed
-        for a in placed.answer.assignments
-        if not pod_set or a.pod_set == pod_set
-    }
-    return {
-        "decision": plan.decision,
-        "topology": answer.topology,
-        "level": answer.level,
-        "domain": list(answer.domain),
-        "reserves": [list(domain) for placed in plan.placed for domain in placed.answer.reserves],
-        "nodes": list(nodes),
-        "ranks": list(ranks(answer, pod_set)) if pod_set else [],
-        "gangs": [_placed_json(placed, pod_set) for placed in plan.placed],
-        "requirements": [node_term_json(term) for term in plan.terms(pod_set)],
-        "reservation": ",".join(r.id for r in plan.reservations),
-        "reason": answer.reason,
-        "message": plan.message(),
-    }
-
-
-def _placed_json(placed: GangPlan, pod_set: str) -> dict[str, Any]:
-    answer = placed.answer
-    nodes = {a.node: None for a in answer.assignments if not pod_set or a.pod_set == pod_set}
-    return {
-        "name": placed.group.name,
-        "decision": answer.decision,
-        "level": answer.level,
-        "domain": list(answer.domain),
-        "nodes": list(nodes),
     }
