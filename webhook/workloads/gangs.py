@@ -133,7 +133,10 @@ def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, .
 def _constrained(
     parts: list[PodSetRequest], top: StatedTopology
 ) -> tuple[Constraint, tuple[PodSet, ...], tuple[str, ...]]:
-    """Returns the gang's constraint and its PodSets with theirs, as each dialect defines it."""
+    """Returns the gang's constraint, its PodSets with their own constraints, and warnings.
+
+    Each dialect defines which of its keys apply to the gang, and which to a PodSet.
+    """
     constraint = top.constraint
     notes: tuple[str, ...] = ()
     sets = [part.pod_set for part in parts]

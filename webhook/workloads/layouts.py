@@ -50,9 +50,9 @@ class WorkloadLayout:
     """The pods of an object. `members`: every template once per PodSet. `gangs`: which of them start
     together.
 
-    `indexed`: the gangs are replicas, so their names end in an index. `joint`: no gang starts before all have
-    a place. `loose`: the pods need not start together unless the user says so. `warnings` apply to every
-    gang.
+    `indexed`: the gangs are replicas, so their names end in an index. `joint`: either all of the gangs are
+    placed, or none. `loose`: the pods need not start together unless the user says so. `warnings` apply to
+    every gang.
     """
 
     members: tuple[PodSetTemplate, ...] = ()
@@ -195,7 +195,7 @@ def leader_worker_set(obj: Field) -> WorkloadLayout:
 
 _WORKER = "worker"
 _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler")
-"""Replica types of which a job needs all pods; a smaller gang has fewer workers."""
+"""Replica types of which a training job needs all pods. If the gang is smaller, it has fewer workers."""
 
 
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:

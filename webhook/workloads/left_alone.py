@@ -55,10 +55,10 @@ _PAUSE = re.compile(r"(.*/)?pause(-[a-z0-9]+)?(:[^/]*)?(@.*)?")
 
 
 def is_placeholder(spec: Mapping[str, object], where: Where) -> bool:
-    """Returns whether all containers of a pod with this spec are pause containers. Raises `InputError`.
+    """Returns whether all containers of a pod with this spec are pause containers.
 
     Such a pod keeps room until a pod of higher priority comes. A plan, a queue or another scheduler would
-    change its purpose.
+    defeat its purpose. Raises `InputError` if `containers` is malformed.
     """
     images = [
         str(container.get("image") or "")
@@ -79,9 +79,8 @@ ff69552e, pkg/podset/podset.go).
 
 def is_placed_by_kueue(gates: Field) -> bool:
     """Returns whether Kueue's Topology-Aware Scheduling assigns the nodes of pods with these gates.
-    Raises `InputError`.
 
-    Kueue writes the nodes onto each pod. A different plan would always contradict them, and what it holds
-    would never be used.
+    Kueue writes the nodes onto each pod. Any other plan would contradict them, and its reservation would
+    never be used. Raises `InputError` if the gates are malformed.
     """
     return any(gate.get("name").value == KUEUE_TOPOLOGY_GATE for gate in gates.items())

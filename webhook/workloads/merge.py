@@ -151,7 +151,7 @@ def _seat(
 
 
 def _asking(shape: PodShape, seat: Resources) -> PodShape:
-    """Returns a pod with only these amounts, which may go where pods of this shape may go."""
+    """Returns the shape with only these requests; its node selection (labels, affinity, …) stays."""
     return replace(shape, requests={**seat, "pods": 1}, alignment=None, claims=(), volumes=(), stated=None)
 
 
@@ -163,7 +163,10 @@ def _largest(sets: Iterable[PodSet]) -> PodSet:
 def _within(
     share: GangShare, sets: Mapping[_Kind, PodSet], names: Mapping[_Kind, str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Returns the PodSets that are required together, if one was split into several shapes."""
+    """Returns levels, each with the PodSets that are required in one domain of it (`PodGroup.within`).
+
+    A PodSet that was split by shape is named by all of its parts, and keeps them in one domain of its level.
+    """
     several = {kind[0] for kind, name in names.items() if name != kind[0]}
     own = {name: pod_set.constraint.required for (name, _), pod_set in sets.items() if name in several}
     ties = []

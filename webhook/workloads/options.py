@@ -24,7 +24,7 @@ or the requests per part with their number: `4 prefill: nvidia.com/gpu=8,cpu=32;
 """
 
 MODE = "bayplan.dev/mode"
-"""Label of a namespace, in the manner of Pod Security Admission."""
+"""Label of a namespace: enforce, warn, audit or off, as in Pod Security Admission."""
 
 RESERVE_MODES: tuple[ReserveMode, ...] = get_args(ReserveMode)
 ON_UNAVAILABLE_MODES = ("queue", "reject", "admit")
@@ -33,8 +33,7 @@ NAMESPACE_MODES = ("enforce", "warn", "audit", "off")
 
 @dataclass(frozen=True, slots=True)
 class ReserveDefaults:
-    """What a gang holds if its workload does not say: the parameters `reserve.default` and
-    `reserve.whole-from`.
+    """The parameters `reserve.default` and `reserve.whole-from`: the reserve mode of gangs that state none.
 
     `whole_from`: the share of a domain's GPUs, 0 to 1, from which a gang under `auto` holds the whole domain.
     """
@@ -43,7 +42,7 @@ class ReserveDefaults:
     whole_from: float = WHOLE_FROM
 
     def of(self, group: PodGroup) -> PodGroup:
-        """Returns the gang with the default of what it holds, if it states none."""
+        """Returns the gang with these defaults; a reserve mode that the gang states is kept."""
         mode = self.mode if group.presumed else group.reserve
         if (mode, self.whole_from) == (group.reserve, group.whole_from):
             return group

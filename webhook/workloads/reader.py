@@ -55,7 +55,7 @@ _FOLLOWS = (
     (KUEUE_QUEUE, (), "kueue.x-k8s.io"),
     (KAI_QUEUE, (KAI, RUNAI), "kai.scheduler"),
 )
-"""For each system, its queue label and schedulerNames, and the API group of the Topologies that it reads."""
+"""Per system: its queue label, its schedulerNames, and the API group of the Topologies that it reads."""
 
 
 def read(
@@ -245,7 +245,7 @@ class _Reader:
         return "", None
 
     def _top(self, gang: Membership | None, layout: WorkloadLayout) -> StatedTopology:
-        """Returns what the object as a whole asks for; its PodGroup's request comes after its own."""
+        """Returns the topology request of the whole object; its PodGroup's request comes after its own."""
         own = self.row.name == "Pod"
         requests = [read_request(OBJECT_AND_TEMPLATE if own else OBJECT, self.metadata)]
         placed = [self.metadata] if own else [member.metadata for member in layout.members]

@@ -88,8 +88,9 @@ def _parents(name: str, listed: Mapping[str, Field]) -> list[str]:
 
 
 def _of_several(name: str, request: StatedTopology) -> StatedTopology:
-    """Returns the request of a subgroup with children, without its constraint; its preferred level is
-    ignored.
+    """Returns the request of a subgroup with children, without its constraint, which is in `within`.
+
+    Its preferred level is ignored with a warning.
     """
     preferred = request.constraint.preferred
     notes = (f"the preferred level {preferred} of subgroup {name} is not followed; only a required one is",)

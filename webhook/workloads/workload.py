@@ -66,7 +66,7 @@ class GangShare:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What an object asks for. `kind` is "" for an unknown kind, `name` is NAMESPACE/KIND/NAME.
+    """An object as pod templates and gangs. `kind` is "" for an unknown kind, `name` is NAMESPACE/KIND/NAME.
 
     - `templates`: PodTemplateSpecs. `inlined`: pods in another form (Grove's cliques have a podSpec, and
       labels beside it), which only `pod_of` and `write_pod` can convert.

@@ -1,6 +1,6 @@
-"""The keys that Bayplan itself writes onto objects, and the two of a user that its other parts read too.
+"""The keys that Bayplan itself writes onto objects, and two keys of users that are read in several packages.
 
-Policies define the keys that they write; what a user chooses besides is in `options`.
+The keys that policies write are defined in the policies. The other annotations of users are in `options`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ POD_SET = "bayplan.dev/pod-set"
 
 
 GANG_OF = "bayplan.dev/gang-of"
-"""Annotation on the template of a Deployment or StatefulSet that is one gang: the gang's name. On a
-LeaderWorkerSet's template: it had no replica at creation, and those that come are gangs.
+"""Annotation on the pod template of a workload that may be scaled: its pods start together.
+
+The value is the workload's name. On a Deployment, ReplicaSet or StatefulSet that is one gang, or on one or on
+a LeaderWorkerSet that had no pods when it was created: admission then sees only the pods, not the scaling.
 """
 
 
@@ -51,4 +53,4 @@ DEFRAGMENTATION = "bayplan.dev/defragmentation"
 
 
 POD_GANGS = ("Pod", "Gang", "PodGroup", "Workload")
-"""Kinds in gang names whose gangs live as long as their pods."""
+"""The kinds in gang names (NAMESPACE/KIND/NAME) of gangs that exist as long as their pods do."""

@@ -96,7 +96,9 @@ _LABEL_OR_ANNOTATION: tuple[Form, ...] = ("label", "annotation")
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key: its type, on which objects, whether it is read or written, its meaning, and its valid values."""
+    """A key. `place`: the objects that carry it. `says`: its meaning, for the reference. `values`: the valid
+    values; () for any.
+    """
 
     name: str
     form: Form
@@ -140,7 +142,9 @@ _WRITTEN_BY_POLICIES = frozenset(
         "kueue.x-k8s.io/podset-group-name",
     )
 )
-"""Topology keys that `kai-topology`, `kueue-topology`, `runai-defaults` or `native-gang` also write."""
+"""Topology keys that the policies `kai-topology`, `kueue-topology`, `runai-defaults` or `native-gang` write
+too.
+"""
 
 
 def _topology(key: Key) -> KnownKey:

@@ -28,7 +28,7 @@ _NEAR = 0.85
 
 
 _NEAR_OWN = 0.7
-"""The same for a name under our own domain, which nobody else uses."""
+"""The same for a name in the domain bayplan.dev: lower, because it has no keys of other systems."""
 
 
 _NEAR_DOMAIN = 0.8
@@ -36,7 +36,7 @@ _NEAR_DOMAIN = 0.8
 
 
 _TELLING = 12
-"""Minimum length of a name that identifies a key without its domain: `queue` does not."""
+"""Minimum length of a name that is compared with the known names of all domains; `queue` is too short."""
 
 
 _REAL = frozenset(
@@ -78,8 +78,9 @@ def misspelt(metadata: Any) -> list[str]:
 
 
 def misspelt_resources(spec: Any, advertised: Mapping[str, Any]) -> list[str]:
-    """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource that a pod asks for
-    under a name that is nearly a device's, or nearly what a node offers, where no node has that one."""
+    """`keys.misspeltResources(spec, cluster.resources)`: a sentence for each resource requested by a pod that
+    no node offers and whose name is similar to a device's, or to a resource that some node offers.
+    """
     asked_names = dict.fromkeys(name for asked in _asked(spec) for name in asked if name not in advertised)
     return [
         f"resource {name} is offered by no device plugin. What would work: {right}"
@@ -89,15 +90,18 @@ def misspelt_resources(spec: Any, advertised: Mapping[str, Any]) -> list[str]:
 
 
 _OTHER_DEVICES = frozenset(("nvidia.com/vgpu", "nvidia.com/pgpu"))
-"""Devices of other plugins (virtual machines, shares of GPUs) that are a letter away from those we know."""
+"""Devices of other plugins (for virtual machines and shares of GPUs) whose names differ from a known device
+by one letter.
+"""
 
 
 _SHORTEST = 3
-"""Letters of a name or a domain from which on a slip in it is told: `rdma/ib` and `rdma/ic` are two."""
+"""Minimum length of a name or domain in which a slip is recognised: `rdma/ib` and `rdma/ic` can both exist.
+"""
 
 
 def _device_meant(name: str, advertised: Iterable[str]) -> str:
-    """The device or resource that is probably meant, "" where none is near."""
+    """Returns the device or resource that is probably meant; "" if none is similar."""
     if name in MISSPELT_DEVICES:
         return MISSPELT_DEVICES[name]
     if name in _OTHER_DEVICES or name in DEVICE_NAMES or name.startswith(DEVICE_PREFIXES):
@@ -108,7 +112,7 @@ def _device_meant(name: str, advertised: Iterable[str]) -> str:
 
 
 def _is_slip(written: list[str], right: list[str]) -> bool:
-    """Whether domain and name are each a slip away at most."""
+    """Returns whether domain and name each differ by one slip (`_one_edit`) at most."""
     if len(written) != len(right) or _are_neighbours(written[-1], right[-1]):
         return False
     pairs = zip(written, right, strict=True)
@@ -116,7 +120,9 @@ def _is_slip(written: list[str], right: list[str]) -> bool:
 
 
 def _are_neighbours(name: str, other: str) -> bool:
-    """Whether names differ in a number or in their last sign alone, as those of two pools do."""
+    """Returns whether names differ only in numbers or in their last character, as the resources of two pools
+    of devices do.
+    """
     in_number = _DIGITS.sub("", name) == _DIGITS.sub("", other)
     return name != other and (in_number or (len(name) == len(other) and name[:-1] == other[:-1]))
 
@@ -125,7 +131,9 @@ _DIGITS = re.compile("[0-9]+")
 
 
 def _one_edit(text: str, other: str) -> bool:
-    """Whether a letter too few, too many or wrong, or two that changed places, is all that differs."""
+    """Returns whether one edit at most makes the texts equal: a letter added, removed or replaced, or two
+    neighbouring letters swapped.
+    """
     shorter = min(len(text), len(other))
     start = next((place for place in range(shorter) if text[place] != other[place]), shorter)
     rest, other_rest = text[start:], other[start:]
@@ -135,7 +143,9 @@ def _one_edit(text: str, other: str) -> bool:
 
 
 def _asked(spec: Any) -> Iterator[list[str]]:
-    """The resources of which a pod spec asks for some, by each of its containers and as a whole."""
+    """Yields the names in each `requests` and `limits` of a pod spec and its containers, without zero
+    amounts.
+    """
     pod = spec if isinstance(spec, Mapping) else {}
     lists = (pod.get(name) for name in (*CONTAINERS, INIT_CONTAINERS))
     every = [pod, *(item for items in lists if isinstance(items, list) for item in items)]
@@ -154,7 +164,10 @@ def _keys(metadata: Any, part: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _fault(key: str, form: str) -> str:
-    """What is wrong with a key of this form, "" for nothing. The same few stand on every object."""
+    """Returns the warning about a key, "" for none. `form`: "annotation" or "label".
+
+    Cached, because most objects have the same few keys.
+    """
     forms = _FORMS.get(key)
     if forms is not None:
         if form in forms or not key.startswith(DOMAINS):
@@ -166,7 +179,7 @@ def _fault(key: str, form: str) -> str:
 
 
 def meant(key: str) -> str:
-    """The key that is probably meant, "" where none is near."""
+    """Returns the known key that is probably meant; "" if none is similar."""
     domain, slash, name = key.rpartition("/")
     if key in _REAL or len(key) > _LONGEST:
         return ""
@@ -185,11 +198,13 @@ def meant(key: str) -> str:
 
 
 _LONGEST = 317
-"""A key's longest domain, slash and name; what is longer is no key."""
+"""Maximum length of a valid key: a domain of 253 characters, a slash, and a name of 63."""
 
 
 def _nearest(name: str, names: tuple[str, ...], bound: float) -> str:
-    """The most alike of these names, the first of several; "" where none comes up to the bound."""
+    """Returns the most similar of these names (the first of several), "" if its similarity is below the bound
+    (0 to 1).
+    """
     best = max(names, key=lambda candidate: _alike(name, candidate), default="")
     return best if best and _alike(name, best) >= bound else ""
 

@@ -1,4 +1,5 @@
-"""Topology requests in every dialect that is read: which annotation means what, and where it may stand.
+"""Topology requests in the dialect of each supported system: what each annotation means, and on which objects
+it is read.
 
 Sources: KAI Scheduler's topology annotations; Kueue's Topology-Aware Scheduling; JobSet's and
 LeaderWorkerSet's exclusive placement; nod-ai's leaf-spine scheduler; Run:ai's PodGroup.
@@ -29,15 +30,15 @@ Place = Literal["object", "template"]
 
 
 Origin = tuple[str, str, str]
-"""A field, what it says (one of `TOLD_MEANINGS`) and its value."""
+"""A field's path, its meaning (one of `TOLD_MEANINGS`), and its value. For messages about the request."""
 
 
 TOLD_MEANINGS: tuple[Meaning, ...] = ("topology", "required", "preferred", "slice")
-"""What origins tell of: the keys that name a topology or a level of one."""
+"""The meanings that are recorded as origins: those of keys that name a topology or a level of one."""
 
 
 _LEAF_SPINE: tuple[Meaning, ...] = ("gpu-count", "preferred-domain", "bandwidth", "latency", "strategy")
-"""The meanings of nod-ai's interface: whoever states one is placed by its leaf-spine rules."""
+"""The meanings of nod-ai's keys: a gang with one of them is placed by nod-ai's leaf-spine rules."""
 
 
 _BANDWIDTH = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(?:([MGT])(?:b|bps|b/s|bit|bit/s))?")
@@ -63,7 +64,9 @@ TEMPLATE: frozenset[Place] = frozenset({"template"})
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An annotation: its name, its meaning, where its own system reads it, and its valid values if few."""
+    """An annotation. `places`: on which objects its own system reads it. `values`: the valid values; () for
+    any.
+    """
 
     name: str
     meaning: Meaning
@@ -87,11 +90,11 @@ SEGMENT_LEVEL = "kai.scheduler/segment-topology-required-placement"
 
 
 OLD_SCOPE = "scheduling.run.ai/topology-policy"
-"""The older recipe's annotation on pods: a scope, or the name of a policy of KAI's ConfigMap."""
+"""Run:ai's older annotation on pods: a scope, or the name of a policy in KAI's ConfigMap."""
 
 
 REQUIRED_LEVEL = "bayplan.dev/required-level"
-"""Our own word, for clusters without KAI; so is the next."""
+"""Bayplan's own key, for clusters without KAI, as is the next one."""
 
 
 PREFERRED_LEVEL = "bayplan.dev/preferred-level"
@@ -135,15 +138,19 @@ SCOPES: Mapping[str, str] = {
     "rack": "rack",
     "zone": "zone",
 }
-"""Run:ai's `topologyPolicy.scope` as a level: a node-label key, or the short name that the planner resolves
-in the topology at hand."""
+"""The level for each `topologyPolicy.scope` of Run:ai: a node-label key, or a short name that the planner
+resolves in the gang's topology.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class StatedTopology:
-    """What the metadata of one place ask for. `together`: the PodSet group's name; `gpus`: nod-ai's count
-    with its field. `affinity`: node requirements that every pod must meet. `stated`: any key is there.
-    `fabric`: nod-ai's wishes. `policy`: the name of a policy of KAI's ConfigMap."""
+    """The topology request of an object, a template or a PodGroup.
+
+    `together`: the name of Kueue's PodSet group. `gpus`: the field of nod-ai's GPU count, and the count.
+    `affinity`: node requirements that every pod must meet. `stated`: at least one key is present. `fabric`:
+    the requests in nod-ai's other keys. `policy`: the name of a policy in KAI's ConfigMap.
+    """
 
     constraint: Constraint = _NO_CONSTRAINT
     origins: tuple[Origin, ...] = ()
@@ -160,10 +167,11 @@ NOTHING_STATED = StatedTopology()
 
 
 def read_request(places: frozenset[Place], *metadata: Field) -> StatedTopology:
-    """What these metadata ask for together; the first that says something is followed, all are in `origins`.
+    """Returns the topology request in the annotations of these metadata.
 
-    `places`: what carries the metadata; both for a Pod, which is an object and a template at once.
-    Raises `InputError` for a value that is no text, no number or not among the valid ones.
+    If several state the same meaning, the first one counts; all are recorded in `origins`. `places`: what the
+    metadata belongs to; both places for a Pod, which is an object and a template at once. Raises `InputError`
+    for an invalid value.
     """
     fields: dict[Meaning, list[Field]] = {}
     warnings: list[str] = []
@@ -217,7 +225,7 @@ def _is_kais(fields: Mapping[Meaning, list[Field]], level: str) -> bool:
 
 
 def _fabric(fields: Mapping[Meaning, list[Field]]) -> FabricWish:
-    """nod-ai's wishes. Raises `InputError` for a bandwidth that is none."""
+    """Returns the request in nod-ai's keys. Raises `InputError` for a malformed bandwidth."""
 
     def first(meaning: Meaning) -> str:
         return fields[meaning][0].text() if meaning in fields else ""
@@ -232,7 +240,10 @@ def _fabric(fields: Mapping[Meaning, list[Field]]) -> FabricWish:
 
 
 def _gigabits(field: Field) -> float:
-    """Gigabits a second: "200Gb", "200Gbps", "0.4Tb", or a number of gigabits."""
+    """Returns a bandwidth in Gb/s. The text is "200Gb", "200Gbps", "0.4Tb", or a number of Gb/s.
+
+    Raises `InputError` for any other text.
+    """
     match = _BANDWIDTH.fullmatch(field.text().strip())
     if match is None:
         raise field.error(f"{field.text()!r} is no bandwidth; write for example 200Gb")
@@ -244,8 +255,9 @@ def _origin(field: Field, meaning: Meaning) -> Origin:
 
 
 def request_of_pod_group(group: Field) -> StatedTopology:
-    """What a PodGroup object asks for: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`, Kubernetes'
-    `schedulingConstraints`, and the annotations on it. Raises `InputError` for malformed ones."""
+    """Returns the request of a PodGroup object: KAI's `topologyConstraint`, Run:ai's `topologyPolicy`,
+    Kubernetes' `schedulingConstraints`, and its annotations. Raises `InputError` for malformed ones.
+    """
     spec = group.get("spec")
     fields = _fields_of(spec)
     for level in spec.get("schedulingConstraints", "topology").items():
@@ -259,7 +271,7 @@ def request_of_pod_group(group: Field) -> StatedTopology:
 
 
 def request_of_constraint(part: Field) -> StatedTopology:
-    """What KAI's `topologyConstraint` in this field asks for."""
+    """Returns the request in the `topologyConstraint` of a KAI PodGroup's spec or subgroup."""
     return _sum_up(_fields_of(part), [])
 
 
@@ -276,13 +288,13 @@ _POD_GROUP_FIELDS: tuple[tuple[Meaning, tuple[str, ...]], ...] = (
 
 
 def request_of_scope(scope: Field) -> StatedTopology:
-    """A Run:ai scope as a required level. Raises `InputError` naming the valid scopes."""
+    """Returns a Run:ai scope as a required level. Raises `InputError` for an unknown scope."""
     level = SCOPES[scope.choice(tuple(SCOPES))]
     return StatedTopology(Constraint(required=level), ((scope.where.field, "required", level),), stated=True)
 
 
 def requests_of_older_recipe(metadata: Field) -> list[StatedTopology]:
-    """Reads the older recipe's annotation on pods and their templates: a scope, or the name of a policy."""
+    """Returns the request in Run:ai's older annotation (`OLD_SCOPE`), [] if there is none."""
     if not metadata.has("annotations"):
         return []
     scope = metadata.get("annotations", OLD_SCOPE)
@@ -301,7 +313,9 @@ def _affinity(affinity: Field) -> tuple[Requirement, ...]:
 
 
 def merged(parts: Iterable[StatedTopology], affinity: tuple[Requirement, ...] = ()) -> StatedTopology:
-    """Several requests for the same pods as one: for each part of a constraint the first that states it."""
+    """Returns several requests for the same pods as one: for each part of a constraint, the first that states
+    it. A given `affinity` replaces theirs.
+    """
     listed = [part for part in parts if part is not NOTHING_STATED]
     if len(listed) <= 1 and not affinity:
         return listed[0] if listed else NOTHING_STATED
