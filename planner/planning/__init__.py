@@ -1,9 +1,9 @@
 """`plan`, the entry point of the planner, and what is derived from its answer.
 
-- `plan`: the placement of a whole gang, or why it has none
+- `plan`: the placement of a whole gang, or the reason why there is none
 - `admitted`: the answer for a gang with a placement
 - `replay`: the answer for a gang that already holds a reservation
-- `reservation`, `node_affinity`: what an answer reserves, and the terms that pin pods to it
+- `reservation`: the reservation for an answer; `node_affinity`: the terms that pin pods to the placement
 - `details`: the numbers behind an answer; `holding_words`: what a gang holds and why, as text
 - `aside`: a plan for a gang while other gangs are planned at the same time
 - `first_place`: the place that is kept for the first queued gang

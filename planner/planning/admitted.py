@@ -11,7 +11,10 @@ from planner.search.outcome import Outcome, assignments_of, domain_of
 
 
 def admitted(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The answer for a placement; `problem`: the request as received."""
+    """Returns the answer for a placement.
+
+    `problem`: the request before the search changed it; `outcome.problem` is the one that was placed.
+    """
     best, searched = outcome.best, outcome.problem
     assert best is not None, "an admitted gang has a placement"
     assert best.placement is not None, "the best result has a placement"

@@ -1,10 +1,11 @@
 """Plans a gang while other gangs are planned at the same moment, so that they do not all choose one place.
 
 Replicas that plan at the same time choose the same fullest node or the same first rack; one of them gets it,
-and all others must plan again. So a gang with rivals skips some of its best places, as if they were held, and
-takes another place of equal worth. A hash of the gang's name says how many places it skips.
+and all others must plan again. A gang with rivals (the other gangs) therefore skips some of its best places,
+as if they were held, and takes another place of equal worth. A hash of the gang's name determines how many
+places it skips.
 
-    nodes by how full they are: n1 n2 n3 n4 ...      with three rivals: gang a takes n2, gang b n4, gang c n1
+    nodes, the fullest first: n1 n2 n3 n4 ...        with three rivals: gang a takes n2, gang b n4, gang c n1
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from planner.planning.plan import plan
 from planner.planning.reservation import reservation_for
 
 MAX_PASSED = 7
-"""The most places that a gang skips. Each costs one more plan, a small part of a decision. Skipping more
-gains little, since so many rivals seldom choose the same place. `make bench-cluster` prints how many
+"""Maximum number of places that a gang skips. Each costs one more plan, a small part of a decision. Skipping
+more gains little, because so many rivals seldom choose the same place. `make bench-cluster` prints how many
 decisions a pod takes with several replicas."""
 
 
 def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
-    """The plan of a gang while `rivals` others are planned; the same as `plan` if there are none.
+    """Returns the plan of a gang while `rivals` other gangs are planned; the same as `plan` if there are
+    none.
 
-    A gang that holds no whole domain accepts another place at the same level with as many nodes, even if
-    these are less full. A gang that holds whole domains accepts only domains of equal content whose parents
-    are equally in use, so that it breaks into no further pristine domain. The same snapshot, gang and number
-    of rivals give the same answer.
+    A gang that will hold no whole domain accepts another place at the same level with as many nodes, even if
+    these are less full. A gang that will hold whole domains accepts only domains of equal capacity, inside
+    domains that are in use where those of the first place are, so that no additional pristine (unused) domain
+    is opened. The same snapshot, gang and number of rivals give the same answer.
     """
     answers = [plan(snapshot, group)]
     around, passed = snapshot, _passed(group.name, rivals)
@@ -53,7 +55,9 @@ def _passed(gang: str, rivals: int) -> int:
 
 
 def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
-    """The reservation of an imaginary gang that fills the nodes of `held`: the next plan avoids them."""
+    """Returns the reservation of an imaginary gang that fills the nodes of `held`, so that the next plan
+    avoids them.
+    """
     nodes = sorted({assignment.node for assignment in held.assignments})
     return replace(
         held,
@@ -66,14 +70,16 @@ def _shadow(snapshot: Snapshot, held: Reservation, number: int) -> Reservation:
 
 
 def _kind(snapshot: Snapshot, answer: Answer) -> tuple[object, ...]:
-    """The properties that two places share if the gang may take either of them."""
+    """Returns the properties in which two places agree if the gang may take either of them."""
     held = sorted(_content(snapshot, answer.topology, domain) for domain in answer.reserves)
     nodes = {assignment.node for assignment in answer.assignments}
     return answer.decision, answer.topology, answer.level, len(nodes), held
 
 
 def _content(snapshot: Snapshot, topology: str, domain: Domain) -> tuple[tuple[bool, ...], int]:
-    """Which domains around this one are in use, and its content: equal contents are the same object."""
+    """Returns whether each domain around this one is in use, from the root down, and the identity of its
+    capacity: equal capacities are the same object.
+    """
     tree = snapshot.base.trees[topology]
     branch, capacity = tree.root, snapshot.capacity(tree)
     opened: list[bool] = []

@@ -1,8 +1,9 @@
-"""The numbers behind an answer: what each level holds, which nodes are excluded, and what would work.
+"""The numbers behind an answer: how many pods fit at each level, which nodes are excluded, and what would
+work.
 
-Callers that show the numbers compute them; `plan` does not. They come from the same searches, so they match
-the answer's message. Each node of the cluster is counted once: as usable, or by the first cause that excludes
-it.
+`plan` does not compute these numbers; callers that show them call `details`. They come from the same searches
+as the answer's message and so agree with it. Each node of the cluster is counted once: as usable, or by the
+first cause that excludes it.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 AS_ASKED = "as asked"
-"""The text of the nearest request if the gang is admitted unchanged."""
+"""The text of the nearest request that is admitted, if this is the request itself."""
 
 
 _BUDGET = 200_000
-"""Work units for each level of `--explain`, a fifteenth of a plan's budget. A level whose search exceeds it
-says so.
+"""The budget for each level of `--explain` in units of work, a fifteenth of a plan's budget: every level is
+searched, now and when empty. If the search of a level exceeds it, the note of that level says so.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class LevelFit:
-    """One level ("" is the whole topology): the best domain now and when empty, and how many pods fit
-    there.
+    """The best domain of one level, with the number of pods that fit there.
+
+    `level`: its label key, "" for the whole topology. `now`: with the pods and reservations of the snapshot;
+    `empty`: in the empty cluster.
     """
 
     level: str
@@ -54,10 +57,10 @@ class LevelFit:
 class Details:
     """The numbers behind one answer.
 
-    `required`, `preferred`: level keys, "" for none. `levels`: coarse to fine. `nodes`: number of nodes in
-    the cluster; `usable`: those that take a pod of the gang now; `excluded`: the others by cause;
-    `excluded_ever`: those that take none even in the empty cluster. `ways_now`, `ways_ever`: the nearest
-    requests that are admitted now, and in the empty cluster.
+    `required`, `preferred`: label keys of levels, "" for none. `levels`: coarse to fine. `nodes`: number of
+    nodes in the cluster; `usable`: number of nodes with room for a pod of the gang now; `excluded`: number of
+    the other nodes, by cause; `excluded_ever`: number of nodes without room even in the empty cluster, by
+    cause. `ways_now`, `ways_ever`: the nearest requests that are admitted now, and in the empty cluster.
     """
 
     topology: str
@@ -98,9 +101,10 @@ class Details:
 
 
 def details(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Details | None:
-    """The numbers behind an answer; None for a request that contradicts itself, which is never searched.
+    """Returns the numbers behind an answer, or None if the request contradicts itself: such a request is
+    refused without a search.
 
-    `snapshot` is the cluster in which it was planned; the gang's own reservation there is ignored.
+    `snapshot`: the cluster in which the gang was planned; the gang's own reservation there is ignored.
     """
     problem = resolve(snapshot.without(group.name), group)
     if problem.refusal:
@@ -145,8 +149,8 @@ def _levels(
 def _fits(group: PodGroup, result: SearchResult, space: SearchSpace) -> list[LevelAttempt]:
     """Returns the best domain of each level, coarse to fine.
 
-    A gang may also lie in a finer domain, for example on one host of a rack that it cannot hold whole. A
-    level therefore never reports fewer pods than a finer level.
+    A rack with a node of another gang may be excluded because the gang would hold the rack whole, and yet
+    the gang may fit on one host inside it. A level therefore never reports fewer pods than a finer level.
     """
     fits: list[LevelAttempt] = []
     inner: LevelAttempt | None = None

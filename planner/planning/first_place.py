@@ -1,11 +1,12 @@
-"""The place that a queued gang will get first: the place in which the fewest used GPUs must become free.
+"""The place that is kept for a queued gang: the one in which the fewest used GPUs must become free.
 
     r1: ## .#  (# a used GPU)       a gang of two whole nodes in one rack needs three GPUs to become free in
-    r2: .. #.                       r1, or one in r2. It waits for r2, and its place there is kept for it
+    r2: .. #.                       r1, or one in r2: its place in r2 is kept for it
 
 A new gang that uses nothing of this place does not delay the queued gang: once the pods that occupy the place
-have ended, the queued gang fits with or without the new one. This is backfilling with one reservation (EASY,
-Lifka 1995) without run times, which nobody states: the planner says what must end instead of when.
+have ended, the queued gang fits with or without the new gang. This is backfilling with one reservation (EASY,
+Lifka 1995). EASY needs run times, which Kubernetes workloads do not state; the planner therefore determines
+which gangs and pods must end, not when they end.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from planner.request.resolve import resolve
 from planner.request.topology_request import TopologyRequest
 
 MAX_TRIED = 4
-"""Maximum number of domains that are tried, with one or two plans each. The number of GPUs nearly always
-decides; memory or taints may rule out a few domains. If none fits, the place in the emptied cluster is kept.
+"""Maximum number of domains that are tried, in the order of the GPUs that must become free, with one or two
+plans each. The first nearly always fits; memory or taints may rule out a few domains. If none fits, the place
+in the emptied cluster is kept.
 """
 
 
@@ -39,8 +41,8 @@ decides; memory or taints may rule out a few domains. If none fits, the place in
 class FirstPlace:
     """The place that is kept for a gang.
 
-    `gpus`: the fewest GPUs that must become free there. `ends`: the gangs that must end first, or pods
-    without a gang (NAMESPACE/NAME), each with its GPUs in this place.
+    `gpus`: the minimum number of used GPUs that must become free there. `ends`: the gangs that must end
+    first, and the pods without a gang (NAMESPACE/NAME), each with the number of its GPUs in this place.
     """
 
     reservation: Reservation
@@ -49,7 +51,8 @@ class FirstPlace:
 
 
 def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
-    """The place of a gang that is queued in this snapshot; None if it does not fit the empty cluster either.
+    """Returns the place to keep for a gang that is queued in this snapshot, or None if the gang does not fit
+    the emptied cluster either.
 
     The result is cached with the snapshot, because each plan of a request asks for it again.
     """
@@ -60,7 +63,7 @@ def first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 _FIRST_PLACES: DerivedSection[tuple[str, str, str, str], FirstPlace | None] = DerivedSection(
     "first places", max_keys=1
 )
-"""By the gang and its request. One entry is enough: only the first queued gang has a place kept for it."""
+"""Keyed by the gang and its request. One entry is enough: a place is kept only for the first queued gang."""
 
 
 def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
@@ -79,10 +82,10 @@ def _first_place(snapshot: Snapshot, group: PodGroup) -> FirstPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A domain that may take the gang.
+    """A domain with enough GPUs for the gang.
 
-    `in_the_way`: the fewest used GPUs that must become free; they are on the nodes `to_clear`. `busy`: all
-    used GPUs. `nodes`: all nodes, () for the whole topology.
+    `in_the_way`: the minimum number of used GPUs that must become free; they are on the nodes `to_clear`.
+    `busy`: the number of all used GPUs. `nodes`: all nodes of the domain, () for the whole topology.
     """
 
     in_the_way: int
@@ -97,7 +100,9 @@ class _Scope:
 
 
 def _scopes(snapshot: Snapshot, group: PodGroup, request: TopologyRequest) -> Iterator[_Scope]:
-    """The domains of the required level, or the whole topology, that have enough GPUs in total."""
+    """Yields the domains of the required level, or the whole topology, that have enough GPUs if all of them
+    are free.
+    """
     tree = snapshot.base.trees[request.topology.name]
     contested, taken = contested_gpus(snapshot, group), gpus_by_node(snapshot)
     anywhere = request.required == ROOT
@@ -117,8 +122,8 @@ def _cheapest_seats(
     """Returns how many GPUs must become free for the gang's pods, and on which nodes; None if there are too
     few GPUs.
 
-    `totals`, `free`: all GPUs and unused GPUs by node (negative if more are promised than exist). Each pod,
-    the largest first, goes to the node on which it needs the fewest used GPUs.
+    `totals`, `free`: the number of all GPUs and of free GPUs by node (negative if more are reserved than
+    exist). Each pod, the largest first, goes to the node on which the fewest GPUs must become free for it.
     """
     left, unused = dict(totals), dict(free)
     in_the_way, nodes = 0, dict[str, bool]()
@@ -144,7 +149,9 @@ def _cheapest_seats(
 
 
 def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Reservation | None:
-    """Returns the gang's reservation after everything on these nodes has ended, except DaemonSet pods."""
+    """Returns the reservation that the gang gets after all gangs and pods on these nodes have ended, except
+    DaemonSet pods; None if it is not admitted.
+    """
     ended = snapshot
     for name in nodes:
         for held, _ in ended.holds.on(name):
@@ -156,7 +163,9 @@ def _once_ended(snapshot: Snapshot, group: PodGroup, nodes: Iterable[str]) -> Re
 
 
 def _ends(snapshot: Snapshot, reservation: Reservation, nodes: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Returns the gangs with GPUs on the nodes of the place that must be cleared, the largest share first."""
+    """Returns the gangs and pods with GPUs on those of these nodes that the reservation uses or holds, with
+    the number of GPUs, the largest first.
+    """
     taken = gpus_by_node(snapshot)
     gpus: Counter[str] = Counter()
     for name in reservation.touched.intersection(nodes):

@@ -1,4 +1,4 @@
-"""Describes what a gang holds and why, in words that follow "it"."""
+"""Describes what a gang holds and why, as the end of a sentence that begins with "it"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.model.words import counted, listed
 
 
 def held_words(topology: Topology, held: Holding, gang: PodGroup, assignments: Sequence[Assignment]) -> str:
-    """Returns for example "holds the rack r1, because it requires one"."""
+    """Returns what the gang holds and why, for example "holds the rack r1, because it requires one"."""
     if held.mode == "none":
         return "holds nothing (bayplan.dev/reserve: none)"
     if held.mode == "nodes":
@@ -34,7 +34,9 @@ def _reason(topology: Topology, held: Holding) -> str:
 
 
 def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> str:
-    """Returns the GPUs that the gang uses, and the node's total if it uses a single node."""
+    """Returns the number of GPUs that the gang uses, with the node's total if it uses a single node and could
+    have held it whole; for a gang without whole GPUs, only the nodes.
+    """
     nodes = list(dict.fromkeys(assignment.node for assignment in assignments))
     where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
     if not gang.gpus:
@@ -45,14 +47,14 @@ def _used(gang: PodGroup, held: Holding, assignments: Sequence[Assignment]) -> s
 
 
 def _kept_from(topology: Topology, held: Holding) -> str:
-    """Returns why the gang cannot hold the domain that it requires: another gang is in it too; "" if
-    not so.
+    """Returns which other gang is in the domain that the gang requires and so cannot hold; "" if there is
+    none.
     """
     other = next((share for share in held.shares if share.other_gang and share.required), None)
     return "" if other is None else f", for {other.other_gang} is in {_words(topology, (other.domain,))} too"
 
 
 def _words(topology: Topology, domains: Sequence[Domain]) -> str:
-    """Returns "the rack r1", or "r1, r2" for several domains."""
+    """Returns the names of the domains: "the rack r1" for a single one, "r1, r2" for several."""
     names = listed([name_of(domain) for domain in domains])
     return f"the {short(topology.levels[len(domains[0]) - 1])} {names}" if len(domains) == 1 else names

@@ -17,9 +17,9 @@ def requirements(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Mapping
     """Returns the node-affinity terms of an admitted gang by PodSet; `()` for a PodSet without terms.
 
     Mode `domain`: one term for each held domain that the PodSet uses, with the labels of its whole path (for
-    a host only the hostname). Mode `nodes`: one term with the hostnames. Mode `none`: one term for each
-    domain that mode `domain` would have reserved; the caller writes it as a preference. PodSets that differ
-    only in their names are planned together and get the same terms.
+    hosts only the hostnames). Mode `nodes`: one term with the hostnames. Mode `none`: the terms for the
+    domains that mode `domain` would have reserved; the caller writes them as preferences. PodSets with the
+    same shape and constraint get the same terms, because the planner treats their pods as equal.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     nodes: dict[str, dict[str, None]] = {}
@@ -45,8 +45,8 @@ def _terms(snapshot: Snapshot, topology: Topology, answer: Answer, nodes: list[s
 
 
 def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
-    """Returns terms for these nodes: one with hostname labels, and one with the name of each node without the
-    label.
+    """Returns terms for these nodes: one with the values of all hostname labels, and for each node without
+    this label one with its name.
 
     `metadata.name` accepts a single value (core/v1 NodeSelectorTerm.matchFields).
     """
@@ -58,10 +58,10 @@ def _hosts(snapshot: Snapshot, nodes: list[str]) -> tuple[Term, ...]:
 
 
 def _alike(group: PodGroup) -> list[list[str]]:
-    """Returns the names of the PodSets; those with the same shape and constraint are listed together."""
+    """Returns the names of the PodSets in lists, one for each distinct shape and constraint."""
     alike: list[tuple[PodSet, list[str]]] = []
     for pod_set in group.pod_sets:
-        poll("policies")  # each is compared with all that differ from it
+        poll("policies")  # quadratic if all PodSets differ
         names = next(
             (
                 names
@@ -78,7 +78,11 @@ def _alike(group: PodGroup) -> list[list[str]]:
 
 
 def path_term(levels: Sequence[str], domain: Domain) -> Term:
-    """Returns the term for a domain: the labels of its whole path, or for a host only the hostname."""
+    """Returns the term that selects a domain: the labels of its whole path, or for a host only the
+    hostname.
+
+    `levels`: the label keys of the topology, coarse to fine.
+    """
     if len(domain) == len(levels):
         return (Requirement(HOSTNAME, "In", (domain[-1],)),)
     return tuple(
@@ -92,7 +96,9 @@ def _hostname(snapshot: Snapshot, name: str) -> str:
 
 
 def _path(snapshot: Snapshot, topology: Topology, name: str) -> Domain:
-    """Returns the node's path in the topology; for a node outside it, only the host."""
+    """Returns the node's path in the topology; for a node outside the topology, a path with empty values and
+    the hostname; `()` for an unknown node.
+    """
     node = snapshot.nodes.get(name)
     if node is None:
         return ()

@@ -25,11 +25,11 @@ from planner.search.outcome import Outcome
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The planner's answer for one gang. An invalid request gets a rejection, not an exception.
+    """Returns the planner's answer for one gang. An invalid request gets a rejection, not an exception.
 
     Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
     """
-    poll("search")  # an object may consist of thousands of small gangs, none of which is searched for long
+    poll("search")  # an object may have thousands of small gangs, whose searches are too short to poll
     held = snapshot.holding(group.name)
     if held is not None:
         again = replay(snapshot, group, held)
@@ -46,7 +46,7 @@ def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
 
 
 def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
-    """The answer for an elastic gang, whose message says how many pods have a place."""
+    """Returns the answer for an elastic gang, whose message says how many pods have a place."""
     answer, minimum = admitted(problem, outcome), problem.gang.size
     placed = sum(assignment.count for assignment in answer.assignments)
     extent = f"Elastic: {placed} pods of {minimum} to {minimum + extra_pods(problem.gang)} have a place."
@@ -54,7 +54,9 @@ def _elastic(problem: PlacementProblem, outcome: Outcome) -> Answer:
 
 
 def when_empty(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """The answer for the gang in the empty cluster; `queued`, without a message, if it has no place there."""
+    """Returns the answer for the gang in the empty cluster: `admitted`, or `queued` without a message if the
+    gang does not fit there.
+    """
     problem = resolve(snapshot, group).when_empty()
     outcome = place_gang(problem, WorkBudget())
     return Answer(group.name, "queued") if outcome.best is None else admitted(problem, outcome)

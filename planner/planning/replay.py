@@ -1,9 +1,9 @@
 """Replays the plan of a gang that holds a reservation, if the request is the same and the plan is still
 valid.
 
-The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. A
-request is therefore the same if its pods are the same, and its plan is valid as long as it satisfies the
-current constraints.
+The mutating pass writes the plan into the manifest: node affinity, a preferred level, a topology's name. The
+constraints of the same gang are therefore different when it is planned again. So two requests count as the
+same if their pods are the same, and the plan counts as valid if it satisfies the current constraints.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from planner.request.volumes import with_volumes
 
 
 def fingerprint(group: PodGroup) -> str:
-    """Returns a digest of what is placed: PodSets, requests, slices and the stated reserve mode.
+    """Returns a digest of the gang's pods: PodSets, requests, slices, wishes and the stated reserve mode.
 
     A default reserve mode is left out, so a running gang keeps its place when the default changes. Levels,
-    node selectors and affinity are left out, because the mutating pass adds the plan to them. `replay`
-    compares them with the placement instead.
+    node selectors and affinity are left out, because the mutating pass adds the plan to them; `replay` checks
+    instead that the placement satisfies them.
     """
     asked: dict[str, object] = {
         "podSets": [
@@ -57,7 +57,9 @@ def fingerprint(group: PodGroup) -> str:
 
 
 def _requests(pod_set: PodSet) -> list[tuple[str, object]]:
-    """Returns the pods' requests; claims only by name, because their content depends on the cluster."""
+    """Returns the pods' requests. ResourceClaims are listed only by name, because the devices that they
+    request depend on the cluster.
+    """
     shape = pod_set.shape
     asked: list[tuple[str, object]] = [
         (n, a) for n, a in sorted(shape.requests.items()) if not is_claimed(n) and not is_claim_spec(n)
@@ -71,7 +73,9 @@ def _slices(group: PodGroup, pod_set: PodSet) -> list[str | int]:
 
 
 def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Answer | None:
-    """Returns the answer for the gang's reservation, or None if it is no longer valid."""
+    """Returns the answer for the gang's reservation, or None if the request is another one or the plan is not
+    valid any more.
+    """
     gang = _with_devices(snapshot, group)
     if reservation.fingerprint not in _fingerprints(gang, reservation):
         return None
@@ -98,10 +102,10 @@ def replay(snapshot: Snapshot, group: PodGroup, reservation: Reservation) -> Ans
 
 
 def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
-    """Yields the digests that a reservation of this request may have.
+    """Yields the fingerprints that a reservation of this request may have.
 
-    A gang with mode `auto` or without a stated mode accepts the mode that is held. Reservations written
-    before `auto` existed contain their mode even if nobody stated it.
+    A gang with mode `auto` or without a stated mode accepts the mode of the existing reservation, in which
+    the fingerprint may contain the mode (as written before `auto` existed) or not.
     """
     yield fingerprint(gang)
     if gang.presumed or gang.reserve == "auto":
@@ -110,7 +114,9 @@ def _fingerprints(gang: PodGroup, held: Reservation) -> Iterator[str]:
 
 
 def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """Returns the gang with its claims resolved; unchanged if no node offers the devices any more."""
+    """Returns the gang with its ResourceClaims resolved to devices; with its claims as requested if that
+    fails, for example because no node offers the devices any more.
+    """
     try:
         return with_devices(snapshot, group)
     except Refusal:
@@ -118,7 +124,7 @@ def _with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
 
 def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") -> Answer:
-    """The answer that describes a reservation, without checking it."""
+    """Returns the answer that describes a reservation, without checking the reservation."""
     return Answer(
         gang=held.gang,
         decision="admitted",
@@ -135,8 +141,8 @@ def answer_of(held: Reservation, reason: str = "Reserved", message: str = "") ->
 
 
 def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
-    """Returns whether the node exists and reaches the pods' volumes; volumes that may still move are
-    ignored.
+    """Reports whether the node exists and satisfies the pods' node selector, required node affinity and
+    permanent exclusions (of volumes). Exclusions that may end by themselves (`passing`) are ignored.
     """
     node = snapshot.nodes.get(name)
     if node is None or not affinity_allows(pod_set.shape, node):
@@ -145,7 +151,9 @@ def _stands(snapshot: Snapshot, pod_set: ResolvedPodSet, name: str) -> bool:
 
 
 def _together(snapshot: Snapshot, group: PodGroup, topology: Topology, reservation: Reservation) -> bool:
-    """Returns whether the placement satisfies every required level: the gang's and each PodSet's."""
+    """Reports whether the placement satisfies every required level: that of the gang, of each PodSet, and of
+    each set of PodSets in `group.within`.
+    """
 
     def paths(sets: Collection[str]) -> list[Domain]:
         names = [a.node for a in reservation.assignments if a.pod_set in sets]
@@ -164,7 +172,7 @@ def _index(topology: Topology, level: str) -> int:
 
 
 def _share(paths: Iterable[Domain], level: int) -> bool:
-    """Returns whether all paths are in one named domain of a level."""
+    """Reports whether all paths are in one named domain of a level."""
     if level == ROOT:
         return True
     domains = {path[: level + 1] for path in paths}

@@ -14,7 +14,7 @@ from planner.planning.replay import fingerprint
 def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Reservation | None:
     """Returns the reservation for an admitted answer; None for mode `none` or a gang that is not admitted.
 
-    The caller sets `created` and `expires`. A replayed answer gives the existing reservation.
+    The caller sets `created` and `expires`. For a replayed answer, returns the existing reservation.
     """
     if answer.decision != "admitted" or answer.holds == "none":
         return None
@@ -42,10 +42,10 @@ def reservation_for(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Rese
 
 
 def headroom(snapshot: Snapshot, held: Reservation) -> dict[str, NodeRoom]:
-    """Returns by node what the plan of `held` leaves free, as `planner.ledger.conflicts` needs it.
+    """Returns by node the amounts that are free after the plan of `held`, for `planner.ledger.conflicts`.
 
-    `snapshot` is the cluster that includes `held`. Empty for a reservation of whole domains, for which
-    amounts do not matter.
+    `snapshot`: the cluster that includes `held`. The result has no entry for a node whose free amounts do not
+    say whether a pod fits, and is empty for a reservation of whole domains, for which amounts do not matter.
     """
     if held.mode != "nodes":
         return {}

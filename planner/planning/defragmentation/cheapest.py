@@ -1,10 +1,10 @@
 """Sets of bundles in the order of the cost of moving them: a best-first search.
 
-A bundle is a set of movables that leave together: those of a rack, of a node, or a single one. Bundles may
-share movables (a gang in two racks), which are paid once. A state of the search is the bundles chosen so far
-and the next bundle to decide on. Its lower bound is the cost of the chosen bundles plus the least that is
-certainly added: as many further bundles as are lacking, each counted with the movables that no other bundle
-has.
+A bundle is a set of movables that leave together: those of a rack, those of a node, or a single movable.
+Bundles may share movables (a gang in two racks), whose cost counts once. A state of the search consists of
+the bundles chosen so far and the next bundle to decide on. Its lower bound is the cost of the chosen bundles
+plus a lower bound of the bundles that are still lacking: the cheapest of the remaining ones, of which only
+the movables in no other bundle are counted.
 
 Example: to free two of the racks r1 (cost 1), r2 (cost 2) and r3 (cost 4), the sets come in the order r1 r2
 (3), r1 r3 (5), r2 r3 (6).
@@ -27,8 +27,8 @@ Chosen = tuple[int, ...]
 """Indexes of bundles, ascending."""
 
 STATES = 200_000
-"""Maximum number of states in one search, which takes some seconds. Ten racks out of a thousand take a
-thousand states, unless many of the cheapest have movables that fit nowhere else.
+"""Maximum number of states in one search, so that it takes at most some seconds. To free ten racks out of a
+thousand takes a thousand states, unless many of the cheapest racks have movables without another place.
 """
 
 
@@ -36,10 +36,10 @@ thousand states, unless many of the cheapest have movables that fit nowhere else
 class CheapestFirst:
     """One search over bundles, which are sorted by cost.
 
-    `lacking`: returns how many bundles must still be added to the chosen ones; 0 for a sufficient set.
-    `further`: also continue with supersets of a sufficient set. `max_lost`: maximum GPU seconds of work that
-    a set may lose. `over`: the smallest loss of a set that was left out for that, inf for none. `spent`: the
-    search ended because of `STATES`.
+    `lacking`: returns how many bundles must at least be added to the chosen ones; 0 for a sufficient set.
+    `further`: whether supersets of a sufficient set are also searched. `max_lost`: the maximum loss of work
+    of a set, in GPU seconds. `over`: after the search, the smallest loss of a set above `max_lost`, inf if
+    there was none. `spent`: after the search, whether it ended because of `STATES`.
     """
 
     bundles: Sequence[Bundle]
@@ -68,8 +68,8 @@ class CheapestFirst:
         self.spent = bool(heap)
 
     def _push(self, heap: list[tuple[Cost, Chosen, int]], chosen: Chosen, index: int) -> None:
-        """Adds to the queue the states that follow from the chosen bundles: the set itself, and extensions of
-        it.
+        """Adds two states to the heap: the chosen set as a result (index -1), if it is sufficient and new,
+        and its extensions by the bundles from `index` on.
         """
         cost = cost_of(self.movables[name] for name in self.names(chosen))
         if cost.lost > self.max_lost:  # the loss is a sum, so every superset loses at least as much
@@ -84,14 +84,14 @@ class CheapestFirst:
             heapq.heappush(heap, (sum(rest, cost), chosen, index))
 
     def names(self, chosen: Chosen) -> list[str]:
-        """Returns the movables of these bundles, each once, in a fixed order."""
+        """Returns the names of the movables in these bundles, each once, sorted."""
         return sorted(frozenset().union(*(self.bundles[index] for index in chosen)))
 
     def _cheapest_rest(self, lacking: int) -> list[list[Cost]]:
-        """Returns, for each bundle and the ones after it, the smallest costs of movables that only one bundle
-        has.
+        """Returns for each index the smallest costs among the bundles from there on, where only movables in a
+        single bundle are counted.
 
-        Each list has as many costs as bundles are lacking at first.
+        Each list has at most as many costs as bundles are lacking at first.
         """
         shared = Counter(name for bundle in self.bundles for name in bundle)
         rests: list[list[Cost]] = [[]]
@@ -99,6 +99,6 @@ class CheapestFirst:
             own = [self.movables[name] for name in bundle if shared[name] == 1]
             paid = Cost(
                 NO_COST.highest, cost_of(own).priorities, 0
-            )  # further bundles may not raise the maximum
+            )  # a bound must not assume that the highest priority rises
             rests.append(heapq.nsmallest(max(1, lacking), (*rests[-1], paid)))
         return rests[::-1]

@@ -1,7 +1,7 @@
-"""Finds another place for each of some movables, outside the nodes that are to become free.
+"""Finds a new place for each of some movables, outside the nodes that are to become free.
 
-Every place is free while its movable still runs: it is planned and reserved before a pod is evicted. No move
-waits for another, and an interruption between two moves leaves no gang without a place.
+Each new place is planned and reserved before a pod is evicted, while its movable still runs. So no move waits
+for another, and an interruption between two moves leaves no gang without a place.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class WithoutPlace:
 def evacuate(
     snapshot: Snapshot, movables: Iterable[Movable], closed: Collection[str], plan: Plan
 ) -> list[Relocation] | WithoutPlace:
-    """Returns a place for each movable outside the `closed` nodes, or the first movable without one.
+    """Returns a new place outside the `closed` nodes for each movable, or the first movable without one.
 
-    The largest are placed first, because small pods fit beside them. If one takes a place that a later one
-    needs, all of them are planned as one gang, which tries every combination.
+    The largest movables are placed first, because small pods fit beside them. If a movable then has no place,
+    all of them are planned as one gang, which tries every combination.
     """
     around = shut(snapshot, closed)
     ordered = largest_first(movables)
@@ -47,7 +47,7 @@ def evacuate(
 
 
 def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> list[Relocation] | WithoutPlace:
-    """Places one movable after the other; each place is taken for those after it."""
+    """Places one movable after the other; each place is reserved when the next movable is planned."""
     moves = []
     for movable in movables:
         left, group = _left(around, movable)
@@ -60,17 +60,17 @@ def _one_by_one(around: Snapshot, movables: Iterable[Movable], plan: Plan) -> li
 
 
 def _move(movable: Movable, left: Snapshot, group: PodGroup, answer: Answer) -> Relocation | WithoutPlace:
-    """Returns the place that a movable gets by its answer; `left`, `group`: see `_left`."""
+    """Returns the new place that the answer gives the movable; `left`, `group`: the result of `_left`."""
     reservation = reservation_for(left, group, answer)
     return WithoutPlace(movable, answer) if reservation is None else Relocation(movable, reservation)
 
 
 def _left(around: Snapshot, movable: Movable) -> tuple[Snapshot, PodGroup]:
-    """Returns the cluster without what a movable holds, its pods still there, and its gang, which holds its
-    new place.
+    """Returns the cluster without the movable's reservation but with its pods, and the gang to plan in it,
+    with a mode that reserves its new place.
     """
     group = movable.group
-    if group.reserve == "none":  # its use must be counted, though it is not written into the ledger
+    if group.reserve == "none":  # the next plans must count its new place, which the ledger will not contain
         group = replace(group, reserve="nodes")
     return around.without(group.name), group
 
@@ -83,7 +83,7 @@ def shut(snapshot: Snapshot, nodes: Collection[str]) -> Snapshot:
 
 
 def left_behind(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
-    """Returns the cluster without these movables, before they run anywhere else."""
+    """Returns the cluster without these movables: neither their pods nor their reservations."""
     for movable in movables:
         snapshot = snapshot.without(movable.name)
         for pod in movable.pods:
@@ -92,8 +92,10 @@ def left_behind(snapshot: Snapshot, movables: Iterable[Movable]) -> Snapshot:
 
 
 def moved(snapshot: Snapshot, moves: Iterable[Relocation]) -> Snapshot:
-    """Returns the cluster after the moves. A movable without a reservation gets none: its pods are put on
-    nodes.
+    """Returns the cluster after the moves.
+
+    A gang that has a reservation gets its new reservation, without its pods. The pods of any other movable
+    are on their new nodes, without a reservation.
     """
     moves = list(moves)
     after = left_behind(snapshot, (move.movable for move in moves))
@@ -113,8 +115,8 @@ def _seats(move: Relocation) -> Iterator[str]:
 
 
 def largest_first(movables: Iterable[Movable]) -> list[Movable]:
-    """Returns the movables by GPUs, then GPUs of the largest pod, then pods; in an order independent of the
-    input's.
+    """Returns the movables in descending order of their GPUs, the GPUs of their largest pod, and their number
+    of pods; then by name, so that the order of the input does not matter.
     """
     return sorted(movables, key=lambda movable: (*_size(movable), movable.name))
 

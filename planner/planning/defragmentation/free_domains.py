@@ -1,8 +1,8 @@
 """The cheapest moves that free a number of whole domains of a level.
 
-Domains that are already free count. The search takes sets of that many domains in order of cost, and returns
-the first whose occupants all have another place. No cheaper set is therefore sufficient. Movables in none of
-the chosen domains stay where they are.
+Domains that are already free count. The search visits the sets of that many domains in order of cost, and
+returns the first set whose occupants all have another place, so no cheaper set is sufficient. Movables
+outside the chosen domains stay where they are.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ def free_domains(
     plan: Plan,
     attempts: int = ATTEMPTS,
 ) -> Defragmentation | NoMoves:
-    """Returns the moves, or why there are none. `level`: a label key of the topology; `count`: 1 or more.
+    """Returns the moves that free `count` (1 or more) domains of the level, or why there are none.
 
-    Only domains whose nodes are all ready and not cordoned are freed. `attempts`: maximum number of sets that
-    are tried; if none is sufficient, a more expensive set may be.
+    `level`: a label key of the topology. Only domains whose nodes are all ready and not cordoned are freed.
+    `attempts`: maximum number of sets that are planned. If the search ends there, the result is not `exact`:
+    a more expensive set may be sufficient.
     """
     occupants, tree = Occupants.of(snapshot, movables), snapshot.base.trees[topology.name]
     leaving: dict[Domain, frozenset[str]] = {}
@@ -87,7 +88,9 @@ def _of_level(branch: Subtree, level: int) -> Iterable[Subtree]:
 
 
 def _occupants(occupants: Occupants, names: Iterable[str]) -> tuple[frozenset[str], str]:
-    """Returns the movables that must leave a domain, or why it cannot be freed."""
+    """Returns the names of the movables that must leave these nodes of a domain, and why the domain cannot be
+    freed ("" if it can).
+    """
     for name in names:
         node = occupants.snapshot.nodes[name]
         if node.cordoned or not node.ready:

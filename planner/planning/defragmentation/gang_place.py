@@ -2,8 +2,9 @@
 
 The search covers the domains of the level that the gang requires. In a domain with few movables each movable
 is a bundle of its own; else the movables of each node are one bundle, because pods that use whole nodes need
-all of them to leave. Sets of bundles that could make room for all pods are planned in order of cost over all
-domains: first the gang without the movables that leave, then these movables around the gang.
+all of them to leave. The sets of bundles that could make room for all pods are visited in order of cost,
+those of all domains in one order. For each set, the gang is planned in the cluster without the movables of
+the set, then these movables are planned outside the gang's nodes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from planner.planning.reservation import reservation_for
 from planner.request.resolve import resolve
 
 ALONE = 12
-"""Maximum number of movables of a domain of which every subset is tried: 4,096 subsets. With more, those of a
-node leave together.
+"""Maximum number of movables in a domain for which every subset is searched: 4,096 subsets. In a domain with
+more movables, those of a node leave together.
 """
 
 
@@ -47,11 +48,12 @@ def gang_place(
     *,
     whole_nodes: bool = False,
 ) -> Defragmentation | NoMoves:
-    """Returns the moves, or why there are none. There are no moves if the gang has a place now.
+    """Returns the moves that make room for the gang, or why there are none. If the gang fits without moves,
+    the result has an empty list of them.
 
-    `max_lost`: maximum GPU seconds of work that all moves together may lose. `whole_nodes`: no other pods may
-    stay on the gang's nodes. That is so when moves are carried out, because the nodes are cordoned and
-    cleared.
+    `attempts`: maximum number of sets that are planned. `max_lost`: maximum GPU seconds of work that all
+    moves together may lose. `whole_nodes`: no other pods may stay on the gang's nodes; set if the moves are
+    to be carried out, which cordons and clears these nodes.
     """
     answer = plan(snapshot, group)
     if answer.decision == "admitted":
@@ -87,25 +89,28 @@ def gang_place(
 
 @dataclass(slots=True)
 class _DomainSearch:
-    """The sets of bundles of one domain that could make room in it."""
+    """The sets of bundles of one domain that could make room in it for the gang.
+
+    `alone`: whether each movable is a bundle of its own.
+    """
 
     search: CheapestFirst
     alone: bool
 
     @property
     def exact(self) -> bool:
-        """Whether every set of movables was among those tried."""
+        """Whether the search covers every set of movables."""
         return self.alone and not self.search.spent
 
     def names(self, chosen: Chosen) -> list[str]:
-        """Returns the movables of a set."""
+        """Returns the names of the movables of a set of bundles."""
         return self.search.names(chosen)
 
     @staticmethod
     def of(
         occupants: Occupants, tree: TopologyTree, branch: Subtree, group: PodGroup, max_lost: float
     ) -> _DomainSearch:
-        """Returns the bundles in one domain, the cheapest first."""
+        """Returns the search over the bundles of one domain, the cheapest first."""
         nodes = tree.names(branch)
         by_node = [occupants.on([node])[0] for node in nodes]
         free_to_go = sorted(frozenset().union(*by_node))
@@ -134,10 +139,10 @@ class _DomainSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Seats:
-    """An upper bound of the pods that fit, by whole GPUs.
+    """An upper bound of the gang's pods that fit on some nodes, computed from whole GPUs.
 
-    `wanted` pods need at least `per_pod` GPUs each; `wanted` is 0 if no pod asks for GPUs. `room`: by node,
-    its GPUs and its free GPUs.
+    `wanted`: the number of pods that request GPUs; `per_pod`: the minimum number of GPUs that one of them
+    requests. `room`: the number of all GPUs and of free GPUs by node.
     """
 
     wanted: int
@@ -146,7 +151,7 @@ class _Seats:
 
     @staticmethod
     def of(snapshot: Snapshot, nodes: Sequence[str], group: PodGroup) -> _Seats:
-        """Returns the bound for some nodes and a gang."""
+        """Returns the bound for these nodes and this gang."""
         asking = [pod_set for pod_set in group.pod_sets if pod_set.shape.gpus]
         room = {}
         for name in nodes:
@@ -157,7 +162,7 @@ class _Seats:
         return _Seats(wanted, min((pod_set.shape.gpus for pod_set in asking), default=1), room)
 
     def free(self, occupants: Occupants, left: Iterable[str]) -> int:
-        """Returns the maximum number of pods that fit after these movables have left."""
+        """Returns the maximum number of pods that fit after the movables named in `left` have left."""
         gone = dict.fromkeys(self.room, 0)
         for name in left:
             for node, amount in _gpus_by_node(occupants.snapshot, occupants.movables[name]).items():
@@ -168,8 +173,8 @@ class _Seats:
         )
 
     def gain(self, occupants: Occupants, bundle: Bundle) -> int:
-        """Returns the maximum number of additional pods that fit after a bundle has left, whichever others
-        have left.
+        """Returns the maximum number of additional pods that fit because a bundle leaves, whichever other
+        bundles leave: as many as its nodes hold when empty.
         """
         nodes = {
             node
@@ -181,8 +186,8 @@ class _Seats:
 
 
 def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
-    """Returns the maximum GPUs of a movable on each node that it uses or holds; all GPUs on nodes of a held
-    domain.
+    """Returns by node the number of GPUs that the movable's pods use or that its reservation contains there,
+    whichever is more; all GPUs of the node if the movable holds whole domains.
     """
     used = dict.fromkeys(movable.nodes, 0)
     for pod in movable.pods:
@@ -200,9 +205,9 @@ def _gpus_by_node(snapshot: Snapshot, movable: Movable) -> dict[str, int]:
 
 
 def _gpus(snapshot: Snapshot, trees: Iterable[TopologyTree]) -> tuple[int, int]:
-    """Returns the GPUs on schedulable nodes of these topologies, and how many of them are free.
+    """Returns the number of GPUs on schedulable nodes of these topologies, and how many of them are free.
 
-    GPUs that are offered only as devices for claims are not counted.
+    GPUs that nodes offer only as devices for ResourceClaims are not counted.
     """
     names = {name for tree in trees for name in tree.names(tree.root)}
     nodes = [node for node in (snapshot.nodes[name] for name in names) if node.ready and not node.cordoned]
@@ -217,8 +222,8 @@ def _numbered(search: _DomainSearch) -> Iterator[tuple[Cost, _DomainSearch, Chos
 
 
 def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Subtree]]:
-    """Returns the domains in one of which all of the gang's pods must be; whole topologies if it requires no
-    level.
+    """Returns the domains of the level that the gang requires, in each topology that it may use; the whole
+    topologies if it requires no level.
     """
     result = []
     for request in resolve(snapshot, group).requests:
@@ -233,10 +238,10 @@ def _domains(snapshot: Snapshot, group: PodGroup) -> list[tuple[TopologyTree, Su
 def _attempt(
     occupants: Occupants, group: PodGroup, names: Sequence[str], plan: Plan, *, whole_nodes: bool
 ) -> tuple[Answer, tuple[Relocation, ...]] | WithoutPlace | None:
-    """Returns the gang's answer after these movables have left, and their moves.
+    """Returns the gang's answer after the movables named `names` have left, and their moves.
 
-    Returns a `WithoutPlace` if one of them has no other place, and None if the gang has no place or, with
-    `whole_nodes`, if other pods stay on its nodes.
+    Returns a `WithoutPlace` if one of these movables has no other place, and None if the gang does not fit
+    or, with `whole_nodes`, if other pods stay on its nodes.
     """
     snapshot = occupants.snapshot
     leavers = [occupants.movables[name] for name in names]
@@ -252,7 +257,7 @@ def _attempt(
 
 
 def _nodes_of(snapshot: Snapshot, answer: Answer) -> frozenset[str]:
-    """Returns the nodes that the gang uses or holds by its answer."""
+    """Returns the names of the nodes that the gang will use or hold according to its answer."""
     tree = snapshot.base.trees[answer.topology]
     held = (tree.branch(domain) for domain in answer.reserves)
     inside = (name for branch in held if branch for name in tree.names(branch))
@@ -285,7 +290,11 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 
 def _kept(occupants: Occupants) -> str:
-    """Returns an example of a movable that may not be moved; one that may be moved later is preferred."""
+    """Returns an example of a movable with GPUs that may not be moved, and the number of the others, as the
+    end of a sentence ("" if all may be moved).
+
+    A movable that may be moved later is preferred as the example.
+    """
     kept = [movable for movable in occupants.movables.values() if movable.keeps and movable.group.gpus]
     if not kept:
         return ""
@@ -295,10 +304,10 @@ def _kept(occupants: Occupants) -> str:
 
 
 def _none(stuck: WithoutPlace | None, over: float, kept: str, *, exact: bool) -> NoMoves:
-    """Returns the result without moves.
+    """Returns the explanation why there are no moves.
 
-    `over`: the smallest loss, in GPU seconds, of a set that was left out because it would lose too much work.
-    `kept`: which movables may not be moved.
+    `stuck`: a movable that would have to leave and has no other place. `over`: the smallest loss, in GPU
+    seconds, of a set that was left out because it would lose too much work. `kept`: the text of `_kept`.
     """
     tried = "" if exact else ", as far as was searched"
     if over < inf:

@@ -1,7 +1,7 @@
-"""Plans several movables as if they were one gang, when planning them one after the other fails.
+"""Plans several movables as if they were one gang, if planning them one after the other fails.
 
-The search for a gang with several pod classes is exact: it tries every way to share the free nodes. Each
-movable gets its part of the answer.
+The search for a gang with several pod classes tries every way to divide the free nodes among them, so it
+finds a place for all movables where one exists, within its budget. Each movable gets its part of the answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TOGETHER = 12
 
 
 class Plan(Protocol):
-    """Plans a gang, as `planner.planning.plan.plan` does, which callers hand in: moves are plans of plans."""
+    """Plans a gang, as `planner.planning.plan.plan` does. Callers pass the function that they plan with."""
 
     def __call__(self, snapshot: Snapshot, group: PodGroup) -> Answer:
         """Returns the answer for one gang."""
@@ -30,10 +30,10 @@ class Plan(Protocol):
 
 
 def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[Answer]:
-    """Returns an answer for each movable, which all fit at the same time.
+    """Returns an answer for each movable such that all of them fit at the same time.
 
-    The list is empty if there is no such combination, or if a movable has constraints beyond a required
-    level.
+    The list is empty if no such combination is found, if there are more than `MAX_TOGETHER` movables, or if a
+    movable has constraints that a joint plan does not express (`_is_plain`).
     """
     if len(movables) > MAX_TOGETHER or not all(_is_plain(around, movable) for movable in movables):
         return []
@@ -58,8 +58,8 @@ def together(around: Snapshot, movables: Sequence[Movable], plan: Plan) -> list[
 
 
 def _is_plain(around: Snapshot, movable: Movable) -> bool:
-    """Returns whether the movable's pods may share nodes and have at most one level, of the gang or of each
-    PodSet.
+    """Reports whether a joint plan can express the movable: it has no constraints besides levels and holds no
+    whole domain.
     """
     group, held = movable.group, around.holding(movable.name)
     return not (
@@ -72,7 +72,9 @@ def _is_plain(around: Snapshot, movable: Movable) -> bool:
 
 
 def _over(constraint: Constraint, group: PodGroup) -> Constraint:
-    """Returns a PodSet's required level, or that of its gang if this is the gang's only PodSet."""
+    """Returns a constraint with the PodSet's required level only; if the PodSet requires none and is the only
+    one of its gang, with that of the gang.
+    """
     alone = len(group.pod_sets) == 1
     return Constraint(required=constraint.required or (group.constraint.required if alone else ""))
 

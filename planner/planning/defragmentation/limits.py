@@ -1,4 +1,5 @@
-"""Limits of moves that the controller makes on its own: how often, how much work, and how soon again."""
+"""Limits of moves that the controller makes without a request: how often, how much lost work, and after which
+rest."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ HOUR = 3600.0
 class MoveLimits:
     """Limits of automatic moves.
 
-    `after`: seconds that a gang must have waited before anything is moved for it; 0 disables moves. `every`:
-    minimum seconds between the starts of two sets of moves. `gpu_hours`: maximum work that is lost for one
-    gang, counted from the start of the moved pods. `rest`: seconds in which a moved workload is not moved
-    again. Without it the workload that started last would be moved each time, because it loses the least.
+    `after`: seconds that a gang must have waited before workloads are moved for it; 0 disables moves.
+    `every`: minimum seconds between the starts of two sets of moves. `gpu_hours`: the maximum work that the
+    moves for one gang may lose, in GPU hours since the start of the moved pods. `rest`: seconds in which a
+    moved workload is not moved again; without it the workload that started last would be moved each time,
+    because it loses the least work.
     """
 
     after: float = 0.0

@@ -17,9 +17,10 @@ LOWEST_PRIORITY = -(2**31)
 class Cost:
     """The cost of a set of moves, compared as kube-scheduler compares victims of preemption.
 
-    First the lowest highest priority; then the smallest sum of priorities, each raised by 2**31 so that fewer
-    pods are always cheaper; then the smallest loss, in GPU seconds since the pods started (kube-scheduler
-    compares the latest start). Source: pickOneNodeForPreemption in pkg/scheduler/framework/preemption.
+    The lower cost has the lower `highest` priority of a pod; then the lower sum `priorities` of all pods,
+    each raised by 2**31 so that fewer pods are cheaper; then the smaller loss of work `lost`, in GPU seconds
+    since the pods started (kube-scheduler instead compares the latest start). Source:
+    pickOneNodeForPreemption in pkg/scheduler/framework/preemption.
     """
 
     highest: int = LOWEST_PRIORITY
@@ -37,13 +38,14 @@ NO_COST = Cost()
 
 @dataclass(frozen=True)
 class Movable:
-    """A gang or a single pod. `group` is what is planned again; `group.name` is the gang's name.
+    """A gang or a single pod that moves as a unit.
 
-    `pods`: all of its bound pods. `priority`: their highest priority. `age`: seconds since the oldest
-    started. `keeps`: why it may not be moved, as the end of a sentence that begins with its name; "" if it
-    may. `opted_in`: its owner has stated that it may be restarted. `maker`: for a single pod, the UID of the
-    controller that recreates it, usually under another name; "" for a gang. `for_now`: the reason in `keeps`
-    is a PodDisruptionBudget that may allow the move later.
+    `group`: the PodGroup that is planned again; its name is that of the gang or pod. `pods`: all bound pods.
+    `priority`: the highest priority of a pod. `age`: seconds since the oldest pod started. `keeps`: why the
+    movable may not be moved, as the end of a sentence that begins with its name; "" if it may. `opted_in`:
+    the owner has stated that the pods may be restarted. `maker`: for a single pod, the UID of the controller
+    that creates it again, usually under another name; "" for a gang. `for_now`: the reason in `keeps` is a
+    PodDisruptionBudget that may allow the move later.
     """
 
     group: PodGroup
@@ -62,29 +64,29 @@ class Movable:
 
     @cached_property
     def nodes(self) -> frozenset[str]:
-        """The nodes of its pods."""
+        """The nodes on which the movable has pods."""
         return frozenset(pod.node for pod in self.pods)
 
     @cached_property
     def cost(self) -> Cost:
-        """The cost of moving it."""
+        """The cost of moving this movable alone."""
         raised = self.priority - LOWEST_PRIORITY
         return Cost(self.priority, len(self.pods) * raised, int(self.group.gpus * self.age))
 
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A movable and its new place. `reservation`: what it holds there."""
+    """A movable and its new place. `reservation`: the reservation that it gets there."""
 
     movable: Movable
     reservation: Reservation
 
     @property
     def to(self) -> tuple[Assignment, ...]:
-        """The number of its pods on each node of the new place."""
+        """The number of the movable's pods on each node of the new place."""
         return self.reservation.assignments
 
 
 def cost_of(movables: Iterable[Movable]) -> Cost:
-    """The cost of moving all of these."""
+    """Returns the cost of moving all of these movables."""
     return sum((movable.cost for movable in movables), NO_COST)

@@ -25,10 +25,11 @@ class Occupants:
         return Occupants(snapshot, by_name, by_pod)
 
     def on(self, nodes: Iterable[str]) -> tuple[frozenset[str], str]:
-        """Returns the movables on these nodes that may leave, and why the nodes cannot be cleared ("" if they
-        can).
+        """Returns the names of the movables on these nodes that may leave, and why the nodes cannot be
+        cleared ("" if they can).
 
-        DaemonSet pods run on every node and stay. What a gang holds without using it counts as used.
+        DaemonSet pods run on every node and stay. A gang that holds a node without using it must leave it
+        too.
         """
         names: set[str] = set()
         unknown = []

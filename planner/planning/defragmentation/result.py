@@ -17,11 +17,13 @@ ATTEMPTS = 300
 
 @dataclass(frozen=True, slots=True)
 class Defragmentation:
-    """Moves that reach the goal.
+    """Moves that free whole domains or make room for a gang.
 
-    `domains`: the domains that are free afterwards, at `level`; for a gang's place, its own domain. `exact`:
-    no cheaper moves reach the goal; False if the search ended early. `gang`: the answer for the gang that
-    gets the place, None for whole domains.
+    `domains`: the domains that are free after the moves, at `level`; for a gang's place, the domains that the
+    gang holds, or else the one that contains its placement. `nodes`: the nodes of the free domains, or those
+    that the gang uses or holds. `before`, `after`: the cluster before and after the moves. `exact`: whether
+    no cheaper moves are sufficient; False if the search skipped some sets. `gang`: the answer for the gang
+    that gets the place; None for whole domains.
     """
 
     topology: Topology
@@ -54,9 +56,11 @@ class Defragmentation:
 
 @dataclass(frozen=True, slots=True)
 class NoMoves:
-    """There are no moves. `reason`: a CamelCase token; `message`: one or two sentences with the numbers.
+    """Explains why there are no moves. `reason`: a CamelCase token; `message`: the same as text, with the
+    numbers.
 
-    `kept`: domains that cannot be freed, each with the reason.
+    `kept`: domains that cannot be freed, each with the reason. `exact`: whether all sets of movables were
+    searched.
     """
 
     reason: str

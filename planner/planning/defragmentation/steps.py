@@ -1,8 +1,9 @@
-"""Carries out moves: decides which movable leaves next, where it goes, and when to stop. Pure.
+"""The order in which moves are carried out: which movable leaves next, where it goes, and when to stop. Pure.
 
-The nodes to free are cordoned first. The leader then moves the reservations of gangs off these nodes on its
-own, and no new pod arrives. Each step is decided from the current snapshot, because the state may have
-changed since the moves were found. Any unexpected change is a `Surprise`, which ends the moves.
+The caller first cordons the nodes to free, so that no new pod arrives. The controller of the leading replica
+then moves the reservations of gangs off the cordoned nodes. Each step is decided from the current snapshot,
+because the state may have changed since the moves were found. Any unexpected change is a `Surprise`, which
+ends the moves.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _SHOWN = 4
 
 @dataclass(frozen=True, slots=True)
 class MoveTask:
-    """The nodes to free, and the pods and movables that are to leave them.
+    """The nodes to free, and the names of the pods and movables that are to leave them.
 
-    `holds`: the current reservation, off these nodes, of each movable that has one; it is made before a pod
-    goes.
+    `holds`: by movable, its reservation, if it has one. The reservation has left these nodes already: it
+    holds the new place before a pod is evicted.
     """
 
     nodes: frozenset[str]
@@ -39,10 +40,10 @@ class MoveTask:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One movable's pods to evict, and the place that it gets.
+    """The pods of one movable to evict, and its new place.
 
-    `reserved`: the place is held for the movable; else it was found free just now. `siblings`: for a single
-    pod, how many pods of the same controller are bound.
+    `reserved`: whether the ledger holds the place for the movable; if not, the place was only found free.
+    `siblings`: for a single pod, the number of single pods of the same controller that are bound.
     """
 
     movable: Movable
@@ -54,14 +55,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """An unexpected change, as a sentence without its full stop."""
+    """An unexpected change, which ends the moves; `message`: a sentence without its full stop."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """What the moves wait for, as the end of a sentence that begins with "waiting"."""
+    """The moves have to wait; `message`: for what, as the end of a sentence that begins with "waiting"."""
 
     message: str
 
@@ -72,9 +73,10 @@ def move_task(
     nodes: Iterable[str],
     planned: Collection[str] | None = None,
 ) -> MoveTask | NotYet | Surprise:
-    """Returns the task, once the nodes are cordoned and all reservations have left them.
+    """Returns the task if the nodes are cordoned and all reservations have left them, and `NotYet` before.
 
-    `planned`: the movables that the moves were found for; None for all that are there.
+    `planned`: the names of the movables for which moves were found; any other movable on the nodes is a
+    `Surprise`. None allows all of them.
     """
     closed = sorted(nodes)
     if any(name in snapshot.nodes and not snapshot.nodes[name].cordoned for name in closed):
@@ -93,16 +95,17 @@ def move_task(
 
 
 def _holders(snapshot: Snapshot, nodes: Iterable[str]) -> list[str]:
-    """Returns the gangs whose reservation holds or uses one of these nodes, by name."""
+    """Returns the gangs whose reservation holds or uses one of these nodes, sorted by name."""
     return sorted({held.gang for node in nodes for held, _ in snapshot.holds.on(node)})
 
 
 def next_step(
     snapshot: Snapshot, movables: Collection[Movable], task: MoveTask, plan: Plan, done: Iterable[str] = ()
 ) -> Step | NotYet | Surprise | None:
-    """Returns the largest movable that is still there, with its place; None if there is none.
+    """Returns the step for the largest movable that is still on the nodes; None if all have left.
 
-    `done`: movables that have left.
+    Returns `NotYet` if PodDisruptionBudgets allow none of the evictions now. `done`: the names of movables
+    that have left.
     """
     kept = {movable.name: movable.keeps for movable in movables if movable.for_now}
     occupants = Occupants.of(snapshot, _once_allowed(movables))
@@ -127,7 +130,9 @@ def next_step(
 def arrived(
     snapshot: Snapshot, movables: Iterable[Movable], task: MoveTask, step: Step
 ) -> NotYet | Surprise | None:
-    """Returns None once the pods of a step have left the nodes and as many are bound again."""
+    """Returns None if the evicted pods of the step have left the nodes and as many are bound again; until
+    then `NotYet`, or a `Surprise` if a pod of the gang is bound outside its reserved place.
+    """
     evicted, before = {pod.name for pod in step.evicts if pod.node in task.nodes}, step.movable
     still = [p.name for node in sorted(task.nodes) for p in snapshot.bound.on(node) if p.name in evicted]
     if still:
@@ -145,7 +150,7 @@ def arrived(
 
 
 def _disturbed(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
-    """Returns an unexpected change of the nodes since they were cordoned."""
+    """Returns an unexpected change of the nodes since they were cordoned; None if there is none."""
     for node in sorted(task.nodes):
         if node not in snapshot.nodes:
             return Surprise(f"node {node} is gone")
@@ -158,9 +163,7 @@ def _disturbed(snapshot: Snapshot, task: MoveTask) -> Surprise | None:
 
 
 def _once_allowed(movables: Iterable[Movable]) -> list[Movable]:
-    """Returns the movables as if every PodDisruptionBudget allowed the evictions that it does not allow
-    now.
-    """
+    """Returns the movables as if every PodDisruptionBudget allowed all evictions."""
     return [replace(movable, keeps="") if movable.for_now else movable for movable in movables]
 
 
