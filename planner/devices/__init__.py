@@ -1,13 +1,25 @@
-"""Which devices of a node can be allocated to a set of ResourceClaims at the same time (DRA).
+"""Decides which devices of a node can be allocated to a set of ResourceClaims at the same time (DRA).
 
-- `device`: a device; `slices`: the devices in ResourceSlices; `node_devices`, `devices_by_node`: those of
-  one node, and of every node
+- `device`: a device; `slices`: the devices in ResourceSlices; `node_devices`: the devices of one node;
+  `devices_by_node`: those of every node
 - `claims`, `catalog`, `selectors`: claims, DeviceClasses, and which devices a selector matches
 - `availability`: the free devices of a node; `device_masks`: sets of devices as bits
 - `allocator`: which claims can be allocated together; `demand_fit`: whether a node's devices meet a demand;
   `partitions`: devices that share counters
-- `pools`: devices counted as plain amounts, where nothing but their number is known; `node_offers`: what a
-  node has of them
+- `pools`: devices counted as plain amounts; `node_offers`: the amount of each pool on a node
+
+Words of this package:
+
+- *pool*: a resource name under which the planner counts devices, for example `gpu.nvidia.com`. Only in
+  `slices` and in device names (`DeviceId`), a pool is the `spec.pool` of a ResourceSlice.
+- *promised*: used by a bound pod or reserved by a gang. A promised claim is *pending* until devices are
+  allocated to it.
+- *counter*: an amount that several devices share, for example the memory slices of a GPU that MIG divides on
+  demand (`sharedCounters` of a ResourceSlice)
+- *device group*: devices that are allocated together or not at all; *demand*: how many of which groups a
+  claim needs
+- *partition*: devices of one node that share no counter or constrained attribute value with the others
+- *kind of node*: the nodes with the same devices (`NodeKind`)
 
 Used by others: `AvailableDevices`, `Devices`, `Claims`, `Slices`, and the names of `pools`.
 

@@ -1,17 +1,22 @@
-"""Which claims the devices of one node can serve together; exact up to the bounds `MAX_STEPS`,
-`_MAX_CHOICES`.
+"""Decides which claims the devices of one node can serve together.
 
-Three steps, here for a node of two GPUs (g0, g1) and two NICs (n0, n1), with one GPU and one NIC on each of
-two PCIe roots, and two claims "one GPU and one NIC with the same pcieRoot":
+The answer is exact unless the search reaches `MAX_STEPS` or `_MAX_CHOICES`: claims for which no assignment
+has been found by then count as not fitting.
 
-1. Each claim becomes a *demand*: how many of which `DeviceGroup` it takes. A group is devices that must be
-   given together: here one group of two parts, a GPU of {g0, g1} and a NIC of {n0, n1}, tied by pcieRoot.
-   Requests that no constraint ties become groups of one device each. Alternatives (`firstAvailable`) give
-   several demands, of which one must be met. Two claims: 2 × that group.
-2. The node's devices fall into *partitions* that share neither counters nor values of a tied attribute:
-   {g0, n0} and {g1, n1}. What one partition gives changes nothing in another.
-3. `demand_fit.py` adds up which numbers of groups the partitions hold, until nothing of the demand is left:
-   2 - 1 - 1 = 0, so both claims fit.
+Three steps, here for a node with two GPUs (g0, g1) and two NICs (n0, n1), one GPU and one NIC on each of two
+PCIe roots, and for two claims "one GPU and one NIC with the same pcieRoot":
+
+    PCIe root 0: g0 n0     claim a: GPU + NIC, same pcieRoot
+    PCIe root 1: g1 n1     claim b: GPU + NIC, same pcieRoot
+
+1. Each claim becomes a *demand*: how many of which `DeviceGroup` it needs. A group is a set of devices that
+   must be allocated together: here one group of two parts, a GPU of {g0, g1} and a NIC of {n0, n1}, tied by
+   pcieRoot. Requests that no constraint ties become groups of one device each. A claim with alternatives
+   (`firstAvailable`) becomes several demands, one of which must be met. The two claims need 2 × that group.
+2. The node's devices are divided into *partitions* that share neither counters nor values of a tied
+   attribute: {g0, n0} and {g1, n1}. Allocating devices of one partition does not affect another.
+3. `demand_fit.py` subtracts the numbers of groups that each partition can hold, until nothing of the demand
+   is left: 2 - 1 - 1 = 0, so both claims fit.
 
 Sets of devices are bit masks: bit i is device i of the node.
 """
@@ -31,19 +36,21 @@ from planner.model.claim_spec import ClaimSpec, DeviceConstraint, DeviceRequest
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 _MAX_CHOICES = 512
-"""Combinations of alternatives of requests that a constraint ties together. Kubernetes allows 8 alternatives
-a request, so three such requests are looked at in full; of more, combinations past the bound count as no fit.
+"""The maximum number of combinations of alternatives that are tried for requests that a constraint links.
+Kubernetes allows 8 alternatives for a request, so three linked requests are searched completely (8³ = 512).
+Further combinations are not tried.
 """
 
 Wanted = tuple[tuple[ClaimSpec, int], ...]
-"""Claims by name, and how many of each."""
+"""Pairs of a claim and how many of it are requested, sorted by the claim's name."""
 
 
 @lru_cache(maxsize=65_536)
 def fits(node_devices: NodeDevices, allocated: int, wanted: Wanted, plugin_gpus: int) -> bool:
-    """Whether all these claims, and so many GPUs of the device plugin, can be allocated distinct devices.
+    """Reports whether all these claims, and `plugin_gpus` GPUs of the device plugin, can be allocated without
+    using a device twice.
 
-    Cached: equal nodes share their `NodeDevices`, and plans ask the same questions repeatedly.
+    The result is cached: equal nodes share their `NodeDevices`, and plans repeat the same questions.
     """
     claims: Counter[tuple[Demand, ...]] = Counter()
     for claim_spec, count in wanted:
@@ -69,7 +76,10 @@ def _some_choice_fits(
     demand: Counter[DeviceGroup],
     budget: WorkBudget,
 ) -> bool:
-    """Whether some choice of the claims' alternatives fits with the demand; cheap ones first."""
+    """Reports whether the demand, and some choice of alternatives for each claim, fit on the node.
+
+    Raises `BudgetEnded`.
+    """
     if not claims:
         return demand_fits(node_devices, allocated, tuple(sorted(demand.items())), budget)
     (alternatives, count), rest = claims[0], claims[1:]
@@ -79,7 +89,8 @@ def _some_choice_fits(
         for alternative, times in zip(alternatives, split, strict=True):
             if times:
                 total.update({group: device_count * times for group, device_count in alternative})
-        # Stop early where the claims so far do not fit; useless with one alternative or for the last claim.
+        # Skip this split if the claims up to here already do not fit. With a single alternative, or for the
+        # last claim, the check would save nothing.
         early = len(alternatives) > 1 and rest
         if early and not demand_fits(node_devices, allocated, tuple(sorted(total.items())), budget):
             continue
@@ -89,7 +100,9 @@ def _some_choice_fits(
 
 
 def _splits(count: int, ways: int) -> Iterator[Vector]:
-    """Every way to divide a count among so many alternatives, preferring the first ones."""
+    """Yields every division of `count` among `ways` alternatives; those that favour the first ones come
+    first.
+    """
     if ways == 1:
         yield (count,)
         return
@@ -100,10 +113,10 @@ def _splits(count: int, ways: int) -> Iterator[Vector]:
 
 @lru_cache(maxsize=16_384)
 def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tuple[tuple[Demand, ...], ...]:
-    """For each independent part of the claim, its alternative demands.
+    """Returns the alternative demands of each independent part of the claim; one of each part must be met.
 
-    Parts are independent where no constraint links them. One alternative of each must be met. Demands that
-    even the empty node does not meet are left out.
+    Two requests are in one part if a constraint links them. Demands that the node does not meet even with no
+    device allocated are left out.
     """
     linked = [
         sorted({request for request, _ in constraint.requests})
@@ -125,10 +138,11 @@ def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tu
 
 
 def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int) -> list[tuple[int, ...]]:
-    """A request's alternatives, merged where no choice between them is needed.
+    """Returns the alternatives of a request (`firstAvailable`) as tuples of indexes.
 
-    Alternatives of one device each become a single entry: any of their devices. An alternative that takes
-    more of the same devices than such an entry is never better and is left out.
+    Alternatives that each take exactly one device under the same constraints share a tuple: together they
+    accept any of their devices. An alternative that takes several devices, all among those of such a tuple,
+    is dropped: it only takes more.
     """
     choice = claim_spec.choices[request]
     taking = [
@@ -157,7 +171,7 @@ def _alternatives(node_devices: NodeDevices, claim_spec: ClaimSpec, request: int
 
 
 def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: Sequence[int]) -> int:
-    """The devices that any of these alternatives can use."""
+    """Returns the mask of the devices that at least one of these alternatives can use."""
     mask = 0
     for place in places:
         mask |= node_devices.matching(choice[place])[1]
@@ -165,17 +179,20 @@ def _any_of(node_devices: NodeDevices, choice: Sequence[DeviceRequest], places: 
 
 
 _Constrained = tuple[DeviceConstraint, list[int]]
-"""A constraint and the requests that it ties together."""
+"""A constraint, and the requests to which it applies."""
 
 
 _Tie = tuple[str, bool, list[int]]
-"""The attribute, whether its values must be distinct, and the requests that it is about."""
+"""An attribute, whether its values must differ, and the requests whose devices it ties."""
 
 
 def _demand(
     node_devices: NodeDevices, claim_spec: ClaimSpec, chosen: Mapping[int, tuple[int, ...]]
 ) -> Demand | None:
-    """The demand of these requests, each with its chosen alternative; None where it never fits this node."""
+    """Returns the demand of these requests, or None if the node can never meet it.
+
+    `chosen`: for each request, the indexes of the alternatives that it may use.
+    """
     alternative = {request: claim_spec.choices[request][places[0]] for request, places in chosen.items()}
     constraints: list[_Constrained] = [
         (
@@ -212,12 +229,12 @@ def _ties(
     taking: Sequence[int],
     masks: Mapping[int, int],
 ) -> list[_Tie]:
-    """What the constraints say of the requests that take devices."""
+    """Returns the ties that the constraints impose on the requests that take devices."""
     return [
         (constraint.attribute, constraint.distinct, tied)
         for constraint, requests in constraints
         if (tied := [request for request in requests if request in taking])
-        # Where all devices have different values, any of them are distinct: no tie is needed.
+        # If all devices have different values, a distinct constraint always holds: no tie is needed.
         and not (
             constraint.distinct
             and _all_differ(node_devices, [masks[request] for request in tied], constraint.attribute)
@@ -228,8 +245,10 @@ def _ties(
 def _groups(
     counts: Mapping[int, int], masks: Mapping[int, int], ties: Sequence[_Tie]
 ) -> Counter[DeviceGroup]:
-    """The groups that these requests come to, each for so many devices: one where ties hold them together,
-    else each device by itself."""
+    """Returns the groups for these requests, which are linked by ties, and how many of each group.
+
+    If a tie has an effect, all requests form one group. Otherwise each device is a group of its own.
+    """
     requests = list(counts)
     own_ties = [
         (attribute, distinct, tuple(sorted(map(requests.index, tied))))
@@ -247,9 +266,9 @@ def _groups(
 
 
 def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
-    """The demands that the empty node meets, those with the fewest devices first.
+    """Returns the demands that the node meets with no device allocated, those with the fewest devices first.
 
-    A demand that could not be decided within the steps is kept.
+    Demands for which the search reaches `MAX_STEPS` are kept.
     """
     steps_left, feasible = MAX_STEPS, []
     for demand in sorted(demands, key=_device_count):
@@ -265,7 +284,10 @@ def _device_count(demand: Demand) -> int:
 
 
 def _undominated(demands: Sequence[Demand]) -> tuple[Demand, ...]:
-    """The demands that no other demand dominates; demands for one single device become one demand."""
+    """Returns the demands without those that another demand makes superfluous.
+
+    Demands for one device are merged: the result is one demand for any of their devices.
+    """
     if () in demands:
         return ((),)  # an alternative that takes no device is better than all others
     any_of = 0
@@ -280,19 +302,19 @@ def _undominated(demands: Sequence[Demand]) -> tuple[Demand, ...]:
 
 
 def _is_single(demand: Demand) -> bool:
-    """Whether it asks for untied devices of one mask only."""
+    """Reports whether the demand is for devices of a single mask, without ties."""
     return len(demand) == 1 and not demand[0][0].ties
 
 
 def _with_attribute(node_devices: NodeDevices, attribute: str) -> int:
-    """The devices that have the attribute; others never meet a constraint on it."""
+    """Returns the mask of the devices that have the attribute; others never meet a constraint on it."""
     return sum(
         1 << index for index, device in enumerate(node_devices.devices) if device.value(attribute) is not None
     )
 
 
 def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str) -> bool:
-    """Whether all devices have different values of the attribute."""
+    """Reports whether all devices in the masks have different values of the attribute."""
     union = 0
     for mask in masks:
         union |= mask
@@ -301,12 +323,14 @@ def _all_differ(node_devices: NodeDevices, masks: Sequence[int], attribute: str)
 
 
 def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
-    """Whether some of the devices are shareable; such a request never runs out on this node."""
+    """Reports whether some devices in the mask are shareable. A request for them always fits on this node."""
     return any(node_devices.devices[index].device.shareable for index in bits(mask))
 
 
 def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The requests in groups: those that a constraint links, directly or through others, are in one group."""
+    """Returns the requests in groups: two requests are in one group if links connect them, directly or
+    through other requests.
+    """
     groups: list[list[int]] = [[request] for request in requests]
     for linked in links:
         touched = [group for group in groups if any(request in group for request in linked)]

@@ -1,9 +1,12 @@
-"""A node's devices at one moment, as a value: which claims they can still serve besides the promised ones.
+"""An immutable record of a node's devices at one moment: tells which further claims the node can serve.
 
-Claims fit where each can be allocated distinct devices: there is a real assignment of requests to devices.
+Some claims are already promised: a bound pod or a gang's reservation has them. New claims fit if devices can
+be assigned to them and to all promised claims without using a device twice. kube-scheduler takes one pod at a
+time and allocates the first devices that match, so it can fit fewer claims than the planner expects (the same
+is true of shared GPUs: docs/decisions/0022).
+
 Source: the allocator of `resource.k8s.io` (alternatives, `All`, match and distinct attributes, counters,
-taints). kube-scheduler allocates pod by pod, the first devices that serve. It may therefore place fewer
-claims than are possible, as with shared GPUs.
+taints).
 """
 
 from __future__ import annotations
@@ -26,9 +29,9 @@ from planner.model.resources import CLAIMED_GPU
 class AvailableDevices:
     """A node's devices at one moment.
 
-    `allocated`: bit mask of the devices that claims have. `pending`: promised claims without devices so far.
-    `shared_with_plugin`: the device plugin manages the same GPUs, and pods have `plugin_gpus` of them from
-    it.
+    `allocated`: bit mask of the devices that are allocated to claims. `pending`: promised claims without
+    devices yet, with their number. `shared_with_plugin`: the device plugin manages the same GPUs;
+    `plugin_gpus`: the number of those that are promised to pods which request `nvidia.com/gpu`.
     """
 
     node_devices: NodeDevices
@@ -38,7 +41,9 @@ class AvailableDevices:
     plugin_gpus: int = 0
 
     def fits(self, added: Iterable[tuple[ClaimSpec, int]], plugin_gpus: int = 0) -> bool:
-        """Whether these claims, and so many more GPUs from the plugin, fit with the pending claims."""
+        """Reports whether these claims, and `plugin_gpus` more GPUs of the device plugin, fit beside the
+        pending claims.
+        """
         wanted: Counter[ClaimSpec] = Counter(dict(self.pending))
         for claim_spec, count in added:
             wanted[claim_spec] += count
@@ -46,9 +51,10 @@ class AvailableDevices:
         return fits(self.node_devices, self.allocated, _ordered(wanted), gpus)
 
     def max_pods(self, claim_specs: Sequence[ClaimSpec], limit: int, plugin_gpus: int = 0) -> int:
-        """How many pods with such claims fit together, at most `limit`.
+        """Returns how many pods with these claims fit together, at most `limit`.
 
-        A binary search: what fits for some number of pods fits for every smaller one.
+        `plugin_gpus`: the GPUs that each pod requests of the device plugin. The search is binary: if some
+        number of pods fits, every smaller number fits too.
         """
         low, high = 0, min(limit, self._upper_bound(claim_specs))
         while low < high:
@@ -60,8 +66,9 @@ class AvailableDevices:
         return low
 
     def _upper_bound(self, claim_specs: Sequence[ClaimSpec]) -> int:
-        """An upper bound of the pods that fit, by device counts alone; very large where claims take no
-        device.
+        """Returns an upper bound of the number of pods that fit, from the number of free devices.
+
+        2**63 if the claims take no devices and can be met.
         """
         pod_devices = sum(
             min((_taken(request, self.node_devices) for request in choice), default=0)
@@ -74,7 +81,7 @@ class AvailableDevices:
         return 2**63 if self.fits([(claim_spec, 1) for claim_spec in claim_specs]) else 0
 
     def beside(self, claim_specs: Sequence[ClaimSpec], count: int = 1) -> AvailableDevices:
-        """The same devices with the claims of so many more pods pending."""
+        """Returns the same devices with the claims of `count` more pods pending."""
         wanted = Counter(dict(self.pending))
         for claim_spec in claim_specs:
             wanted[claim_spec] += count
@@ -83,7 +90,9 @@ class AvailableDevices:
         )
 
     def missing(self, claim_specs: Sequence[ClaimSpec]) -> str:
-        """The claims of a pod that lack devices here, worded to follow "insufficient"; "" for none."""
+        """Returns which claims of a pod lack devices here, as words that follow "insufficient"; "" if all
+        fit.
+        """
         if not claim_specs or self.fits([(claim_spec, 1) for claim_spec in claim_specs]):
             return ""
         for claim_spec in claim_specs:
@@ -92,7 +101,7 @@ class AvailableDevices:
         return f"devices for its claims together (they need {'; '.join(spec.words for spec in claim_specs)})"
 
     def _has(self, claim_spec: ClaimSpec) -> str:
-        """How many devices match the scarcest request of the claim, in words."""
+        """Returns in words how many free devices match the claim's request that has the fewest of them."""
         free = self.node_devices.available(self.allocated)
         short: list[tuple[int, str]] = []
         for place, choice in enumerate(claim_spec.choices):
@@ -121,12 +130,15 @@ class AvailableDevices:
 
 
 def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, distinct: bool) -> int:
-    """The most devices that share one value of the attribute; if `distinct`, the number of values."""
+    """Returns the size of the largest set of devices with one value of the attribute; if `distinct`, the
+    number of different values.
+    """
     values = Counter(value for index in bits(mask) if (value := node_devices.devices[index].value(attribute)))
     return len(values) if distinct else max(values.values(), default=0)
 
 
 def _taken(request: DeviceRequest, node_devices: NodeDevices) -> int:
+    """Returns the minimum number of devices that the request takes; `allocationMode: All` counts as one."""
     if request.admin_access or free_to_share(node_devices, node_devices.matching(request)[1]):
         return 0
     return 1 if request.count == UNKNOWN else request.count
@@ -137,7 +149,7 @@ def _ordered(wanted: Mapping[ClaimSpec, int]) -> Wanted:
 
 
 def unallocated_devices(node: Node, by_name: DevicesByNode) -> AvailableDevices | None:
-    """The node's devices when no claim has any; None where its drivers offer none."""
+    """Returns the node's devices with none allocated, or None if its ResourceSlices list no devices."""
     node_devices = by_name.of(node.name)
     if node_devices is None:
         return None

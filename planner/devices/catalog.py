@@ -1,12 +1,13 @@
-"""Claims matched to the devices of a cluster's nodes: as a `ClaimSpec`, or as amounts of pools.
+"""Matches claims to the devices of a cluster's nodes: as a `ClaimSpec`, or as amounts of pools.
 
 A pod names claims, a claim requests devices of a class that match selectors, and nodes offer devices. This
 module combines the three, for gangs before they are planned (`request/device_claims.py`) and for bound pods.
 
-With ResourceSlices: a claim for 2 × `gpu.nvidia.com` is one unit of the resource `claims/DIGEST` (its
-`ClaimSpec`), which `AvailableDevices` can serve or not. Beside it stand 2 of the pool `gpu.nvidia.com`, the
-minimum that the claim takes on any node, so that amounts alone can rule out a node or a domain quickly.
-Without ResourceSlices, labels give the number of a node's devices, and a claim is an amount of a pool.
+With ResourceSlices, the planner records two things for a claim. For 2 × `gpu.nvidia.com`: one unit of the
+resource `claims/DIGEST` (digest of the claim's content, `ClaimSpec`), for which `AvailableDevices` decides
+whether a node's devices can satisfy it; and 2 of the pool `gpu.nvidia.com`, the minimum that the claim takes
+on any node: a quick check that excludes nodes and domains with too few devices. Without ResourceSlices, the
+number of devices comes from the node's labels and allocatable amounts; a claim is only an amount of a pool.
 """
 
 from __future__ import annotations
@@ -36,20 +37,18 @@ _CLASSES: Mapping[str, str] = {
     "mig.nvidia.com": "mig",
     "vfio.gpu.nvidia.com": "vfio",
 }
-"""NVIDIA's own classes, with the type of their devices; other classes are known by their DeviceClass."""
+"""NVIDIA's own classes and the `type` of their devices, which are known even without a DeviceClass object."""
 
 
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
-"""The extended resource that every DeviceClass serves as, with its name behind."""
+"""Prefix of the implicit extended resource of a DeviceClass; the name of the class follows it."""
 
 
 @dataclass(slots=True)
 class Devices:
-    """The devices of all nodes, and what the cluster's `claims` request of them; equal nodes are computed
-    once.
+    """The devices of all nodes, and the cluster's `claims`; nodes with equal devices are evaluated once.
 
-    The memos need no bound of their own: they hold an entry per claim, and changed claims make a new
-    `Devices`.
+    The caches have no size limit: they have an entry per claim, and changed claims lead to a new `Devices`.
     """
 
     claims: Claims
@@ -61,34 +60,34 @@ class Devices:
 
     @staticmethod
     def of(nodes: Iterable[Node], claims: Claims, node_devices: DevicesByNode) -> Devices:
-        """The devices of these nodes."""
+        """Returns the devices of these nodes: by ResourceSlices if the cluster has any, else by labels."""
         node_kinds = kinds_by_slices(nodes, node_devices) if claims.slices else kinds_by_labels(nodes)
         return Devices(claims, node_devices, node_kinds)
 
     def with_claims(self, claims: Claims, node_devices: DevicesByNode) -> Devices:
-        """The same devices with other claims, where only claims have changed."""
+        """Returns the same devices with other claims; nodes and ResourceSlices must be unchanged."""
         return Devices(claims, node_devices, self.node_kinds)
 
     def find(self, use: ClaimUse, namespace: str) -> ResourceClaim | None:
-        """The claim that a pod refers to; None where the cluster's objects do not contain it."""
+        """Returns the claim or template that a pod refers to, or None if the cluster does not have it."""
         claims = self.claims.templates if use.template else self.claims.claims
         return claims.get(f"{namespace}/{use.source}")
 
     def node_of(self, claim: ResourceClaim) -> str:
-        """The node whose devices are allocated to the claim; "" for none or where it is unknown."""
+        """Returns the node whose devices the claim has; "" if it has none, or if their node is unknown."""
         return next(
             (node for device_id in claim.allocated if (node := self.node_devices.node_of(device_id))), ""
         )
 
     def is_channel(self, use: ClaimUse, namespace: str) -> bool:
-        """Whether the claim is a ComputeDomain's channel, which is no GPU."""
+        """Reports whether the pod's claim is for a ComputeDomain's channel. A channel is not a GPU."""
         return use.template and any(
             template == use.source and domain.startswith(f"{namespace}/")
             for domain, template in self.claims.domains.items()
         )
 
     def device_request(self, request: ClaimRequest) -> DeviceRequest | None:
-        """The request with the selectors of its class; None for an unknown class."""
+        """Returns the request with the selectors of its DeviceClass, or None if the class is unknown."""
         if request.device_class in self.claims.classes:
             class_selectors = self.claims.classes[request.device_class].selectors
         elif kind := _CLASSES.get(request.device_class):
@@ -110,7 +109,7 @@ class Devices:
         )
 
     def is_counted(self, request: ClaimRequest) -> bool:
-        """Whether the devices of a request are counted.
+        """Reports whether the planner counts the devices of a request.
 
         Not counted: a ComputeDomain's channels, devices that belong to no single node, and unknown classes.
         """
@@ -123,7 +122,7 @@ class Devices:
         return True
 
     def _is_not_node_local(self, device_request: DeviceRequest) -> bool:
-        """Whether it requests a ComputeDomain's channels, or devices that belong to no single node."""
+        """Reports whether the request is for channels, or for devices that belong to no single node."""
         not_node_local = self.claims.slices.not_node_local
         return any(CHANNEL_DRIVER in text for text in device_request.expressions) or any(
             all(meets_selector(self.claims.engine, text, device) for text in device_request.expressions)
@@ -131,7 +130,7 @@ class Devices:
         )
 
     def claim_spec(self, claim: ResourceClaim) -> ClaimSpec | None:
-        """The claim's requests for devices in ResourceSlices; None where none of them is counted."""
+        """Returns the claim's counted requests and their constraints, or None if no request is counted."""
         places = [place for place, request in enumerate(claim.requests) if self.is_counted(request)]
         choices = [
             [
@@ -152,7 +151,7 @@ class Devices:
         return claim_spec_of(choices, constraints) if choices else None
 
     def matching(self, device_request: DeviceRequest, node_kind: NodeKind) -> Counter[Device]:
-        """The devices of such a node that match; a selector that cannot be evaluated counts as matching."""
+        """Returns how many of each matching device a node has; an unknown result counts as a match."""
         return Counter(
             {
                 device: count
@@ -162,12 +161,12 @@ class Devices:
         )
 
     def kinds_with(self, device_request: DeviceRequest) -> list[tuple[NodeKind, Counter[Device]]]:
-        """The kinds of nodes that have such devices, each with the count of every matching device."""
+        """Returns the kinds of nodes with matching devices, each with the number of every such device."""
         kinds = [(node_kind, self.matching(device_request, node_kind)) for node_kind in self.node_kinds]
         return [(node_kind, devices) for node_kind, devices in kinds if devices]
 
     def not_understood(self, device_request: DeviceRequest, devices: Iterable[Device]) -> list[str]:
-        """The expressions that cannot be evaluated for some of these devices."""
+        """Returns the request's expressions that cannot be evaluated for at least one of these devices."""
         candidates, engine = list(devices), self.claims.engine
         return [
             text
@@ -176,9 +175,11 @@ class Devices:
         ]
 
     def among(self, chosen: Sequence[NodeKind], pools: set[str], count: int) -> Requirement | None:
-        """A requirement for these nodes; None where no other node has `count` devices in the pools.
+        """Returns a node requirement for the `chosen` kinds of nodes, or None if it is not needed.
 
-        Amounts of pools alone would let a pod onto the other nodes, whose devices do not match.
+        It is needed if nodes of another kind also have `count` devices in `pools`: by amounts alone, the pod
+        would fit there, although those devices do not match its request. The requirement uses the GPU product
+        label if that separates the chosen kinds from those others, otherwise node names.
         """
         other_kinds = [
             node_kind
@@ -195,7 +196,7 @@ class Devices:
         return Requirement(NODE_NAME_FIELD, "In", tuple(sorted(names, key=natural)))
 
     def offered(self) -> list[str]:
-        """What can be claimed, as text: products and profiles."""
+        """Returns what claims can request, in words: each device's profile and product, or its type."""
         words = {
             " ".join(str(value) for name in ("profile", "productName") if (value := device.attribute(name)))
             or str(device.attribute("type") or device.driver)
@@ -206,15 +207,15 @@ class Devices:
 
     @property
     def extended_claims(self) -> Mapping[str, ClaimSpec]:
-        """By extended resource, the claim for one unit of it, where no device plugin serves it."""
+        """By extended resource, the claim for one unit on a node without a device plugin for it."""
         if self._extended_claims is None:
             self._extended_claims = _extended_claims(self.claims) if self.claims.slices else {}
         return self._extended_claims
 
-    # -- the least that a claim takes ----------------------------------------------------------------------
+    # -- the minimum that a claim takes --------------------------------------------------------------------
 
     def min_amounts(self, claim_spec: ClaimSpec) -> dict[str, int]:
-        """The minimum that a claim takes of each pool, whichever devices it gets."""
+        """Returns the minimum that a claim takes of each pool, whichever alternatives and devices it gets."""
         amounts = self._min_amounts.get(claim_spec)
         if amounts is None:
             taken: Counter[str] = Counter()
@@ -230,6 +231,7 @@ class Devices:
         return amounts
 
     def _pools(self, device_request: DeviceRequest) -> Counter[str]:
+        """Returns the minimum that a request takes of each pool; empty for devices of several sorts."""
         kinds = [] if device_request.admin_access else self.kinds_with(device_request)
         pools = {pool_of(device) for _, devices in kinds for device in devices}
         if not pools or "" in pools or (CLAIMED_GPU in pools and len(pools) > 1):
@@ -242,7 +244,7 @@ class Devices:
     # -- nodes ---------------------------------------------------------------------------------------------
 
     def available(self, node: Node) -> AvailableDevices | None:
-        """The node's devices before any allocation; None where it has none in ResourceSlices."""
+        """Returns the node's devices with none allocated, or None if its ResourceSlices list no devices."""
         return unallocated_devices(node, self.node_devices)
 
     def available_now(
@@ -252,10 +254,13 @@ class Devices:
         promised: Resources,
         claim_specs: Mapping[str, ClaimSpec],
     ) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The node's devices now, and what is promised there as amounts of pools.
+        """Returns the node's devices with their allocations and pending claims, and the promised amounts.
 
-        `promised`: what bound pods use and gangs have reserved, claims by the name of their `ClaimSpec`;
-        `claim_specs`: those of the gangs, by name.
+        `promised`: what bound pods use and gangs have reserved, by resource; claims count by the name of
+        their `ClaimSpec`. `claim_specs`: the claims of the gangs, by that name. The returned amounts are
+        `promised` without the claims. If the node has devices in ResourceSlices, two amounts are added to its
+        pools: the minimum for claims for extended resources that have no devices yet, and the devices that
+        are unavailable although no claim of `pods` has them (for example if shared counters are used up).
         """
         amounts = {name: count for name, count in promised.items() if not name.startswith(PREFIX)}
         empty = self.available(node)
@@ -288,7 +293,7 @@ class Devices:
     def _pending_extended(
         self, node: Node, pods: Sequence[BoundPod], promised: Resources, claim_specs: dict[str, ClaimSpec]
     ) -> Counter[str]:
-        """Claims for extended resources that have no devices so far; adds their specs to `claim_specs`."""
+        """Counts claims for extended resources without devices, by spec; adds specs to `claim_specs`."""
         specs: Counter[str] = Counter()
         for resource, claim_spec in self.extended_claims.items():
             if promised.get(resource) and not node.allocatable.get(resource):
@@ -302,14 +307,14 @@ class Devices:
         return specs
 
     def _has_extended_devices(self, pod: BoundPod, node: str) -> bool:
-        """Whether the claim made for a pod's extended resources has its devices on this node."""
+        """Reports whether the claim for a pod's extended resources has devices of this node."""
         claim = self.claims.claims.get(f"{pod.name.partition('/')[0]}/{pod.extended_claim}")
         return claim is not None and self._allocated_amounts(claim, node) is not None
 
     # -- bound pods ----------------------------------------------------------------------------------------
 
     def counted(self, pods: Iterable[BoundPod]) -> list[BoundPod]:
-        """One node's pods with their claims' devices added to their requests; a shared claim counts once."""
+        """Returns one node's pods with their claimed devices as requests; a shared claim counts once."""
         taken: dict[str, Counter[str]] = {}
         pod_list = list(pods)
         for pod, use, claim in self._claims_on(pod_list):
@@ -320,7 +325,7 @@ class Devices:
         ]
 
     def _claims_on(self, pods: Iterable[BoundPod]) -> Iterator[tuple[BoundPod, ClaimUse, ResourceClaim]]:
-        """The claims of one node's pods, as generated for them; each shared one once."""
+        """Yields the claims of one node's pods, as generated for them; a shared claim once."""
         shared_seen: set[str] = set()
         for pod in pods:
             namespace = namespace_of(pod.name)
@@ -336,6 +341,7 @@ class Devices:
                     yield pod, use, claim
 
     def _amounts_of(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> Counter[str]:
+        """Returns the claim's amounts of pools and, with ResourceSlices, one unit of its `ClaimSpec`."""
         if not self.claims.slices:
             return self._by_labels(claim, pod.node)
         claim_spec = self._claim_spec_of_pod(use, claim, pod)
@@ -347,6 +353,7 @@ class Devices:
         return amounts
 
     def _by_labels(self, claim: ResourceClaim, node: str) -> Counter[str]:
+        """Returns the amounts of pools that a claim takes on a node whose devices come from labels."""
         node_kind = next((kind for kind in self.node_kinds if node in kind.names), None)
         taken: Counter[str] = Counter()
         for request in claim.requests:
@@ -359,14 +366,14 @@ class Devices:
         return taken
 
     def _claim_spec_of_pod(self, use: ClaimUse, claim: ResourceClaim, pod: BoundPod) -> ClaimSpec | None:
-        """A bound pod's claim; claims generated from one template are resolved once."""
+        """Returns the spec of a bound pod's claim; claims generated from one template share a cache entry."""
         key = (use.template, f"{pod.name.partition('/')[0]}/{use.source}")
         if key not in self._claim_specs:
             self._claim_specs[key] = self.claim_spec(self.find(use, namespace_of(key[1])) or claim)
         return self._claim_specs[key]
 
     def _allocated_amounts(self, claim: ResourceClaim, node: str) -> dict[str, int] | None:
-        """The devices allocated to the claim on this node, as amounts of pools; None for none."""
+        """Returns how many of the node's devices the claim has, by pool; None if it has none."""
         devices = [
             self.node_devices.device(device_id)
             for device_id in claim.allocated
@@ -377,11 +384,13 @@ class Devices:
 
 
 def _extended_claims(claims: Claims) -> dict[str, ClaimSpec]:
-    """The claim for each extended resource; of two classes the newer one, then the first by name."""
+    """Returns the claim for one unit of each extended resource that a DeviceClass offers.
+
+    If several classes offer a resource, the newest one counts; of equally old ones, the first by name.
+    """
     by_name = sorted(claims.classes.items(), key=lambda item: item[0], reverse=True)
-    by_age = sorted(
-        by_name, key=lambda item: item[1].created
-    )  # the sort is stable: the last entry for a resource wins
+    # The sort is stable, so among equally old classes the first by name comes last and wins.
+    by_age = sorted(by_name, key=lambda item: item[1].created)
     by_resource = {device_class.extended: name for name, device_class in by_age if device_class.extended}
     by_resource |= {IMPLICIT + name: name for name in claims.classes}
     return {

@@ -1,8 +1,8 @@
-"""Dynamic resource allocation: ResourceClaims, their templates and DeviceClasses as records. Pure.
+"""ResourceClaims, ResourceClaimTemplates, DeviceClasses and ComputeDomains as records (DRA); no I/O.
 
 Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; class, count and constraints are fields of these objects.
+claims; the class, the count and the constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from planner.model.names import namespace_of
 from planner.model.pod import BoundPod
 
 GPU_CLASSES = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")
-"""Classes whose devices are GPUs or parts of one."""
+"""NVIDIA's DeviceClasses whose devices are GPUs or parts of a GPU."""
 
 
 CHANNEL_CLASS = "compute-domain-default-channel.nvidia.com"
-"""The class of a ComputeDomain's channel; no GPU, but the right to use NVLink between trays."""
+"""The DeviceClass of a ComputeDomain's channel. A channel is not a GPU; it allows a pod to use the NVLink
+connections between compute trays.
+"""
 
 
 CLAIM_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ComputeDomain")
-"""Objects that say what claims mean, and that come with the workloads."""
+"""The kinds that define claims and arrive together with workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """`count` devices of a class; -1 for all devices of the node.
+    """A request for `count` devices of a class; -1 for all devices of the node.
 
-    `selectors`: CEL expressions that each device must meet. `alternatives`: further choices, in order of
-    preference. `admin_access`: observes devices and takes none (`adminAccess`). `tolerations`: of device
-    taints. `capacity_requests`: minimum capacity of each device, in base units (`capacity.requests`).
+    `selectors`: CEL expressions, all of which a device must meet. `alternatives`: further requests, any of
+    which may be met instead, in order of preference. `admin_access`: the request monitors devices and takes
+    none (`adminAccess`). `tolerations`: tolerated device taints. `capacity_requests`: minimum capacity of
+    each device, in base units (`capacity.requests`).
     """
 
     device_class: str
@@ -51,8 +54,8 @@ class ClaimRequest:
 class ResourceClaim:
     """A ResourceClaim or ResourceClaimTemplate.
 
-    `allocated`: the devices allocated to a claim, with driver, pool and name. `constraints`: attributes that
-    its devices must share, or must not.
+    `allocated`: the devices allocated to the claim, each as driver, pool and name. `constraints`: attributes
+    for which its devices must have equal, or different, values.
     """
 
     requests: tuple[ClaimRequest, ...]
@@ -62,9 +65,9 @@ class ResourceClaim:
 
 @dataclass(frozen=True, slots=True)
 class DeviceClass:
-    """What a class requires of its devices, and the extended resource that they also serve, "" for none.
+    """The selectors of a DeviceClass, and the extended resource that it offers ("" for none).
 
-    `created`: of two classes for one resource the newer is used.
+    `created`: the creation time. If two classes offer one extended resource, the newer one is used.
     """
 
     selectors: tuple[str, ...] = ()
@@ -74,10 +77,11 @@ class DeviceClass:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The cluster's claim objects by NAMESPACE/NAME. `domains`: the template of each ComputeDomain.
+    """The cluster's claim objects by NAMESPACE/NAME.
 
-    `slices`: the devices in ResourceSlices. `classes`: DeviceClasses by name. `engine`: evaluates selectors;
-    without one every selector counts as matching.
+    `domains`: the name of each ComputeDomain's template. `slices`: the devices in ResourceSlices. `classes`:
+    DeviceClasses by name. `engine`: evaluates selectors; without an engine, every device matches every
+    selector.
     """
 
     claims: Mapping[str, ResourceClaim]
@@ -89,11 +93,11 @@ class Claims:
 
     @property
     def extended(self) -> list[str]:
-        """The extended resources that DeviceClasses serve."""
+        """The extended resources that DeviceClasses name (`extendedResourceName`)."""
         return [device_class.extended for device_class in self.classes.values() if device_class.extended]
 
     def beside(self, overrides: Claims) -> Claims:
-        """The union of both; `overrides` wins where both have an entry."""
+        """Returns the union of both; if both have an entry, that of `overrides` counts."""
         return Claims(
             {**self.claims, **overrides.claims},
             {**self.templates, **overrides.templates},
@@ -108,6 +112,8 @@ NO_CLAIMS = Claims({}, {}, {})
 
 
 def claim_names(pod: BoundPod) -> set[str]:
-    """The claims and templates that a bound pod names, and the claims made for it, as NAMESPACE/NAME."""
+    """Returns the claims and templates that a bound pod names, and the claims generated for it, as
+    NAMESPACE/NAME.
+    """
     namespace = namespace_of(pod.name)
     return {f"{namespace}/{name}" for use in pod.claims for name in (use.source, use.resource_claim) if name}

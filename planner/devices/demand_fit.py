@@ -1,10 +1,11 @@
-"""Whether the devices of one node meet a demand: so many groups of devices, each given together.
+"""Decides whether the devices of one node meet a demand: a number of device groups, each allocated together.
 
     two GPUs (g0, g1), two NICs (n0, n1), two PCIe roots; demand: two groups of a GPU and a NIC of one root
 
-The node's devices fall into partitions that share neither counters nor values of a tied attribute, here
-{g0, n0} and {g1, n1}: what one gives changes nothing in another. `partitions.py` says which numbers of groups
-each partition holds, one here; they are added up until nothing of the demand is left: 2 - 1 - 1 = 0.
+The node's devices are divided into partitions that share neither counters nor values of a tied attribute,
+here {g0, n0} and {g1, n1}: allocating devices of one does not affect the other. `partitions.py` computes
+which numbers of groups each partition can hold, here one. They are subtracted from the demand, partition by
+partition, until nothing is left: 2 - 1 - 1 = 0.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ from planner.devices.partitions import (
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 Demand = tuple[tuple["DeviceGroup", int], ...]
-"""Groups of devices, and how many of each."""
+"""Pairs of a device group and how many of it are needed."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DeviceGroup:
-    """Devices that are given together. Part i is `counts[i]` devices out of `masks[i]`.
+    """Devices that are allocated together. Part i is `counts[i]` devices out of the mask `masks[i]`.
 
-    `ties`: (attribute, distinct, parts): the devices of these parts have the same value, or all different
-    ones.
+    `ties`: tuples (attribute, distinct, parts). The devices of these parts must have the same value of the
+    attribute or, if `distinct`, all different values.
     """
 
     masks: tuple[int, ...]
@@ -44,14 +45,15 @@ class DeviceGroup:
 
     @property
     def size(self) -> int:
-        """Devices in all."""
+        """The total number of devices."""
         return sum(self.counts)
 
 
 def demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Whether the whole demand can be allocated distinct devices. Raises `BudgetEnded`.
+    """Reports whether devices can be assigned to the whole demand without using a device twice.
 
-    The budget is charged as if nothing were cached, so that the answer does not depend on earlier questions.
+    Raises `BudgetEnded`. A cached result costs as many steps as computing it, so that the answer does not
+    depend on the content of the cache.
     """
     fit, steps = solve(node_devices, allocated, demand)
     budget.spend(steps + 1)
@@ -62,7 +64,7 @@ def demand_fits(node_devices: NodeDevices, allocated: int, demand: Demand, budge
 
 @lru_cache(maxsize=65_536)
 def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bool | None, int]:
-    """Whether the demand fits (None: not decided within `MAX_STEPS`), and the steps that this took."""
+    """Returns whether the demand fits (None: not decided within `MAX_STEPS`), and the steps used."""
     budget = WorkBudget(MAX_STEPS)
     try:
         fit = _covers(node_devices, allocated, demand, budget)
@@ -72,9 +74,9 @@ def solve(node_devices: NodeDevices, allocated: int, demand: Demand) -> tuple[bo
 
 
 def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: WorkBudget) -> bool:
-    """Adds up what the partitions hold until the demand is covered.
+    """Reports whether the partitions together can hold the whole demand. Raises `BudgetEnded`.
 
-    Keeps the minimal remaining demands from partition to partition.
+    Goes from partition to partition and keeps the set of minimal remaining demands.
     """
     free = node_devices.available(allocated)
     groups = [(_restricted_to(group, free), number) for group, number in demand]
@@ -87,7 +89,7 @@ def _covers(node_devices: NodeDevices, allocated: int, demand: Demand, budget: W
     caps = [tuple(min(n, partition.max_items(i)) for i, n in enumerate(wanted)) for partition in partitions]
     frontier = {wanted}
     for place, (partition, cap) in enumerate(zip(partitions, caps, strict=True)):
-        # The later partitions hold at most this many of each group; a larger remainder can be dropped.
+        # The later partitions hold at most this many of each group, so a larger remainder cannot be met.
         later = tuple(map(sum, zip(*caps[place + 1 :], strict=True))) or (0,) * len(wanted)
         largest, steps = largest_counts(partition, cap)
         budget.spend(steps + len(frontier) * len(largest or ()))
@@ -115,7 +117,7 @@ def _has_enough(group: DeviceGroup, number: int) -> bool:
 def _partitions(
     node_devices: NodeDevices, allocated: int, free: int, groups: Sequence[DeviceGroup]
 ) -> list[Partition]:
-    """The requested devices, in groups that share no counter and no tied attribute with each other."""
+    """Returns the requested devices as partitions that share no counter and no tied attribute value."""
     asked = 0
     for group in groups:
         for mask in group.masks:
@@ -128,7 +130,7 @@ def _partitions(
         for attribute, distinct, parts in group.ties:
             for part in parts:
                 for index in bits(group.masks[part]):
-                    # Devices that must differ may have any value, so all of them are linked, through None.
+                    # A device that must differ may have any value, so all of them are linked, through None.
                     value = None if distinct else node_devices.devices[index].value(attribute)
                     links.join(("device", index), ("value", attribute, value))
     members: dict[object, list[int]] = {}
@@ -146,7 +148,9 @@ def _partition(
     counters_left: Sequence[int],
     groups: Sequence[DeviceGroup],
 ) -> Partition:
-    """These devices with counters, values and bits renumbered from 0, so that equal partitions are equal."""
+    """Returns the partition of these devices. Counters, values and bits are renumbered from 0, so that
+    partitions of equal content compare equal.
+    """
     counters: dict[int, int] = {}
     values: dict[object, int] = {}
     devices = []
@@ -176,18 +180,18 @@ def _partition(
 
 
 class _UnionFind:
-    """Groups of linked items, direct or indirect."""
+    """Groups of items that are linked, directly or through others."""
 
     def __init__(self) -> None:
         self._parents: dict[object, object] = {}
 
     def root(self, item: object) -> object:
-        """The representative of the item's group."""
+        """Returns the representative of the item's group."""
         while (parent := self._parents.get(item, item)) != item:
             item = parent
         return item
 
     def join(self, item: object, *other_items: object) -> None:
-        """Links these items."""
+        """Links these items, and so merges their groups."""
         for other_item in other_items:
             self._parents[self.root(other_item)] = self.root(item)

@@ -1,4 +1,4 @@
-"""A device as a driver offers it: its attributes and capacities, whatever node it is on."""
+"""A device as a driver offers it: its attributes and capacities, without the node that it is on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version attribute: a semantic version, which a string of the same text is not equal to."""
+    """A version attribute (a semantic version). It is not equal to a string with the same text."""
 
     text: str
 
@@ -22,9 +22,9 @@ _SINGLE_NIC = ("mac", "ipv4", "ipv6", "guid", "nodeGUID", "serial", "serialNumbe
 
 
 SINGLE = frozenset((*_SINGLE_GPU, *_SINGLE_NIC))
-"""Attributes that distinguish a device from equal ones. Kinds of devices are compared without them, so nodes
-with equal hardware are evaluated once. `slices.Offer.unique_attributes` records which devices have the same
-value.
+"""Attributes that distinguish a device from otherwise equal ones, for example a serial number. A `Device`
+does not have them, so devices of equal hardware compare equal and nodes with equal hardware are evaluated
+once. `slices.Offer.unique_attributes` has their values, for constraints.
 """
 
 
@@ -32,22 +32,25 @@ value.
 class Device:
     """A device that a driver offers: attributes by name, capacities in base units.
 
-    Names are the driver's own ("productName"); others come with their domain.
+    Attributes of the driver's own domain are without that domain ("productName"); others have theirs.
     """
 
     driver: str
     attributes: tuple[tuple[str, Value], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
     shareable: bool = False
-    """Whether it may be given to several claims at a time (`allowMultipleAllocations`)."""
+    """Whether several claims can use the device at a time (`allowMultipleAllocations`)."""
     complete: bool = False
-    """Whether it has no other attributes, apart from those in `SINGLE`."""
+    """Whether all attributes of the device are known, apart from those in `SINGLE`. True for a device from a
+    ResourceSlice: a CEL selector that reads a missing attribute fails, so the device does not match. False
+    for a device derived from node labels: the result of such a selector is unknown.
+    """
 
     def attribute(self, name: str) -> Value | None:
-        """An attribute, None where it has none of that name."""
+        """Returns the attribute's value; None if the device does not have it."""
         return dict(self.attributes).get(name)
 
 
 def own_name(name: object, driver: str) -> str:
-    """The name without the driver's own domain."""
+    """Returns the attribute's name without the driver's own domain."""
     return str(name).removeprefix(driver + "/")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 CounterUse = tuple[tuple[int, int], ...]
-"""What a device consumes: the index of a counter, and how much of it."""
+"""What a device consumes: pairs of the index of a counter and the amount."""
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The places of the bits of a mask, ascending."""
+    """Yields the positions of the bits that are set, in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

@@ -1,7 +1,7 @@
-"""The devices of every node, from ResourceSlices, with those that claims have; and nodes grouped by them.
+"""The devices of every node, from ResourceSlices, with their allocations; and nodes grouped by their devices.
 
 Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices' names: names of
-counters and values of unique attributes become numbers, so that equal nodes give equal keys.
+counters and values of unique attributes are replaced by numbers, so that equal nodes have equal keys.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from planner.model.resources import PRODUCT_LABEL
 class DevicesByNode:
     """By node name, the devices in ResourceSlices, and which of them are allocated.
 
-    `former`: the instance for the former claims. Where ResourceSlices are unchanged, both share what follows
-    from them alone, and fill the same dictionaries with the same values.
+    `former`: the previous instance, whose caches are reused. The cache of equal nodes is always shared; the
+    caches by node and by pool are shared if the ResourceSlices are unchanged. Allocations are computed anew.
     """
 
     def __init__(self, claims: Claims, former: DevicesByNode | None = None) -> None:
@@ -40,7 +40,7 @@ class DevicesByNode:
         self._allocated: dict[str, int] | None = None
 
     def of(self, node: str) -> NodeDevices | None:
-        """The node's devices; None where its drivers offer none."""
+        """Returns the node's devices, or None if its ResourceSlices list no devices."""
         if node not in self._by_node:
             slices = self._claims.slices.by_node.get(node)
             self._by_node[node] = self._shared(slices) if slices else None
@@ -57,7 +57,7 @@ class DevicesByNode:
         return self._equal[key]
 
     def allocated(self, node: str) -> int:
-        """The mask of the node's devices that are allocated to claims."""
+        """Returns the mask of the node's devices that are allocated to claims."""
         if self._allocated is None:
             self._allocated = {}
             for claim in self._claims.claims.values():
@@ -69,13 +69,16 @@ class DevicesByNode:
         return self._allocated.get(node, 0)
 
     def device(self, device_id: DeviceId) -> NodeDevice | None:
-        """The device of this name, None where no node offers it."""
+        """Returns the device with this name, or None if no node offers it."""
         owner = self.node_of(device_id)
         node_devices, place = (self.of(owner), self._place(owner, device_id)) if owner else (None, None)
         return node_devices.devices[place] if node_devices is not None and place is not None else None
 
     def node_of(self, device_id: DeviceId) -> str:
-        """The node of a device, "" where it is unknown. Most drivers name a node's pool after the node."""
+        """Returns the node of a device; "" if it is unknown.
+
+        Looks first at the node with the pool's name: most drivers name the pool of a node after the node.
+        """
         driver, pool, _ = device_id
         by_node = self._claims.slices.by_node
         if pool in by_node and self._place(pool, device_id) is not None:
@@ -94,7 +97,10 @@ class DevicesByNode:
 
 
 def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
-    """The devices in order, without those that consume counters which no slice defines."""
+    """Returns the node's devices, sorted by driver, name and pool.
+
+    Devices that consume counters of a counter set which no slice defines are left out.
+    """
     counters = slices.counters()
     usable = [
         (device_id, offer)
@@ -105,9 +111,9 @@ def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
 
 
 def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
-    """The devices and counters in a form that is identical for equal nodes.
+    """Returns the devices and the counters' amounts in a form that is identical for equal nodes.
 
-    Names of counters and values of unique attributes become numbers, in order of first occurrence.
+    Names of counters and values of unique attributes are replaced by numbers, in order of first occurrence.
     """
     numbers: dict[tuple[str, Value], int] = {}
     counters: dict[tuple[DeviceId, str], int] = {}
@@ -140,8 +146,8 @@ def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, .
 class NodeKind:
     """Nodes with the same devices.
 
-    `devices`: how many of each a node has. `names`: the nodes' names. `products`: their GPU products.
-    `node_devices`: set where the devices are known from ResourceSlices.
+    `devices`: how many of each device one node has. `names`: the nodes' names. `products`: their GPU products
+    ("" for a node without the label). `node_devices`: None if the devices come from labels.
     """
 
     devices: Counter[Device]
@@ -151,7 +157,9 @@ class NodeKind:
 
 
 def kinds_by_slices(nodes: Iterable[Node], by_name: DevicesByNode) -> tuple[NodeKind, ...]:
-    """Nodes grouped by the devices in their ResourceSlices."""
+    """Returns the nodes grouped by the devices in their ResourceSlices; nodes without devices are
+    left out.
+    """
     nodes_by_devices: dict[NodeDevices, list[Node]] = {}
     for node in nodes:
         if node_devices := by_name.of(node.name):
@@ -163,7 +171,9 @@ def kinds_by_slices(nodes: Iterable[Node], by_name: DevicesByNode) -> tuple[Node
 
 
 def kinds_by_labels(nodes: Iterable[Node]) -> tuple[NodeKind, ...]:
-    """Nodes grouped by the devices that labels and allocatable amounts describe."""
+    """Returns the nodes grouped by the devices that labels and allocatable amounts describe; nodes without
+    devices are left out.
+    """
     nodes_by_devices: dict[frozenset[tuple[Device, int]], list[Node]] = {}
     for node in nodes:
         if devices := labelled_devices(node):

@@ -1,7 +1,7 @@
-"""The devices of one node for claims: matching requests, shared devices, consumed counters.
+"""The devices of one node: which of them match a request, and which the shared counters still allow.
 
 Nodes with the same devices in the same order share one `NodeDevices`, whatever the devices' names, so that
-equal nodes are computed once. Sets of devices are bit masks: bit i is device i, in the order of `devices`.
+equal nodes are evaluated once. Sets of devices are bit masks: bit i is device i, in the order of `devices`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from planner.model.labels import Taint, Toleration, tolerates
 from planner.model.resources import CLAIMED_GPU
 
 _NO_EFFECT = ("NoSchedule", "NoExecute")
-"""Effects of taints that keep claims away; others are for people to read."""
+"""Effects of device taints that keep claims away unless tolerated; other effects only inform."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevice:
     """One device of a node.
 
-    `unique_attributes`: attributes that distinguish it from equal devices, with values as numbers: equal
-    numbers are equal values. `consumes_counters`: of the node's counters.
+    `unique_attributes`: attributes that distinguish the device from equal ones; their values are replaced by
+    numbers, equal numbers for equal values. `consumes_counters`: what it consumes of the node's counters.
     """
 
     device: Device
@@ -35,7 +35,9 @@ class NodeDevice:
     taints: tuple[Taint, ...] = ()
 
     def value(self, attribute: str) -> tuple[str, Value] | None:
-        """A value that stands for the attribute (by its full name) in comparisons; None where absent."""
+        """Returns a value of the attribute (by its full name) that is only for comparisons; None if it is
+        absent.
+        """
         for name, number in self.unique_attributes:
             if name == attribute:
                 return "", number
@@ -45,10 +47,11 @@ class NodeDevice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeDevices:
-    """The devices of equal nodes, and the amounts of their counters. `pools`: device count by pool.
+    """The devices of equal nodes, and the amounts of their counters. `pools`: the number of devices in each
+    pool.
 
-    `_matching` and `_available` cache answers. Their size is bounded by the requests and masks in use, and
-    they are freed with the last snapshot that has such nodes.
+    `_matching` and `_available` cache results. They need no size limit: they have an entry for each request
+    and each mask in use, and are freed with the last snapshot that has such nodes.
     """
 
     devices: tuple[NodeDevice, ...]
@@ -60,12 +63,14 @@ class NodeDevices:
 
     @property
     def all(self) -> int:
-        """The mask of every device."""
+        """The mask of all devices."""
         return (1 << len(self.devices)) - 1
 
     def matching(self, request: DeviceRequest) -> tuple[int, int]:
-        """The devices that match a request (an expression that cannot be evaluated counts as matching), and
-        those of them with tolerated taints.
+        """Returns the masks of the devices that match a request, and of those among them whose taints are
+        tolerated.
+
+        A selector that cannot be evaluated counts as matching.
         """
         masks = self._matching.get(request)
         if masks is None:
@@ -78,12 +83,14 @@ class NodeDevices:
         return masks
 
     def count(self, request: DeviceRequest) -> int:
-        """How many devices a request takes here; more than there are where it can never be met."""
+        """Returns how many devices a request takes here; more than the node has if no device
+        matches `All`.
+        """
         selected, _ = self.matching(request)
         return request.count if request.count != UNKNOWN else selected.bit_count() or len(self.devices) + 1
 
     def counters_left(self, busy: int) -> list[int]:
-        """The remaining amount of each counter besides the devices in use."""
+        """Returns what remains of each counter when the devices in the mask `busy` are in use."""
         left = list(self.counters)
         for place in bits(busy):
             for counter, amount in self.devices[place].consumes_counters:
@@ -91,7 +98,7 @@ class NodeDevices:
         return left
 
     def available(self, busy: int) -> int:
-        """The devices that are not in use and for which the counters suffice."""
+        """Returns the mask of the devices that are not `busy` and for which each counter still suffices."""
         mask = self._available.get(busy)
         if mask is None:
             left, mask = self.counters_left(busy), 0
@@ -104,19 +111,21 @@ class NodeDevices:
         return mask
 
     def whole_gpus(self) -> int:
-        """The mask of whole GPUs."""
+        """Returns the mask of the whole GPUs."""
         return sum(
             1 << index for index, device in enumerate(self.devices) if pool_of(device.device) == CLAIMED_GPU
         )
 
     def unavailable_by_pool(self, busy: int) -> dict[str, int]:
-        """Devices that cannot be allocated besides those in use, by pool; those in use count too."""
+        """Returns the number of devices in each pool that are `busy` or for which a counter no longer
+        suffices.
+        """
         shut = self.all & ~self.available(busy)
         return pools_of(self.devices[place].device for place in bits(shut)) if shut else {}
 
 
 def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None) -> bool:
-    """Whether a device matches a request; an expression that cannot be evaluated counts as matching."""
+    """Reports whether a device matches a request; a selector that cannot be evaluated counts as matching."""
     if not all(meets_selector(engine, text, device) is not False for text in request.expressions):
         return False
     capacity = dict(device.capacity)

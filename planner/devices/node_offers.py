@@ -1,4 +1,4 @@
-"""What a node offers of each pool: by its ResourceSlices, or by its labels and allocatable amounts.
+"""What a node offers of each pool: from its ResourceSlices, or from its labels and allocatable amounts.
 
 Source: labels of NVIDIA's GPU feature discovery; allocatable amounts of its device plugin.
 """
@@ -25,10 +25,11 @@ from planner.model.resources import (
 
 
 def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
-    """The node's allocatable amounts, with the pools of devices that only claims can request.
+    """Returns the node's allocatable amounts and, in addition, the pools that only claims can request.
 
-    `pools`: the devices in its ResourceSlices; None where no node has any, so that labels are used. Where
-    some node has a ResourceSlice, a node without one has no DRA driver.
+    `pools`: the devices in its ResourceSlices, or None if no node of the cluster has a ResourceSlice, so that
+    labels are used. If other nodes have ResourceSlices, a node without one has no DRA driver: its pools are
+    0.
     """
     if pools is None:
         plugin = node.allocatable.get(GPU, 0)
@@ -40,12 +41,12 @@ def offered(node: Node, pools: Mapping[str, int] | None) -> Resources:
 
 
 def plugged(node: Node, name: str) -> bool:
-    """Whether the device plugin manages the same devices."""
+    """Reports whether the node's device plugin offers the devices of the pool `name` too."""
     return node.allocatable.get(plugin_name(name), 0) > 0
 
 
 def labelled_gpus(node: Node) -> int:
-    """Whole GPUs by the label of GPU feature discovery, 0 where MIG divides them."""
+    """Returns the number of whole GPUs by the label of GPU feature discovery; 0 if MIG divides them."""
     text = node.labels.get(COUNT_LABEL, "")
     divided = "-MIG-" in node.labels.get(PRODUCT_LABEL, "") or any(
         name.startswith(MIG_PREFIX) and count for name, count in node.allocatable.items()
@@ -54,7 +55,7 @@ def labelled_gpus(node: Node) -> int:
 
 
 def labelled_devices(node: Node) -> Counter[Device]:
-    """The devices that a node's labels and allocatable amounts describe, without ResourceSlices."""
+    """Returns the devices that a node's labels and allocatable amounts describe, with their number."""
     devices: Counter[Device] = Counter()
     if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
         devices[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus

@@ -1,12 +1,13 @@
-"""What one partition of a node's devices can hold: devices that share counters or tied attribute values.
+"""Decides what one partition of a node's devices can hold. Its devices share counters or tied attribute
+values.
 
-Partitions share no counters, and devices that a claim ties together are in one partition. So each partition
-is packed by itself, and equal ones are computed once.
+Two partitions share no counter, and devices that a claim ties together are in one partition. So each
+partition is searched separately, and equal partitions only once.
 
 Example: a GPU that MIG divides on demand is one partition. It offers `3g` instances a0, a1 and `1g` instances
-b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). Asked for
-items `3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): every other possible
-count is below one of these. Eight such GPUs are eight equal partitions, computed once.
+b0 … b6, all of which consume its counter "memory slices" (8 in all: 4 for a `3g`, 1 for a `1g`). For items
+`3g` and `1g` with caps (2, 7), the largest counts are (2, 0), (1, 4) and (0, 7): every other possible count
+is below one of these. Eight such GPUs are eight equal partitions, computed once.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from planner.devices.device_masks import CounterUse, bits
 from planner.model.work_budget import BudgetEnded, WorkBudget
 
 MAX_STEPS = 20_000
-"""Devices that are tried for one question, about a quarter of a second; past them what is asked for counts as
-not fitting. What is cached is charged as if it were worked out now, so that no answer depends on the cache.
+"""The maximum number of steps of one search, about 0.25 s; trying one device is one step. If `allocator.fits`
+reaches the limit, it treats the claims as not fitting. A cached result costs as many steps as computing it,
+so that the answer does not depend on the content of the cache.
 """
 
 Vector = tuple[int, ...]
@@ -28,8 +30,8 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class AttributeTie:
-    """Devices of these parts of an item have the same value of an attribute, or (`distinct`) all different
-    ones.
+    """A constraint on an attribute: the devices of these parts of an item have the same value or, if
+    `distinct`, all different values.
     """
 
     attribute: int
@@ -39,8 +41,8 @@ class AttributeTie:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Devices that are allocated together or not at all: a count from the mask of each part, and ties between
-    parts.
+    """A device group, as a partition is asked for it: `counts[i]` devices of the mask `masks[i]`, with ties
+    between parts.
     """
 
     masks: tuple[int, ...]
@@ -49,7 +51,7 @@ class Item:
 
     @property
     def size(self) -> int:
-        """Devices in all."""
+        """The total number of devices."""
         return sum(self.counts)
 
 
@@ -57,9 +59,9 @@ class Item:
 class Partition:
     """A partition's devices and the items requested of it.
 
-    `devices`: for each, what it consumes of the partition's counters and the number of its value of each
-    attribute (-1: none). `counters_left`: the remaining amount of each counter. `items`: what may be
-    requested; masks over these devices.
+    `devices`: for each device, what it consumes of the partition's counters, and for each attribute the
+    number of its value (-1: none). `counters_left`: the remaining amount of each counter. `items`: what may
+    be requested; their masks refer to these devices.
     """
 
     devices: tuple[tuple[CounterUse, Vector], ...]
@@ -67,17 +69,17 @@ class Partition:
     items: tuple[Item, ...]
 
     def max_items(self, place: int) -> int:
-        """An upper bound of how many of an item fit here; ignores counters and ties."""
+        """Returns an upper bound of how many of an item fit here; it ignores counters and ties."""
         item = self.items[place]
         return min(mask.bit_count() // count for mask, count in zip(item.masks, item.counts, strict=True))
 
 
 @lru_cache(maxsize=16_384)
 def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ...] | None, int]:
-    """The counts of items that fit together and to which none can be added, each at most its cap.
+    """Returns the counts of items that fit together and to which no item can be added, each at most its cap.
 
-    Also the steps that this took; counts are None if `MAX_STEPS` ended the search. Searches upwards from
-    nothing, adding one item at a time.
+    The second value is the number of steps used. The counts are None if the search reached `MAX_STEPS`. It
+    starts from zero and adds one item at a time.
     """
     zero, budget = (0,) * len(caps), WorkBudget(MAX_STEPS)
     largest, seen, stack = [], {zero}, [zero]
@@ -100,7 +102,9 @@ def largest_counts(partition: Partition, caps: Vector) -> tuple[tuple[Vector, ..
 
 
 def minimal_remainders(remainders: Iterable[Vector]) -> set[Vector]:
-    """The remaining demands without those that exceed another: (1, 0) makes (2, 1) superfluous."""
+    """Returns the remaining demands without those that are larger than another: (1, 0) makes (2, 1)
+    superfluous.
+    """
     kept: list[Vector] = []
     for remainder in sorted(remainders, key=lambda vector: (sum(vector), vector)):
         if not any(all(map(int.__le__, other, remainder)) for other in kept):
@@ -109,7 +113,7 @@ def minimal_remainders(remainders: Iterable[Vector]) -> set[Vector]:
 
 
 def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> bool:
-    """Whether the partition holds these counts of items together. Raises `BudgetEnded`."""
+    """Reports whether the partition can hold these counts of items together. Raises `BudgetEnded`."""
     fit, steps = _solve(partition, counts)
     budget.spend(steps + 1)
     if fit is None:
@@ -119,7 +123,7 @@ def fits_together(partition: Partition, counts: Vector, budget: WorkBudget) -> b
 
 @lru_cache(maxsize=65_536)
 def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
-    """Whether they fit (None: not decided within `MAX_STEPS`), and the steps that this took."""
+    """Returns whether they fit (None: not decided within `MAX_STEPS`), and the number of steps used."""
     if any(count > partition.max_items(place) for place, count in enumerate(counts) if count):
         return False, 0
     assignment = _DeviceAssignment(partition, counts)
@@ -133,14 +137,14 @@ def _solve(partition: Partition, counts: Vector) -> tuple[bool | None, int]:
 class _DeviceAssignment:
     """A depth-first search that assigns devices to items, the largest items first.
 
-    Failed states are remembered by (remaining items, devices used); the counters follow from the devices
-    used.
+    Failed states are recorded as (index of the next item, devices used, `lowest`); the counters follow from
+    the devices used.
     """
 
     def __init__(self, partition: Partition, counts: Vector) -> None:
         self._partition = partition
         masks = [mask for item in partition.items for mask in item.masks]
-        # Equal devices (same counters, values and uses) are interchangeable: only one of them is tried.
+        # Devices with equal counters, values and mask bits are interchangeable: only one of them is tried.
         self._kinds = [
             (device, tuple(mask >> index & 1 for mask in masks))
             for index, device in enumerate(partition.devices)
@@ -159,7 +163,7 @@ class _DeviceAssignment:
         self.budget = WorkBudget(MAX_STEPS)
 
     def _min_consumption(self, item: Item) -> Vector:
-        """The minimum that the item consumes of each counter, whichever devices it gets."""
+        """Returns the minimum that the item consumes of each counter, whichever devices it gets."""
         consumed = [dict(uses) for uses, _ in self._partition.devices]
         return tuple(
             sum(
@@ -170,10 +174,10 @@ class _DeviceAssignment:
         )
 
     def complete(self, place: int, used: int, lowest: int, left: Vector) -> bool:
-        """Whether all items from this one on can be assigned unused devices. Raises `BudgetEnded`.
+        """Reports whether all items from `place` on can be assigned unused devices. Raises `BudgetEnded`.
 
-        For an item of one device that equals the item before it, devices below `lowest` are not tried:
-        swapping the devices of equal items makes no difference.
+        If an item of one device equals the item before it, devices below `lowest` are not tried: exchanging
+        the devices of equal items makes no difference.
         """
         if place == len(self._order):
             return True
@@ -192,7 +196,9 @@ class _DeviceAssignment:
         return False
 
     def _choices(self, item: Item, used: int, lowest: int, left: Vector) -> Iterator[tuple[int, int, Vector]]:
-        """Each choice of devices for the item: the last device, all that are used then, and the counters."""
+        """Yields each choice of devices for the item: the index of the last device, the mask of all devices
+        used so far, and the counters left.
+        """
         slots = [part for part, count in enumerate(item.counts) for _ in range(count)]
 
         def choose(
@@ -233,7 +239,7 @@ class _DeviceAssignment:
         return True
 
     def _after_consuming(self, left: Vector, index: int) -> Vector | None:
-        """The counters after a device more; None where one of them has too little."""
+        """Returns the counters left after one more device, or None if one of them does not suffice."""
         uses = self._partition.devices[index][0]
         if not uses:
             return left

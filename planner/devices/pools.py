@@ -1,12 +1,13 @@
-"""Pools: the resources under which devices for claims are counted.
+"""Pools: the planner's own resource names, under which it counts devices that ResourceClaims request.
+
+A pool here is not the `spec.pool` of a ResourceSlice. There is one pool for whole GPUs, `gpu.nvidia.com`; one
+for each MIG profile, `mig.nvidia.com/PROFILE`; and one for MIG devices of any profile, `mig.nvidia.com`. Some
+nodes offer the same GPUs through the device plugin and through DRA. On such a node, the planner counts a
+claimed GPU against `nvidia.com/gpu`, so that it never gives a GPU both to a claim and to a pod that requests
+`nvidia.com/gpu`.
 
 Source: NVIDIA's driver: attributes `type` ("gpu", "mig", "vfio"), `productName`, `architecture`, `profile`,
 capacity `memory`.
-
-Devices that are asked for by claim are resources of their own: `gpu.nvidia.com` for whole GPUs,
-`mig.nvidia.com/PROFILE` for slices, and `mig.nvidia.com` for slices of any profile. A node that offers the
-same GPUs through the device plugin has only one pool of them, `nvidia.com/gpu`: what is claimed is taken
-from there, so that claims and limits never both get one GPU.
 """
 
 from __future__ import annotations
@@ -27,39 +28,47 @@ DRIVER = "gpu.nvidia.com"
 
 
 def is_claimed(resource: str) -> bool:
-    """Whether the resource is a pool that claims request."""
+    """Reports whether the resource is a pool, that is, counts devices of claims."""
     return resource == CLAIMED_GPU or resource.startswith(CLAIMED_MIG)
 
 
 def plugin_name(resource: str) -> str:
-    """The extended resource of the device plugin for the same devices as the pool `resource`."""
+    """Returns the extended resource of the device plugin for the devices of the pool `resource`."""
     if resource == CLAIMED_GPU:
         return GPU
     return MIG_PREFIX + resource.removeprefix(CLAIMED_MIG + "/").replace("+", ".")
 
 
 def on_node(requests: Resources, offers: Resources) -> Resources:
-    """The requests as this node counts them: claimed devices come from its own pool, or from the plugin's."""
+    """Returns the requests by the resource names that the node offers.
+
+    If `offers` lacks a pool, the device plugin manages its devices, and the request counts against the
+    plugin's extended resource.
+    """
     if not any(is_claimed(name) and name not in offers for name in requests):
         return requests
     amounts: dict[str, int] = {}
     for name, count in requests.items():
         if is_claimed(name) and name not in offers:
             if name == CLAIMED_MIG:
-                continue  # the plugin counts slices by profile
+                continue  # the device plugin has no resource for MIG devices of any profile
             name = plugin_name(name)
         amounts[name] = amounts.get(name, 0) + count
     return amounts
 
 
 def has(offers: Resources, resource: str) -> int:
-    """The amount of a resource, with claims counted as in `on_node`."""
+    """Returns the amount of a resource in `offers`; for a pool that `offers` lacks, the device plugin's
+    amount.
+    """
     by_name = resource in offers or not is_claimed(resource)
     return offers.get(resource if by_name else plugin_name(resource), 0)
 
 
 def pools_of(devices: Iterable[Device]) -> dict[str, int]:
-    """Device count by pool; slices count under their profile and under the pool of all profiles."""
+    """Returns the number of devices in each pool. A MIG device counts in the pool of its profile and in
+    `mig.nvidia.com`.
+    """
     amounts: Counter[str] = Counter()
     for device in devices:
         if name := pool_of(device):
@@ -70,7 +79,7 @@ def pools_of(devices: Iterable[Device]) -> dict[str, int]:
 
 
 def pool_of(device: Device) -> str:
-    """The resource that counts a device; "" for a device that is no GPU."""
+    """Returns the pool that counts a device; "" for a device that is not a GPU or a part of one."""
     if device.driver != DRIVER:
         return ""
     kind = device.attribute("type")
@@ -80,7 +89,7 @@ def pool_of(device: Device) -> str:
 
 
 def pool_amounts(pools: Counter[str]) -> Counter[str]:
-    """These amounts by pool, and the MIG slices of all profiles together as a pool of their own."""
+    """Returns the amounts above zero, with the sum over all MIG profiles added under `mig.nvidia.com`."""
     amounts = Counter({name: count for name, count in pools.items() if count})
     slices = sum(count for name, count in pools.items() if name.startswith(CLAIMED_MIG + "/"))
     if slices:

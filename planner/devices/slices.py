@@ -1,9 +1,9 @@
 """ResourceSlices: the devices that drivers offer on each node.
 
-Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool's devices and their shared
-counters may be in several slices; only slices of the newest generation count. NVIDIA's driver writes the
-counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and later; before,
-one slice had both).
+Source: `resource.k8s.io` ResourceSlice (v1, v1beta2; v1beta1 with `basic`). A pool (`spec.pool`) may have its
+devices and their shared counters in several slices; only slices of its newest generation count. NVIDIA's
+driver writes the counters of all GPUs into one slice and each GPU's devices into another (Kubernetes 1.35 and
+later; earlier, one slice had both).
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from planner.devices.device import Device, Value
 from planner.model.labels import Taint
 
 CHANNEL_DRIVER = "compute-domain.nvidia.com"
-"""Its devices, the channels of ComputeDomains, are thousands a node and no GPUs: they are left out."""
+"""The driver of ComputeDomains. Its devices, the channels, are not read: there are thousands on each node,
+and they are not GPUs.
+"""
 
 
 DeviceId = tuple[str, str, str]
-"""Driver, pool and name of a device."""
+"""Driver, pool (`spec.pool`) and name of a device."""
 
 
 Counters = tuple[tuple[str, int], ...]
-"""Amounts by the name of the counter."""
+"""Pairs of the name of a counter and an amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One device as a slice lists it: the device, and what distinguishes it from equal ones.
+    """One device as a slice lists it, with what distinguishes it from equal devices.
 
-    `unique_attributes`: attributes that differ between equal devices, by full name. `consumes_counters`: by
-    counter set, what it consumes of counters that several devices share.
+    `unique_attributes`: the attributes in `device.SINGLE`, by full name. `consumes_counters`: by counter set,
+    what the device consumes of the counters that it shares with others.
     """
 
     device: Device
@@ -42,7 +44,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One ResourceSlice. `node`: "" for devices that belong to no single node. `counters`: by counter set."""
+    """One ResourceSlice. `node`: "" if its devices belong to no single node. `offers`: by the device's name.
+    `counters`: by counter set.
+    """
 
     node: str
     driver: str
@@ -56,17 +60,17 @@ class Slice:
 class NodeSlices:
     """The slices of one node's drivers.
 
-    Combined only on access: when a claim changes, most nodes are never asked for.
+    They are combined only on access: after a claim changes, most nodes are never accessed.
     """
 
     slices: tuple[Slice, ...] = ()
 
     def offers(self) -> dict[DeviceId, Offer]:
-        """The devices of all slices."""
+        """Returns the devices of all slices."""
         return {(s.driver, s.pool, name): offer for s in self.slices for name, offer in s.offers.items()}
 
     def counters(self) -> dict[DeviceId, Counters]:
-        """The shared counters, by driver, pool and counter set."""
+        """Returns the amounts of the shared counters, by driver, pool and counter set."""
         return {
             (s.driver, s.pool, name): counters for s in self.slices for name, counters in s.counters.items()
         }
@@ -76,7 +80,7 @@ class NodeSlices:
 class Slices:
     """All ResourceSlices, by node.
 
-    `not_node_local`: kinds of devices that belong to no single node; they are not counted.
+    `not_node_local`: the distinct devices that belong to no single node; the planner does not count them.
     """
 
     by_node: Mapping[str, NodeSlices] = field(default_factory=dict)
@@ -90,7 +94,7 @@ NO_SLICES = Slices()
 
 
 def gathered(slices: Iterable[Slice]) -> Slices:
-    """These slices combined, without older generations of a pool."""
+    """Returns the slices by node, without older generations of a pool."""
     slice_list = list(slices)
     newest: dict[tuple[str, str], int] = {}
     for piece in slice_list:
