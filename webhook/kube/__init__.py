@@ -1,4 +1,12 @@
-"""The cluster side: snapshots from watches, the ledger in the API server, the controller, certificates.
+"""Everything that needs a connection to a cluster: watches, the ledger, the controller, certificates.
+
+Words:
+- *book*: the content of the ledger, that is all live reservations
+- *hold*: a reservation with an expiry; it becomes permanent when the stored workload *claims* it
+- *observed* namespace: not in mode `enforce`, so nothing is reserved or enforced there
+- *gang*: pods that start together or not at all; named NAMESPACE/KIND/NAME, usually after their workload
+
+Modules:
 
 - `api`: calls to the API server
 - `state`: the watched state of the cluster; `ledger`: reservations as objects
@@ -7,9 +15,9 @@
 - `certificates`: CA and serving certificate, shared by all replicas
 - `installed`: reads the settings of the installation from its Deployment
 - `runtime`: everything that one replica keeps open
-- `doctor`: the checks of `bayplan doctor`; `scheduling`: of other schedulers; `versions`: of versions
-- `running`, `standing`: read a cluster from outside: its workloads; who holds a place, and who waits
-- `cluster_objects`: the same, with the objects that create pods or describe nodes
+- `doctor`: the checks of `bayplan doctor`; `scheduling`: those of other schedulers; `versions`: of versions
+- `running`, `standing`: read a cluster for a command: its workloads; which gangs hold a place or wait
+- `cluster_objects`: adds the objects that create pods or describe nodes to `standing`
 - `moving`: carries out the moves of a defragmentation; `node_marks`: the nodes that are cordoned for it
 
 Begin with `runtime`.

@@ -1,14 +1,16 @@
 """The CA and the serving certificate in a Secret that all replicas share, and the CA in the webhook
 configurations.
 
-Every replica checks every few seconds, and does what is due; resource versions resolve races.
+Every replica checks every `EVERY` seconds, and renews and publishes what is due; resource versions resolve
+races between replicas.
 
 Invariants:
 1. A CA signs a serving certificate only after it has been in every webhook configuration for
    `SETTLE_SECONDS`; the former CA stays beside it until it expires. The API server therefore trusts any
    replica's certificate at any moment.
-2. A bundle is never replaced by an older one: configurations are read before the Secret, and only what was
-   read is patched. If somebody published a newer bundle in between, the patch is a conflict.
+2. A bundle is never replaced by an older one: the configurations are read before the Secret, and a patch
+   names the resource version that was read. If somebody published a newer bundle in between, the API server
+   rejects the patch as a conflict.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ AGAIN = 0.2
 
 
 SETTLE_SECONDS = 20.0
-"""Seconds that a bundle must have been in every configuration before its CA signs: API servers learn of a
-changed configuration from a watch, normally within a second.
+"""Seconds for which a bundle must have been in every configuration before its newest CA signs a serving
+certificate: API servers learn of a changed configuration from a watch, normally within a second.
 """
 
 
@@ -66,13 +68,13 @@ log = logging.getLogger("bayplan")
 
 
 class SecretCertificates:
-    """Serves the certificate of the Secret NAMESPACE/NAME by `context`, and maintains it and the
-    configurations.
+    """Serves the certificate of the Secret NAMESPACE/NAME by `context`, and maintains the Secret and the
+    webhook configurations.
 
     `configurations` are names; for each name there is a mutating and a validating configuration. Until the
-    Secret was read, `context` serves a temporary certificate that no caller trusts, so that probes are
-    answered. `client_ca`: callers must present a certificate of it. Raises `OSError` if that file cannot be
-    used.
+    Secret has been read, `context` serves a temporary certificate that no caller trusts, so that probes are
+    answered. `client_ca`: a file; callers must present a certificate that this CA signed. Raises `OSError` if
+    the file cannot be used.
     """
 
     def __init__(
@@ -99,28 +101,28 @@ class SecretCertificates:
         self._published_at = 0.0
         self._ready = False
         self.problem = ""
-        """The current problem, if any; the last valid certificate stays in use."""
+        """The current problem, "" if there is none; the last valid certificate stays in use."""
 
     @property
     def context(self) -> ssl.SSLContext:
-        """The server's context; a new certificate is used from the next handshake on."""
+        """The server's TLS context; a new certificate is used from the next handshake on."""
         return self._serving.context
 
     @property
     def serving(self) -> x509.Certificate:
-        """The certificate that is served now."""
+        """The certificate that is served at present."""
         return self._serving.pair.certificate
 
     def ends(self) -> float:
-        """The end of the served certificate, seconds since the epoch."""
+        """Returns the end of the validity of the served certificate, in seconds since the epoch."""
         return self.serving.not_valid_after_utc.timestamp()
 
     def waiting(self) -> str:
-        """Why the certificate cannot be served yet; "" once callers trust the served one."""
+        """Returns why no trusted certificate is served yet; "" once callers trust the served one."""
         return "" if self._ready else self.problem or f"{self._where}: not read yet"
 
     async def watch(self) -> None:
-        """Checks forever, whatever the API server does."""
+        """Checks until cancelled; an error is logged, kept in `problem`, and does not end the checks."""
         try:
             while True:
                 changed = False
@@ -134,9 +136,10 @@ class SecretCertificates:
             self._serving.close()
 
     async def look(self) -> bool:
-        """Does what is due; returns True if something changed, so that another check should follow soon.
+        """Makes one check and writes what is due; returns True if something changed, so that the next check
+        should follow soon.
 
-        Raises `ApiError` if the API server refuses, `CertificateError` if the Secret cannot be used.
+        Raises `ApiError` if the API server refuses a call, `CertificateError` if the Secret cannot be used.
         """
         configurations, failure = await self._configurations()
         version, stored = await self._read()
@@ -157,8 +160,10 @@ class SecretCertificates:
         return changed
 
     async def _configurations(self) -> tuple[list[Json], ApiError | None]:
-        """Reads the configurations. A failure does not prevent reading the Secret, but nothing is signed that
-        needs them.
+        """Returns the configurations, or none and the error.
+
+        After an error the Secret is still read, but the bundle does not count as published, so no new CA
+        signs.
         """
         try:
             return [await self._get(path) for path in self._paths], None
@@ -177,7 +182,7 @@ class SecretCertificates:
             raise
 
     async def _publish(self, configurations: Sequence[Json], stored: Material) -> bool:
-        """Puts the CAs into every configuration; returns True if one had others."""
+        """Writes the trusted CAs into every configuration; returns True if one of them had another bundle."""
         bundle = base64.b64encode(bundle_pem(stored.trusted)).decode()
         changed = False
         for path, configuration in zip(self._paths, configurations, strict=True):
@@ -200,7 +205,7 @@ class SecretCertificates:
         try:
             await self._api.merge_lists(path, {"metadata": version, "webhooks": webhooks})
         except ApiError as error:
-            if error.status != 409:  # another replica did it, or somebody changed it: the next check decides
+            if error.status != 409:  # somebody else changed the configuration: the next check decides
                 raise
         else:
             log.info("%s: the CA was put into it", path.removeprefix(f"{_CONFIGURATIONS}/"))
@@ -266,9 +271,9 @@ class SecretCertificates:
 
 
 def material_from(data: Json) -> Material:
-    """Reads a Secret's `data`; a pair of which neither half is there is None.
+    """Reads a Secret's `data`; a pair is None if both its certificate and its key are missing.
 
-    Raises `CertificateError` that names the key that is invalid, missing, or not base64.
+    Raises `CertificateError`, which names a key of `data` that is missing, not base64, or invalid.
     """
     bundle = _decoded(data, CA_BUNDLE)
     return Material(
@@ -279,7 +284,9 @@ def material_from(data: Json) -> Material:
 
 
 def data_of(material: Material) -> dict[str, str]:
-    """Returns a Secret's `data` in base64. The material must be complete."""
+    """Returns a Secret's `data` in base64. Raises `ValueError` for material without a CA or serving
+    certificate.
+    """
     if material.ca is None or material.leaf is None:
         raise ValueError("only complete material is written")
     parts = {
@@ -316,7 +323,9 @@ def _trusting(name: str, bundle: str) -> Json:
 
 
 class _Serving:
-    """A context that serves the last pair that it was given; OpenSSL loads pairs only from files."""
+    """A TLS context that serves the last pair that it was given, from temporary files: OpenSSL loads pairs
+    only from files.
+    """
 
     def __init__(self, pair: KeyPair, client_ca: Path | None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="bayplan-")  # only this user may enter it
@@ -348,5 +357,5 @@ class _Serving:
             path.write_bytes(content)
 
     def _report(self, message: str) -> None:
-        """A failure would be an internal error: what was read from the Secret is a valid pair."""
+        """Logs a failed reload; it would be an internal error, as pairs from the Secret were validated."""
         log.debug("%s", message)

@@ -1,4 +1,6 @@
-"""A cluster with objects that a plan does not read: those that create pods or describe nodes."""
+"""Reads the state of a cluster together with objects that a plan does not need: those that create pods or
+describe nodes.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,16 @@ MAKES_PODS = (
 """Pods, every kind that creates pods, and PodDisruptionBudgets; as group, resource and kind."""
 
 DESCRIBES_NODES = (("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature"),)
-"""Objects with more information on nodes than the snapshot has."""
+"""Kinds with more information on nodes than the snapshot has; as group, resource and kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterObjects:
-    """The standing of the cluster and the objects.
+    """The state of a cluster at one moment and the objects that were listed.
 
-    `now`: seconds since the epoch. `waiting`: queued gangs by name. `unread`: paths that the user may not
-    list. `leader`: the replica whose controller works, "" for none. `left_alone`: what is not moved, as in
-    `movables`.
+    `now`: seconds since the epoch. `waiting`: the requests of queued gangs, by name. `unread`: paths that the
+    user may not list. `leader`: the replica whose controller works, "" for none. `left_alone`: why pods are
+    not moved, as in `movables`.
     """
 
     snapshot: Snapshot
@@ -45,7 +47,7 @@ class ClusterObjects:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsLookout:
-    """A cluster that can be read repeatedly; `kinds` as in `MAKES_PODS`."""
+    """A cluster that can be read repeatedly. `kinds`: which objects are listed, as in `MAKES_PODS`."""
 
     lookout: Lookout
     kinds: tuple[tuple[str, str, str], ...]
@@ -56,7 +58,7 @@ class ObjectsLookout:
         return self.lookout.runtime.api
 
     async def look(self) -> ClusterObjects:
-        """Reads the current state."""
+        """Reads the current state and lists the objects."""
         seen = await self.lookout.standing(time.time())
         items, forbidden = await listed_objects(self.api, self.kinds)
         unread = [*self.lookout.unread, *forbidden]
@@ -76,13 +78,16 @@ async def objects_lookout(
 async def cluster_objects(
     kubeconfig: str | None, kinds: Iterable[tuple[str, str, str]], installation: str = NAMESPACE
 ) -> ClusterObjects:
-    """Reads the cluster of a kubeconfig once."""
+    """Reads the cluster of a kubeconfig once. Raises `InputError` if it cannot be read."""
     async with objects_lookout(kubeconfig, kinds, installation) as lookout:
         return await lookout.look()
 
 
 async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tuple[list[Json], list[str]]:
-    """Returns all objects of these kinds that are served, and the paths that may not be listed."""
+    """Returns all objects of these kinds that the API server serves, and the paths that may not be listed.
+
+    Raises `ApiError` for any other failure.
+    """
     items: list[Json] = []
     forbidden = []
     for group, resource, kind in kinds:
@@ -97,8 +102,10 @@ async def listed_objects(api: Api, kinds: Iterable[tuple[str, str, str]]) -> tup
 
 
 async def _listed(api: Api, path: str, kind: str) -> list[Json]:
-    """Returns the objects with apiVersion and kind, which list items lack, and without managedFields, which
-    are half of a pod.
+    """Returns the objects at a path.
+
+    `apiVersion` and `kind`, which list items lack, are added; `managedFields`, half of a pod's size, is
+    removed.
     """
     version = "/".join(path.split("/")[2:-1])
 

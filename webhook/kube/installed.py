@@ -15,8 +15,9 @@ NAME = "bayplan"
 """The Deployment's name in the manifests and the chart."""
 
 CONTAINER = "webhook"
-"""The name of the container that runs `bayplan serve` there; others, such as a sidecar, have options of their
-own."""
+"""The name of the container that runs `bayplan serve` there; other containers, such as a sidecar, may have
+other options of the same names.
+"""
 
 
 def deployment_path(namespace: str, name: str = NAME) -> str:
@@ -25,7 +26,9 @@ def deployment_path(namespace: str, name: str = NAME) -> str:
 
 
 async def installed_settings(api: Api, namespace: str, name: str = NAME) -> Settings:
-    """Returns the settings of the Deployment in the API server. Raises `ApiError`."""
+    """Returns the settings of the Deployment in the API server, or the defaults without one. Raises
+    `ApiError`.
+    """
     return settings_of(await api.find(deployment_path(namespace, name)))
 
 

@@ -10,15 +10,16 @@ from webhook.kube.api.client import Api, ApiError, Json
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 TRIES = 5
-"""Maximum attempts to write a node that others write too (its kubelet does) before the conflict is
-reported.
+"""Maximum number of attempts to patch a node before the conflict is reported; others, such as its kubelet,
+write the node too.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CordonMark:
-    """The mark on a node. `aim`: the goal as text. `gang`: the gang whose place it is, NAMESPACE/KIND/NAME,
-    "" for whole domains. `since`: RFC 3339. `by`: "leader" if Bayplan's leader began it, "" for a user.
+    """The mark on a node, an annotation. `aim`: the goal of the defragmentation in words. `gang`: the gang
+    that is to be placed, NAMESPACE/KIND/NAME, "" if whole domains are freed. `since`: RFC 3339. `by`:
+    "leader" if Bayplan's leader began the defragmentation, "" if a user did.
     """
 
     aim: str
@@ -27,17 +28,17 @@ class CordonMark:
     by: str = ""
 
     def text(self) -> str:
-        """The annotation's value."""
+        """Returns the value of the annotation."""
         by = {"by": self.by} if self.by else {}
         return json.dumps({"aim": self.aim, "gang": self.gang, "since": self.since, **by})
 
 
 LEADER = "leader"
-"""`CordonMark.by` of Bayplan's leader."""
+"""The value of `CordonMark.by` for Bayplan's leader."""
 
 
 class CordonError(Exception):
-    """A node is not available; the message says why."""
+    """A node cannot be cordoned; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,14 @@ class NodeMarks:
     api: Api
 
     async def all(self) -> dict[str, CordonMark]:
-        """Returns the marks by node, ordered by name."""
+        """Returns the marks of all marked nodes, by node and in the order of the nodes' names."""
         items, _ = await self.api.list("/api/v1/nodes", _name_and_value)
         return {name: _mark(value) for name, value in sorted(items) if value}
 
     async def cordon(self, name: str, mark: CordonMark) -> None:
-        """Cordons and marks a node in one write. Raises `CordonError` if it is cordoned already, or does not
-        exist.
+        """Cordons and marks a node in one write.
+
+        Raises `CordonError` if the node is cordoned already or does not exist.
         """
         try:
             await self._write(name, lambda node: _cordoned(node, mark))
@@ -63,7 +65,9 @@ class NodeMarks:
             raise CordonError(f"node {name} is gone") from None
 
     async def uncordon(self, names: Iterable[str]) -> list[str]:
-        """Uncordons the marked nodes among these and removes their marks; returns these nodes."""
+        """Uncordons those of the nodes that have a mark, and removes the marks; returns the names of these
+        nodes.
+        """
         marked = []
         for name in names:
             try:
@@ -75,7 +79,11 @@ class NodeMarks:
         return marked
 
     async def _write(self, name: str, patch_of: Callable[[Json], Json]) -> bool:
-        """Patches a node as it is stored; returns False if there is nothing to patch."""
+        """Patches a node in the version that was read, with a retry after a conflict.
+
+        `patch_of`: returns the patch for a node as it is stored, {} for none. Returns False if there is no
+        patch. Raises `ApiError`.
+        """
         for left in reversed(range(TRIES)):
             node = await self.api.get(f"/api/v1/nodes/{name}")
             patch = patch_of(node)
@@ -113,7 +121,9 @@ def _name_and_value(node: Json) -> tuple[str, str]:
 
 
 def _mark(value: str) -> CordonMark:
-    """Parses the mark; text that somebody else wrote is returned as the aim."""
+    """Parses the value of the annotation; a value in another format, which somebody else wrote, becomes the
+    aim.
+    """
     try:
         fields = json.loads(value)
         rest = (str(fields.get(key, "")) for key in ("gang", "since", "by"))

@@ -1,9 +1,9 @@
-"""Reports in the cluster: what a replica decided, written in batches, independent of the calls that were
-answered.
+"""Writes Reports into the cluster: what a replica decided, in batches and apart from the admission calls.
 
-Any number of replicas write the same objects: each write replaces the version that it was made from, or
-creates the object. Admission never waits for it: a full queue drops the oldest entries and counts them, and a
-failed write is tried again as long as there is room.
+*News* is one decision, or the disappearance of one object. All replicas write the same Reports: each write
+replaces exactly the version from which it was computed, or creates the object. Admission never waits for a
+write: a full queue drops its oldest news and counts them, and after a failed write the news is queued again
+while there is room.
 """
 
 from __future__ import annotations
@@ -27,29 +27,31 @@ GROUP, RESOURCE = "openreports.io", "reports"
 
 
 BATCH_SECONDS = 3.0
-"""How long news is collected: one write for a Job and its pods, and at most one per namespace in this
-time.
+"""Seconds between two writes, in which news is collected: a Job and its pods take one write, and a namespace
+at most one in this time.
 """
 
 
 SWEEP_SECONDS = 15.0
-"""Interval at which the writer checks whether the reported objects still exist."""
+"""Seconds between two checks whether the reported objects still exist."""
 
 
 ABSENT_SECONDS = 20.0
-"""Interval at which a missing CRD is looked up again."""
+"""Seconds between two lookups of a missing CRD."""
 
 
 QUEUED = 2000
-"""Maximum number of queued news, of some kilobytes each."""
+"""Maximum number of queued news, each of some kilobytes."""
 
 
 CLOSE_SECONDS = 3.0
-"""How long a stopping replica may take for its last news: less than its termination grace period."""
+"""Seconds that a stopping replica may take to write its last news: less than its termination grace period."""
 
 
 TRIES = 8
-"""Maximum number of conflicting writers in a batch: more than there are replicas."""
+"""Maximum number of attempts to write one Report. An attempt fails if another replica writes the Report at
+the same time, so this is more than there are replicas.
+"""
 
 
 log = logging.getLogger("bayplan")
@@ -71,9 +73,11 @@ AnyNews = TypeVar("AnyNews", bound=News)
 class ReportForm(Generic[AnyNews]):
     """How a namespace's Report is built.
 
-    `name`: the name of each Report. `merge`: returns the Report (None if there is none) with the news in it,
-    the same object if nothing changes. `objects`: returns its objects, each with the time (seconds since the
-    epoch) from which it may be missing; `gone`: the news that an object does not exist any more.
+    `name`: the name of each Report. `merge`: returns the Report with news merged into it, from the stored
+    Report (None if there is none), the namespace and the news; the same object if nothing changes, None if
+    there is nothing to store. `objects`: returns the objects in a Report, each with the time (seconds since
+    the epoch) from which it may count as missing. `gone`: returns the news that an object does not exist any
+    more.
     """
 
     name: str
@@ -83,7 +87,7 @@ class ReportForm(Generic[AnyNews]):
 
 
 def unreported_decisions() -> Counter:
-    """Returns a counter without a registry."""
+    """Returns the counter of dropped decisions, without a registry."""
     return Counter(
         "bayplan_unreported_decisions", "Decisions that no Report in the cluster tells of", registry=None
     )
@@ -93,7 +97,8 @@ def unreported_decisions() -> Counter:
 class ReportWriter(Generic[AnyNews]):
     """Writes Reports: `start` it, `put` decisions, and `close` it.
 
-    `exists`: returns whether an object NAMESPACE/KIND/NAME exists.
+    `exists`: returns whether an object NAMESPACE/KIND/NAME exists. `dropped`: counts the news that no Report
+    will contain.
     """
 
     api: Api
@@ -101,23 +106,25 @@ class ReportWriter(Generic[AnyNews]):
     exists: Callable[[str], bool]
     dropped: Counter = field(default_factory=unreported_decisions)
     path: str = ""
-    """The path at which Reports are listed, "" while unknown."""
+    """The API path of the Reports of all namespaces, "" while it is unknown."""
     absent: bool = False
-    """Whether the last lookup found that their kind is not installed. Before a lookup has ended it may be
-    installed, so decisions right after the start are kept.
+    """Whether the last lookup found that the CRD is not installed. False before the first lookup has ended,
+    so decisions right after the start are kept.
     """
     _task: asyncio.Task[None] | None = None
     _queue: deque[AnyNews] = field(default_factory=deque)
     _objects: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By namespace, the objects of the Reports that this replica wrote or read."""
+    """The objects in the Reports that this replica wrote or read, by namespace; values as in
+    `ReportForm.objects`.
+    """
     _missing: frozenset[str] = frozenset()
     """The objects that did not exist at the last check."""
 
     def put(self, news: AnyNews) -> None:
-        """Queues news. Never waits.
+        """Queues news; never waits.
 
-        News is also queued while it is unknown whether the kind is installed: replicas look at different
-        times, and a decision between the installation and the lookup is reported too.
+        News is also queued while it is unknown whether the CRD is installed: replicas look it up at different
+        times, and a decision between the installation and the lookup is to be reported too.
         """
         self._queue.append(news)
         self._make_room()
@@ -129,12 +136,12 @@ class ReportWriter(Generic[AnyNews]):
                 self.dropped.inc()
 
     async def start(self) -> None:
-        """Starts writing."""
+        """Starts a task that writes until `close`."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stops; queued news is written if that succeeds at once, so that a replica that is replaced loses
-        nothing.
+        """Stops the task and writes the queued news within `CLOSE_SECONDS`, so that a replica that is
+        replaced loses nothing; an error is ignored.
         """
         if self._task is not None:
             self._task.cancel()
@@ -167,9 +174,10 @@ class ReportWriter(Generic[AnyNews]):
             await asyncio.sleep(BATCH_SECONDS)
 
     async def _find(self) -> bool:
-        """Looks up the kind, and what earlier replicas wrote.
+        """Looks up the path of the Reports, and reads what earlier replicas wrote. Returns False if the CRD
+        is missing.
 
-        News from before a lookup that does not find the kind is dropped.
+        In that case the news that was queued before the lookup is dropped.
         """
         decided = len(self._queue)
         path = await served_path(self.api, GROUP, RESOURCE)
@@ -186,10 +194,10 @@ class ReportWriter(Generic[AnyNews]):
         return str(item["metadata"].get("namespace", "")), self.form.objects(item)
 
     def _sweep(self, now: float) -> None:
-        """Removes objects that did not exist at two checks.
+        """Queues the removal of objects that did not exist at this check and at the one before.
 
         One check is not enough: a pod that is being bound is briefly neither among the waiting nor among the
-        running ones.
+        running pods.
         """
         missing = frozenset(
             name
@@ -202,7 +210,10 @@ class ReportWriter(Generic[AnyNews]):
         self._missing = missing
 
     async def _write_all(self) -> None:
-        """Writes what is queued. Raises the last `ApiError`; what could not be written is queued again."""
+        """Writes the queued news. Raises the last `ApiError`; news that was not written is queued again.
+
+        It is dropped instead if the replica has no permission, or the namespace does not exist.
+        """
         batch, self._queue = self._queue, deque()
         by_namespace: dict[str, list[AnyNews]] = defaultdict(list)
         for news in batch:
@@ -213,12 +224,12 @@ class ReportWriter(Generic[AnyNews]):
             several = by_namespace.pop(namespace)
             try:
                 await self._write(namespace, several)
-            except Unreachable:  # the other namespaces would wait as long, each
+            except Unreachable:  # each of the other namespaces would wait for the same timeout
                 self._again([*several, *(news for others in by_namespace.values() for news in others)])
                 raise
             except ApiError as error:
                 failed = error
-                # No permission, or the namespace is being deleted: trying again soon is useless.
+                # No permission, or the namespace does not exist: another attempt would fail too.
                 if error.status in (403, 404):
                     self.dropped.inc(len(several))
                 else:
@@ -229,12 +240,14 @@ class ReportWriter(Generic[AnyNews]):
             raise failed
 
     def _again(self, several: Sequence[AnyNews]) -> None:
-        """Queues the news before what came since."""
+        """Puts the news back at the front of the queue."""
         self._queue.extendleft(reversed(several))
         self._make_room()
 
     async def _write(self, namespace: str, news: Sequence[AnyNews]) -> None:
-        """Writes one namespace's Report. Raises `ApiError`, 409 if others were faster each time."""
+        """Writes one namespace's Report. Raises `ApiError`, with status 409 if each attempt met a concurrent
+        write.
+        """
         folder = _folder(self.path, namespace)
         path = f"{folder}/{self.form.name}"
         for attempt in range(TRIES):
@@ -255,18 +268,18 @@ class ReportWriter(Generic[AnyNews]):
 
 
 async def report_of(api: Api, name: str, namespace: str) -> Json | None:
-    """Returns the Report of a namespace, None if it has none. Raises `ApiError`."""
+    """Returns the Report of this name in a namespace, None if there is none. Raises `ApiError`."""
     path = await served_path(api, GROUP, RESOURCE)
     return await api.find(f"{_folder(path, namespace)}/{name}") if path else None
 
 
 def _folder(path: str, namespace: str) -> str:
-    """Returns the path of a namespace's Reports; `path`: that of all Reports."""
+    """Returns the API path of a namespace's Reports. `path`: that of the Reports of all namespaces."""
     return f"{path.removesuffix(RESOURCE)}namespaces/{namespace}/{RESOURCE}"
 
 
 def _say(problem: str, last_problem: str) -> str:
-    """Logs a problem once."""
+    """Logs a problem if it is not the last one that was logged; returns it."""
     if problem != last_problem:
         log.warning("%s", problem)
     return problem

@@ -1,7 +1,7 @@
 """Reads everything that runs in a cluster once: the snapshot, what policies look up, and the workloads.
 
-The snapshot is that of a watching server. A user who may not read everything gets the rest, and is told what
-is missing.
+The snapshot is built by the same watches as in a server. If the user may not read some resources, the rest is
+returned with a list of what is missing.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from webhook.workloads.left_alone import is_left_alone
 from webhook.workloads.stored import controller_of, controller_row
 
 FIRST_LOOK_SECONDS = 120.0
-"""Time for all lists together: 100,000 pods are read in less than a minute."""
+"""Maximum seconds until every watch has listed its resource: 100,000 pods are read in less than a minute."""
 
 
 LISTS = 3
-"""Maximum attempts for a list that expires between two of its pages."""
+"""Maximum number of attempts for a list that expires between two of its pages."""
 
 
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
-"""Selects pods that have not ended."""
+"""Field selector for pods that have not ended."""
 
 
 WRITTEN_BY_THE_SERVER = (
@@ -51,23 +51,26 @@ WRITTEN_BY_THE_SERVER = (
     "managedFields",
     "selfLink",
 )
-"""Metadata that no manifest states."""
+"""Metadata fields that the API server sets, and that no manifest states."""
 
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/bayplan"
-"""The webhooks of an installation; they define what Bayplan is asked about."""
+"""The path of Bayplan's mutating webhooks, which define for which objects Bayplan is called."""
 
 
 ON_ITS_NODE = "Node"
-"""The controller of a static pod's mirror: the kubelet runs it, whatever the API server says."""
+"""The kind of the controller of a static pod's mirror pod. The kubelet runs the static pod whatever happens
+to its mirror in the API server.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningObject:
-    """A workload without an owner that is asked for it, as a manifest: NAMESPACE/KIND/NAME and its JSON.
+    """A workload as a manifest, if no controller of a known kind created it (else that controller is
+    planned).
 
-    The JSON is kept as text, because ten thousand parsed objects would take most of a gigabyte. `pods`:
-    NAMESPACE/NAME of its pods, directly or through other objects.
+    `name`: NAMESPACE/KIND/NAME. `text`: the manifest as JSON; ten thousand parsed objects would take most of
+    a gigabyte. `pods`: NAMESPACE/NAME of the pods that it owns, directly or through other objects.
     """
 
     name: str
@@ -75,15 +78,16 @@ class RunningObject:
     pods: tuple[str, ...] = ()
 
     def manifest(self) -> Json:
-        """The object as it would be applied again: without status and what the server wrote."""
+        """Returns the object as it would be applied again: without status and what the API server set."""
         document: Json = orjson.loads(self.text)
         return document
 
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """`snapshot` contains the reservations. `unread`: what the user may not read, each with the reason.
-    `webhooks`: Bayplan's mutating configuration, None if it is not installed or not readable.
+    """A cluster that was read once. `snapshot` contains the reservations. `unread`: API paths that the user
+    may not read. `webhooks`: Bayplan's mutating webhook configuration, None if it is not installed or not
+    readable.
     """
 
     snapshot: Snapshot
@@ -97,8 +101,8 @@ class RunningCluster:
         return {pod.name: pod for pod in self.snapshot.pods}
 
     def without(self, obj: RunningObject, gangs: Iterable[str]) -> Snapshot:
-        """Returns the cluster as if the object had never been applied: without its pods, and without what its
-        gangs hold.
+        """Returns the cluster as if the object had never been applied: without its pods, and without the
+        reservations of `gangs`, which are its gangs.
         """
         left = self.snapshot
         for gang in gangs:
@@ -117,7 +121,8 @@ async def running_cluster(
     namespace: str = "",
     settings: Settings = DEFAULT_SETTINGS,
 ) -> AsyncIterator[RunningCluster]:
-    """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one, as of now.
+    """Yields the cluster of a kubeconfig, with the workloads of all namespaces or of one. `now`: seconds
+    since the epoch.
 
     The environment can be used until the end of the context. Raises `InputError` if the cluster cannot be
     reached, or its nodes may not be read.
@@ -139,7 +144,7 @@ async def _read(side: ClusterRuntime, policies: PolicySet, now: float, namespace
     objects = tuple([obj async for obj in reading.objects()])
     snapshot = side.snapshot()
     assert snapshot is not None, "all was read, or is done without"
-    # These objects are not applied now, so there is no user to ask about, and no queue before them.
+    # These objects are stored already: no user requests them, and no gang is queued before them.
     environment = replace(side.environment(), access=no_access, waiting=tuple, now=now).beside(policies)
     book = side.ledger.watched(now)
     unread = list(dict.fromkeys((*unread, *reading.forbidden)))
@@ -157,9 +162,10 @@ async def _webhooks(api: Api) -> Json | None:
 
 
 async def done_without(side: ClusterRuntime) -> list[Reflector]:
-    """Waits until everything was read once; returns the watches that the user may not read.
+    """Waits until every watch has listed its resource; returns those whose resource the user may not list,
+    which counts as empty.
 
-    Raises `InputError` if the others do not complete.
+    Raises `InputError` if the others are not complete within `FIRST_LOOK_SECONDS`.
     """
     without: list[Reflector] = []
     try:
@@ -176,7 +182,7 @@ async def done_without(side: ClusterRuntime) -> list[Reflector]:
 
 
 class _Reading:
-    """The workloads of a cluster, kind by kind; `forbidden`: those that may not be listed."""
+    """Lists the workloads of a cluster, kind by kind. `forbidden`: the paths that may not be listed."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self._api = api
@@ -184,7 +190,7 @@ class _Reading:
         self.forbidden: list[str] = []
 
     async def objects(self) -> AsyncIterator[RunningObject]:
-        """Yields each object without an owner that is asked for it, with the pods below it."""
+        """Yields each workload that no controller of a known kind created, with the pods below it."""
         entries = [entry for row in KINDS.values() for entry in await self._listed(row)]
         above = {entry.name: entry.owner for entry in entries if entry.owner}
         below: dict[str, list[str]] = defaultdict(list)
@@ -220,7 +226,9 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _ListedObject:
-    """A listed object: `text` is "" if its owner is asked, or another system plans it."""
+    """What is kept of a listed object. `owner`: NAMESPACE/KIND/NAME of its controller, if that is of a known
+    kind, else "". `text`: its manifest as JSON; empty if it has such an owner, which is planned instead.
+    """
 
     name: str
     owner: str
@@ -228,7 +236,7 @@ class _ListedObject:
 
 
 def _entry(item: Json) -> _ListedObject | None:
-    """Returns what is kept of an object; None if it has ended, is being deleted, or is ignored."""
+    """Returns what is kept of an object; None if it has ended, is being deleted, or is ignored by Bayplan."""
     metadata = item["metadata"]
     namespace, kind = metadata.get("namespace", ""), item["kind"]
     if metadata.get("deletionTimestamp") or (kind != "Pod" and finished(item)):
@@ -252,7 +260,7 @@ def _as_applied(item: Json) -> bytes:
 
 
 def _topmost(name: str, above: Mapping[str, str]) -> str:
-    """Returns the topmost owner of an object, or the object."""
+    """Returns the topmost owner of an object, or the object itself. `above`: the owners of owned objects."""
     return list(_owners(name, above))[-1]
 
 

@@ -1,4 +1,4 @@
-"""Everything that one replica keeps open toward its cluster: watches, ledger and controller."""
+"""The connections of one replica to its cluster: watches, ledger and controller."""
 
 from __future__ import annotations
 
@@ -41,18 +41,20 @@ from webhook.wire.request import UserInfo
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 WhileLeading = Callable[["ClusterRuntime"], Coroutine[None, None, None]]
-"""What the leader does besides the controller, until it is cancelled."""
+"""What the leader runs beside the controller, until it is cancelled."""
 
 
 @dataclass(slots=True)
 class ClusterRuntime:
-    """The `webhook.server.cluster_source.ClusterSource` of a watched cluster, with the ledger in it."""
+    """The `webhook.server.cluster_source.ClusterSource` of a watched cluster, with the ledger in that
+    cluster.
+    """
 
     api: Api
     watch: ClusterWatch
     ledger: KubeLedger
     claims: ConfirmingLedger
-    """The same ledger for admission calls, which confirms what they say first."""
+    """The same ledger for admission calls: a claim is written only after a watch has shown the object."""
     queue: QueueWatch
     params: ParamsWatch
     parameters: ParametersWatch
@@ -61,13 +63,13 @@ class ClusterRuntime:
     certificates: SecretCertificates | None = None
     """Set if the certificates are in a Secret of the cluster."""
     recoveries: Histogram | None = None
-    """The controller's metric, if the replica takes part in the leader election."""
+    """The controller's metric; None if the replica does not take part in the leader election."""
     reports: ReportWriter[Any] | None = None
-    """The writer of Reports, if the server has one."""
+    """The writer of Reports, None if the server has none."""
     taints: bool = False
     """Whether reserved domains are tainted."""
     settings: Settings = DEFAULT_SETTINGS
-    """The settings for what the cluster itself does not define."""
+    """The settings that apply if the cluster defines no other ones."""
 
     @classmethod
     async def connect(
@@ -83,12 +85,14 @@ class ClusterRuntime:
         commit_seconds: float = COMMIT_SECONDS,
         while_leading: WhileLeading | None = None,
     ) -> ClusterRuntime:
-        """Starts the watches, and with `controls` takes part in the leader election in `namespace`. Does not
-        wait.
+        """Starts the watches, and with `controls` takes part in the leader election in `namespace`. Returns
+        before anything has been read.
 
-        `taints`: taint reserved domains. `settings`: for what the cluster does not define. `commit_seconds`:
-        how long a reservation is tried. `while_leading`: what the leader does besides. Raises `InputError`
-        for a kubeconfig or service account that cannot be used.
+        `account`: the folder of the service account, as in `client.connect`. `taints`: whether reserved
+        domains are tainted. `settings`: those that apply if the cluster defines no other ones.
+        `commit_seconds`: how long the ledger tries to write a reservation. `while_leading`: runs beside the
+        controller while this replica leads. Raises `InputError` for a kubeconfig or service account that
+        cannot be used.
         """
         api = await connect(kubeconfig, in_cluster=in_cluster, account=account)
         access = asking(api, asyncio.get_running_loop())
@@ -138,11 +142,11 @@ class ClusterRuntime:
         await self.api.close()
 
     def snapshot(self) -> Snapshot | None:
-        """Returns the snapshot, None until it is complete."""
+        """Returns the current snapshot, None until every watch has listed its resource."""
         return self.watch.snapshot()
 
     def environment(self) -> Environment:
-        """Returns what policies may look up: namespaces, parameters, and access reviews."""
+        """Returns what decisions look up: namespaces, parameters, settings, access reviews and the queue."""
         around = self.watch.environment()
         return replace(
             around,
@@ -156,24 +160,27 @@ class ClusterRuntime:
         )
 
     def observed(self, namespaces: Iterable[str]) -> frozenset[str]:
-        """Returns those of these namespaces in which nothing is enforced. Thread-safe.
+        """Returns those of the namespaces that are not in mode `enforce`. Thread-safe.
 
-        Until a server has said which settings apply, only labels count, so nothing is released by mistake.
+        `queue.in_force` returns the settings. Until a server has set it, only the namespaces' labels count,
+        so no gang is released by mistake.
         """
         return replace(self.watch.environment(), settings=self.queue.in_force()).observed(namespaces)
 
     def waiting_gangs(self) -> Sequence[WaitingGang]:
-        """Returns the queue; gangs of namespaces that are not enforced delay nobody."""
+        """Returns the queue without the gangs of observed namespaces, which delay no other gang."""
         queue = self.queue.queue()
         observed = self.observed(namespace_of(gang.group.name) for gang in queue) if queue else frozenset()
         return [gang for gang in queue if namespace_of(gang.group.name) not in observed]
 
     def knows_owner(self, owner: str) -> bool:
-        """Returns whether the workload NAMESPACE/KIND/NAME has been seen, if its kind is watched."""
+        """Returns whether the workload NAMESPACE/KIND/NAME has been seen; True for kinds that are not
+        watched.
+        """
         return self.queue.knows(owner)
 
     def topmost(self, owner: str) -> str:
-        """Returns the topmost watched owner of NAMESPACE/KIND/NAME, or that object."""
+        """Returns the topmost watched owner of the object NAMESPACE/KIND/NAME, or the object itself."""
         return self.queue.topmost(owner)
 
     def has(self, name: str) -> bool:
@@ -189,30 +196,36 @@ class ClusterRuntime:
         return self.watch.knows_namespace(name)
 
     def follow(self, policies: PolicySet) -> None:
-        """Watches the kinds of the parameters that these policies use."""
+        """Watches the parameter kinds of these policies."""
         self.params.follow(policies)
         self.queue.rechosen()  # parameters may be in the policy files too
 
     def problem(self) -> str:
-        """Returns what is broken now: the snapshot or the book may be older than they should be."""
+        """Returns why the snapshot, the book or the certificates may be older than they should be; "" for no
+        problem.
+        """
         watches = (self.watch, self.ledger, self.queue, self.parameters)
         certificates = self.certificates.problem if self.certificates else ""
         return "; ".join(filter(None, (*(watch.problem() for watch in watches), certificates)))
 
     def reflectors(self) -> list[Reflector]:
-        """Returns every watch that must have been read once."""
+        """Returns the reflectors of all watches."""
         watches = (self.watch, self.queue, self.params, self.parameters)
         return [self.ledger.reflector, *(reflector for watch in watches for reflector in watch.reflectors)]
 
     def waiting(self) -> str:
-        """Returns what has not been read for the first time yet."""
+        """Returns what has not been read for the first time yet; "" once all is read."""
         watches = (self.watch, self.ledger, self.queue, self.params, self.parameters)
         read = next((path for watch in watches if (path := watch.waiting())), "")
         return read or (self.certificates.waiting() if self.certificates else "")
 
 
 def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str) -> bool:
-    """Returns whether the object with this UID that a reservation is for is stored, or has pods on nodes."""
+    """Returns whether the workload of a reservation is stored under this UID, or a bound pod uses the
+    reservation.
+
+    The second is for gangs that consist of pods alone, which have no workload.
+    """
     if queue.stands(held.gang, uid):
         return True
     return kind_of(held.gang) in POD_GANGS and watch.uses(held)
@@ -221,6 +234,8 @@ def _stored(watch: ClusterWatch, queue: QueueWatch, held: Reservation, uid: str)
 async def _led_as_chosen(
     side: ClusterRuntime, controller: Controller, while_leading: WhileLeading | None
 ) -> None:
-    """Leads, after it is known what gangs hold by default and which namespaces are enforced."""
+    """Runs the controller and `while_leading` once the parameters are read: they say what gangs hold by
+    default and which namespaces are enforced.
+    """
     await side.parameters.synced()
     await with_companion(controller.lead, partial(while_leading, side) if while_leading is not None else None)

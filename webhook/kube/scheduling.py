@@ -1,4 +1,6 @@
-"""Reads the objects for `scheduling_findings` from the API server; a kind that is not served has none."""
+"""Reads the objects for `scheduling_findings` from the API server; of a kind that is not served there are
+none.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from webhook.kube.state.scheduling_findings import SchedulingObjects, scheduling
 from webhook.workloads.reader import KUEUE_QUEUE
 
 KUEUE_CONFIG = "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config"
-"""The location of Kueue's configuration in its manifests."""
+"""The path of Kueue's configuration, if Kueue was installed by its own manifests."""
 
 
 async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]:
-    """Checks each scheduling system in `snapshot`, and what keeps its workloads waiting."""
+    """Returns findings about each scheduling system in `snapshot`, and about what keeps its workloads
+    waiting.
+    """
     pods, _ = await api.list("/api/v1/pods")
     jobs, _ = await api.list("/apis/batch/v1/jobs", labelSelector=KUEUE_QUEUE)
     config = (await api.find(KUEUE_CONFIG) or {}).get("data") or {}
@@ -34,7 +38,7 @@ async def examine_scheduling(api: Api, snapshot: Snapshot) -> list[CheckFinding]
 
 
 async def _beside_kueue(api: Api) -> tuple[list[Json], list[Json]]:
-    """Returns nodes and reservations."""
+    """Returns the nodes and the Reservations, which are only checked if Kueue is installed."""
     nodes, _ = await api.list("/api/v1/nodes")
     return nodes, await _all(api, "bayplan.dev", "reservations")
 

@@ -1,6 +1,6 @@
-"""Reads from outside which gangs hold a place, and which wait for what. Read-only.
+"""Reads which gangs hold a place, and which wait and for what, for commands and the live page. Read-only.
 
-It uses the watches of a replica and the rules of its controller: what is reported is what the controller
+It uses the watches of a replica and the rules of its controller: what it reports is what the controller
 decides in its next round. Begin with `standing_of`.
 """
 
@@ -39,28 +39,29 @@ from webhook.policy.model.policy import PolicySet
 from webhook.workloads.keys.annotation_keys import SKIP
 
 State = Literal["running", "starting", "admitted", "waiting", "stuck"]
-"""`running`: all of its pods are bound. `starting`: it holds a place, and pods are still to be bound.
-`admitted`: it waits, and the controller finds a place in this round. `waiting`: it is in the queue. `stuck`:
-it lost its place and has no other.
+"""`running`: all pods of the gang are bound. `starting`: the gang holds a place, and some pods are not bound
+yet. `admitted`: the gang waits, and the controller places it in this round. `waiting`: the gang is in the
+queue. `stuck`: the gang lost its place, and there is no other.
 """
 
 
 NEWS_SECONDS = 1.0
-"""Seconds between two reads while somebody watches: a burst of changes gives one read."""
+"""Seconds from a change of the cluster to the next read: a burst of changes is read once."""
 
 
 HEALTH_SECONDS = 10.0
-"""Seconds for which what is read of the installation itself, such as its Deployment, serves."""
+"""Seconds for which the Deployment of the installation is not read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangStanding:
-    """One gang. `created`: seconds since the epoch, 0 if only its reservation is known.
+    """The state of one gang. `created`: seconds since the epoch, 0 if only the gang's reservation is known.
 
-    `position`: its place in the queue from 1, 0 if it is not queued. `bound`: its pods on nodes, at most its
-    size; `surplus`: those beyond it, such as a pod that ends while its successor has started; `gated`: those
-    that wait at Bayplan's gate. `reservation`: what it holds, or will hold if it is `admitted`. `answer`: why
-    it waits, None if it was not planned. `place`: why it has its position in the queue.
+    `position`: in the queue, from 1; 0 if the gang is not queued. `bound`: the number of its pods on nodes,
+    at most its size; `surplus`: the number beyond its size, for example a pod that terminates while its
+    replacement has started; `gated`: the number that wait at Bayplan's scheduling gate. `reservation`: what
+    the gang holds, or will hold if it is `admitted`. `answer`: why it waits, None if it was not planned.
+    `place`: why it has its position in the queue.
     """
 
     name: str
@@ -78,7 +79,9 @@ class GangStanding:
 
     @property
     def pods(self) -> int:
-        """The pods of the gang, if known."""
+        """The number of pods that the gang requests, or for which it holds a place if only its reservation is
+        known.
+        """
         if self.group is not None:
             return self.group.size
         held = self.reservation.assignments if self.reservation is not None else ()
@@ -86,7 +89,7 @@ class GangStanding:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that the gang requests, or holds if only its reservation is known."""
+        """The number of whole GPUs that the gang requests, or holds if only its reservation is known."""
         if self.group is not None:
             return self.group.gpus
         held = self.reservation
@@ -96,7 +99,9 @@ class GangStanding:
         return sum(per_pod.get(part.pod_set, 0) * part.count for part in held.assignments)
 
     def waits_for(self, *, wide: bool) -> str:
-        """Returns the first sentence of the answer, or with `wide` all of it."""
+        """Returns the answer's message up to the first semicolon, or with `wide` all of it; without an
+        answer, that the gang has not been planned yet.
+        """
         if self.answer is None:
             return "its turn: it is planned when it is nearer to the front"
         message = self.answer.message
@@ -142,10 +147,11 @@ class GangStanding:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStanding:
-    """The cluster at one moment. `gangs`: those that hold first, by name, then the queue in its order.
+    """The cluster at one moment. `gangs`: gangs with a place by name, then admitted ones, then the queue in
+    order.
 
     `snapshot` contains the reservations. `leader`: the replica whose controller works, "" for none. `unread`:
-    what the user may not read. `now`: seconds since the epoch.
+    the paths that the user may not read. `now`: seconds since the epoch.
     """
 
     snapshot: Snapshot
@@ -156,13 +162,15 @@ class ClusterStanding:
 
     @property
     def queue(self) -> tuple[GangStanding, ...]:
-        """The waiting gangs, in order."""
+        """The queued gangs, in order."""
         return tuple(gang for gang in self.gangs if gang.position)
 
 
 @dataclass(slots=True)
 class Lookout:
-    """A cluster that is watched from outside; `standing` reads, `news` waits for a change."""
+    """A cluster that is watched without taking part in the leader election. `standing` reads its state,
+    `news` waits for a change.
+    """
 
     runtime: ClusterRuntime
     namespace: str
@@ -171,8 +179,9 @@ class Lookout:
     _asked: float = field(default=float("-inf"))
 
     async def deployment(self) -> Json | None:
-        """Returns the replicas' Deployment, None if there is none. It is read every `HEALTH_SECONDS` at most,
-        not for every picture of the live page. Raises `ApiError` if it could not be read.
+        """Returns the replicas' Deployment, None if there is none. Raises `ApiError` if it could not be read.
+
+        It is read every `HEALTH_SECONDS` at most, not for every picture of the live page.
         """
         if time.monotonic() - self._asked >= HEALTH_SECONDS:
             try:
@@ -185,21 +194,23 @@ class Lookout:
         return self._deployment
 
     async def kueue_workloads(self, name: str) -> tuple[KueueSays, ...]:
-        """Returns what Kueue says of the workload NAMESPACE/KIND/NAME; nothing for another form of name."""
+        """Returns what Kueue reports about the workload NAMESPACE/KIND/NAME; nothing for a name of another
+        form.
+        """
         if len(name.split("/")) != 3 or not all(name.split("/")):
             return ()
         return tuple(await said_of(self.runtime.api, name))
 
     async def report(self, name: str, namespace: str) -> Json | None:
-        """Returns the Report of this name in a namespace; None if Reports are not kept, or not readable."""
+        """Returns the Report of this name in a namespace; None if there is none, or it cannot be read."""
         with suppress(ApiError):
             return await report_of(self.runtime.api, name, namespace)
         return None
 
     async def standing(self, now: float) -> ClusterStanding:
-        """Returns the current state."""
+        """Returns the current state. `now`: seconds since the epoch."""
         runtime = self.runtime
-        with suppress(ApiError):  # `unread` tells who may not read it
+        with suppress(ApiError):  # if the user may not read it, `unread` says so
             runtime.settings = settings_of(await self.deployment())
         picture = runtime.snapshot()
         assert picture is not None, "all was read, or is done without"
@@ -210,16 +221,16 @@ class Lookout:
         return ClusterStanding(world.snapshot, gangs, await self._leader(), self.unread, now)
 
     async def news(self) -> None:
-        """Waits until something in the cluster has changed."""
+        """Waits until something in the cluster has changed, and `NEWS_SECONDS` more."""
         self.runtime.watch.news.clear()
         await self.runtime.watch.news.wait()
         await asyncio.sleep(NEWS_SECONDS)
 
     def absence(self, name: str, by_kueue: Iterable[KueueSays] = ()) -> str:
-        """Returns why the workload NAMESPACE/KIND/NAME has no gang that holds or waits; `by_kueue`: what
-        Kueue says.
+        """Returns why no gang of the workload NAMESPACE/KIND/NAME holds a place or waits. `by_kueue`: what
+        Kueue reports about the workload.
 
-        Raises `InputError` for another form of name.
+        Raises `InputError` for a name of another form.
         """
         namespace, *rest = name.split("/")
         if len(rest) != 2 or not all((namespace, *rest)):
@@ -256,10 +267,10 @@ class Lookout:
 async def standing_of(
     kubeconfig: str | None, namespace: str = NAMESPACE, account: Path | None = None
 ) -> AsyncIterator[Lookout]:
-    """Opens the cluster of a kubeconfig; `namespace` is that of the installation.
+    """Yields the watched cluster of a kubeconfig; `namespace` is that of the installation.
 
-    `account`: in the cluster itself, the folder with the token and CA of the pod's service account. Raises
-    `InputError` if the cluster cannot be reached, or its nodes may not be read.
+    `account`: inside a cluster, the folder with the token and CA of the pod's service account; None
+    otherwise. Raises `InputError` if the cluster cannot be reached, or its nodes may not be read.
     """
     runtime = await ClusterRuntime.connect(
         kubeconfig,
@@ -280,8 +291,10 @@ async def standing_of(
 
 
 async def _unread_installation(api: Api, namespace: str) -> list[str]:
-    """The Deployment, where the user may not read it: without it, namespaces without a label count as
-    enforced."""
+    """Returns the path of the Deployment if the user may not read it, else nothing.
+
+    Without the Deployment, namespaces without a mode label count as enforced.
+    """
     path = deployment_path(namespace)
     try:
         await api.find(path)
@@ -293,8 +306,8 @@ async def _unread_installation(api: Api, namespace: str) -> list[str]:
 
 
 def standings(world: World) -> tuple[GangStanding, ...]:
-    """Returns every gang that holds, by name, then the waiting gangs in order, as the controller
-    decides now.
+    """Returns every gang with a place by name, then those that the controller admits in this round, then the
+    queue in order.
     """
     actions = rules.reconcile(world)
     released = {action.reservation.id for action in actions if isinstance(action, steps.Release)}
@@ -364,7 +377,9 @@ def _waiting(
 
 
 def holding(held: Reservation) -> str:
-    """Returns what is held as text: whole domains as paths, or how many nodes are shared."""
+    """Returns a reservation as text: the paths of whole domains, or the number of nodes of which it holds a
+    part.
+    """
     if held.mode == "domain":
         return ", ".join("/".join(filter(None, domain)) for domain in held.domains)
     nodes = held_nodes(held)
@@ -372,5 +387,5 @@ def holding(held: Reservation) -> str:
 
 
 def held_nodes(held: Reservation) -> list[str]:
-    """Returns the nodes of the gang's pods, by name."""
+    """Returns the names of the nodes of the gang's pods, in order."""
     return sorted({part.node for part in held.assignments})

@@ -1,4 +1,6 @@
-"""Whether Bayplan was tested with the versions in a cluster: others are reported, none is refused."""
+"""Compares the versions in a cluster with those that Bayplan was tested with: others are reported, none is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _SUBJECT = "versions"
 
 
 async def examine_versions(api: Api, version: str) -> list[CheckFinding]:
-    """Checks the `version` of the API server, and the versions of the workload kinds that it serves."""
+    """Returns findings for the `version` of the API server, such as v1.36.3, and for the versions of the
+    workload kinds that it serves.
+    """
     kubernetes = _kubernetes(version)
     unknown = await _unknown_kinds(api)
     if kubernetes or unknown:
@@ -24,7 +28,7 @@ async def examine_versions(api: Api, version: str) -> list[CheckFinding]:
 
 
 def _kubernetes(version: str) -> CheckFinding | None:
-    """Returns the finding for the API server's version, such as v1.36.3."""
+    """Returns the finding for an API server whose version was not tested, None for a tested one."""
     parts = version.removeprefix("v").split(".")
     if len(parts) < 2 or not all(part.isdigit() for part in parts[:2]):
         return CheckFinding(_SUBJECT, "warn", f"the API server says that it is {version or 'of no version'}")
@@ -59,7 +63,7 @@ async def _unknown_kinds(api: Api) -> list[CheckFinding]:
 
 
 async def _served(api: Api, group: str) -> dict[str, list[str]]:
-    """Returns by resource of a group the versions in which it is served."""
+    """Returns the versions in which the resources of a group are served, by resource."""
     served: dict[str, list[str]] = defaultdict(list)
     for version in (await api.find(f"/apis/{group}") or {}).get("versions") or []:
         name = str(version["version"])

@@ -14,24 +14,29 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 SECONDS = 2.0
-"""Time for one review, well below a webhook's deadline."""
+"""Maximum seconds for one review, well below a webhook's deadline."""
 
 
 def asking(api: Api, loop: asyncio.AbstractEventLoop) -> Callable[[UserInfo], Access]:
-    """Returns `Environment.access`: who answers for a user. Decisions run in threads, the calls on `loop`."""
+    """Returns the function for `Environment.access`, which returns the access checks of a user.
+
+    Decisions run in threads; the calls to the API server are made on `loop`.
+    """
     return lambda user: _Reviews(api, loop, user)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reviews:
-    """Asks the API server and waits; must be called from a thread other than the loop's."""
+    """Checks the access of one user by asking the API server. `check` waits, so it must be called from a
+    thread other than the loop's.
+    """
 
     api: Api
     loop: asyncio.AbstractEventLoop
     user: UserInfo
 
     def check(self, query: Query) -> AccessDecision:
-        """Returns the decision on one query; never raises."""
+        """Returns the decision on one query. Never raises; a failed call is a denial with `error`."""
         call = self.api.create(REVIEWS, review(query, self.user))
         pending = asyncio.run_coroutine_threadsafe(call, self.loop)
         try:
@@ -47,7 +52,9 @@ class _Reviews:
 
 
 def review(query: Query, user: UserInfo) -> Json:
-    """Returns the SubjectAccessReview for a query: for a service account if it names one."""
+    """Returns the SubjectAccessReview for a query: for the service account that it names, or else for the
+    user.
+    """
     spec: Json = {"user": user.username, "uid": user.uid, "groups": list(user.groups)}
     spec["extra"] = {key: list(values) for key, values in user.extra.items()}
     if query.service_account is not None:

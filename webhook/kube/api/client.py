@@ -1,8 +1,8 @@
 """Calls to the API server: JSON in, JSON out, with the `kubernetes` package's asyncio client.
 
-The generated models are not used: they cost a hundred times the parsing, and planner and webhook read plain
-documents. From the package come the configuration (kubeconfig, service account, renewed tokens) and the
-connection pool.
+The generated models are not used: they take a hundred times as long as parsing the JSON, and planner and
+webhook read plain documents. The package provides the configuration (kubeconfig, service account, renewed
+tokens) and the connection pool.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ PAGE = 500
 
 
 CALL_SECONDS = 10.0
-"""Time for one call other than a watch."""
+"""Maximum seconds for one write; a read may take three times as long."""
 
 
 WATCH_SECONDS = 60
-"""How long the server is asked to keep a watch open; then it is resumed where it ended."""
+"""Seconds after which the API server is asked to end a watch; the watch is then resumed where it ended."""
 
 
 SILENCE_SECONDS = 75.0
-"""A watch that is silent for this long, without even ending, counts as dead."""
+"""Seconds without data after which a watch counts as broken; a working watch ends before, after
+`WATCH_SECONDS`.
+"""
 
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -66,7 +68,7 @@ class ApiError(Exception):
 
 
 class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a fault of the call
-    """No answer: refused, reset or timed out. Whether a write succeeded is unknown."""
+    """No answer: the connection was refused, reset, or timed out. Whether a write succeeded is unknown."""
 
     def __init__(self, message: str) -> None:
         super().__init__(0, "", message)
@@ -77,9 +79,9 @@ class Unreachable(ApiError):  # noqa: N818 - it is a state of the world, not a f
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One watch event; a bookmark contains only a resource version.
+    """One watch event; the object of a bookmark contains only a resource version.
 
-    `OPENED` is an additional first event without content: the server accepted the watch.
+    `OPENED` is an additional first event with an empty object: the server accepted the watch.
     """
 
     type: Literal["OPENED", "ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -87,16 +89,18 @@ class Event:
 
 
 class Api:
-    """The API server as one user. Close it after use."""
+    """A client of the API server for one user. Close it after use."""
 
     def __init__(self, configuration: Any) -> None:
-        # A gang's 300 pods and a dozen watches share one pool.
+        # The calls for a gang's 300 pods and dozens of watches share one connection pool.
         configuration.connection_pool_maxsize = 200
         configuration.retries = False
         self._client = generated.ApiClient(configuration)
         self._client.user_agent = "bayplan"
         self._epoch, self._has_server_time = time.time() - time.monotonic(), False
-        """The time at zero of the monotonic clock; that of the API server, after its first answer."""
+        """The time at zero of the monotonic clock, in seconds since the epoch: by this machine's clock, and
+        after the first answer by the API server's.
+        """
 
     @property
     def host(self) -> str:
@@ -104,11 +108,11 @@ class Api:
         return str(self._client.configuration.host)
 
     def now(self) -> float:
-        """Returns seconds since the epoch by the API server's clock at its first answer, advanced
-        monotonically.
+        """Returns seconds since the epoch: the API server's time at its first answer, advanced by the
+        monotonic clock.
 
-        Replicas therefore agree to about a second whatever their own clocks say, and no clock that is set
-        while they run makes holds expire.
+        Replicas therefore agree to about a second whatever their own clocks say, and holds do not expire
+        because a clock is changed.
         """
         return self._epoch + time.monotonic()
 
@@ -117,13 +121,15 @@ class Api:
         await self._client.close()
 
     async def get(self, path: str, **query: str) -> Json:
-        """Reads one object. Without `resourceVersion` the read is consistent: it sees every finished
-        write.
+        """Reads one object. Without `resourceVersion` in the query the read is consistent: it sees every
+        finished write.
+
+        Like all methods, raises `ApiError` for an error answer and `Unreachable` for none.
         """
         return await self._call("GET", path, query)
 
     async def find(self, path: str) -> Json | None:
-        """Reads one object, None if it does not exist."""
+        """Reads one object; returns None if it does not exist."""
         try:
             return await self.get(path)
         except ApiError as error:
@@ -132,27 +138,35 @@ class Api:
             return None
 
     async def create(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """POST. Raises `ApiError` 409 AlreadyExists if the name exists."""
+        """Sends a POST. Raises `ApiError` 409 AlreadyExists if the name exists."""
         return await self._call("POST", path, query, body)
 
     async def create_as(self, token: str, path: str, body: Mapping[str, Any]) -> Json:
-        """POST as the user of another token, without this client's own certificate."""
+        """Sends a POST with another user's token instead of this client's. Not for a client with a TLS client
+        certificate, which the API server would consider first.
+        """
         return await self._call("POST", path, {}, body, token=token)
 
     async def replace(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """PUT. With `metadata.resourceVersion` in the body, 409 Conflict if the object changed since."""
+        """Sends a PUT. Raises `ApiError` 409 Conflict if the body has a `metadata.resourceVersion` that is
+        not current.
+        """
         return await self._call("PUT", path, query, body)
 
     async def merge(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """PATCH with a JSON merge patch; a `metadata.resourceVersion` in it is a precondition."""
+        """Sends a PATCH with a JSON merge patch; a `metadata.resourceVersion` in it is a precondition."""
         return await self._call("PATCH", path, query, body, MERGE)
 
     async def merge_lists(self, path: str, body: Mapping[str, Any], **query: str) -> Json:
-        """PATCH with a strategic merge patch, for built-in kinds: list entries are matched by their key."""
+        """Sends a PATCH with a strategic merge patch, for built-in kinds: list entries are matched by their
+        merge key.
+        """
         return await self._call("PATCH", path, query, body, STRATEGIC)
 
     async def delete(self, path: str, *, version: str = "", uid: str = "") -> bool:
-        """DELETE, only this version or UID if given. Returns False if the object did not exist."""
+        """Sends a DELETE, with the version and the UID as preconditions if given. Returns False if the object
+        did not exist.
+        """
         conditions = {"resourceVersion": version, "uid": uid}
         body = {"preconditions": {key: value for key, value in conditions.items() if value}}
         try:
@@ -166,7 +180,7 @@ class Api:
     async def list(
         self, path: str, keep: Callable[[Json], Any] = dict, **query: str
     ) -> tuple[list[Any], str]:
-        """Returns `keep` of every object, page by page, and the resource version of the list.
+        """Returns `keep` of every object, read page by page, and the resource version of the list.
 
         Items lack apiVersion and kind. Raises `ApiError` 410 if the list expired between two pages.
         """
@@ -181,9 +195,9 @@ class Api:
             asked["continue"] = metadata["continue"]
 
     async def watch(self, path: str, version: str, **query: str) -> AsyncIterator[Event]:
-        """Yields events after a resource version, including bookmarks, until the server ends the watch.
+        """Yields the events after a resource version, including bookmarks, until the server ends the watch.
 
-        Raises `ApiError` 410 if the version is too old to resume: then list again.
+        Raises `ApiError` 410 if the version is too old to resume from: the caller then lists again.
         """
         asked = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version, **query}
         asked.setdefault("timeoutSeconds", str(WATCH_SECONDS))
@@ -262,7 +276,9 @@ class Api:
 
 
 def _epoch(date: str, default: float) -> float:
-    """Returns the time at zero of the monotonic clock from an answer's Date header, or the default."""
+    """Returns the time at zero of the monotonic clock, from an answer's Date header, or `default` if it is
+    invalid.
+    """
     try:
         return parsedate_to_datetime(date).timestamp() - time.monotonic()
     except ValueError:
@@ -273,8 +289,8 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
     """Returns a client from a kubeconfig (None: $KUBECONFIG, ~/.kube/config) or from the pod's service
     account.
 
-    The service account's token (read again each minute) and CA are in the folder `account`. Raises
-    `InputError` if it is missing or malformed. No call is made yet.
+    `account`: the folder with the service account's CA and token, which is read again each minute. Raises
+    `InputError` if the configuration is missing or malformed. No call is made yet.
     """
     configuration = generated.Configuration()
     where = "--in-cluster" if in_cluster else kubeconfig or os.environ.get("KUBECONFIG", "~/.kube/config")
@@ -292,14 +308,16 @@ async def connect(kubeconfig: str | None = None, *, in_cluster: bool = False, ac
 
 
 def _existing(kubeconfig: str) -> str:
-    """Returns the paths that exist, because the package treats a missing file as an empty one."""
+    """Returns the paths unchanged. Raises `InputError` if none of them exists, because the package treats a
+    missing file as an empty one.
+    """
     if not any(Path(path).expanduser().exists() for path in kubeconfig.split(os.pathsep)):
         raise InputError("no such file: give --kubeconfig, or set KUBECONFIG", Where(kubeconfig))
     return kubeconfig
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yields whole lines of any length: an event contains an object of up to 3 MiB."""
+    """Yields complete lines of any length: a line is an event with an object of up to 3 MiB."""
     rest = b""
     async for chunk in response.content.iter_any():
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,8 +1,8 @@
 """Lists one resource and then watches it forever: every change is passed to one handler, in order.
 
-A watch that ends is resumed at the last seen version (bookmarks keep it recent); if that is too old (410
-Gone), the resource is listed again. A resource that does not exist (no CRD) counts as empty and is looked up
-again.
+A watch that ends is resumed at the last resource version that was seen (bookmarks keep it recent); if that
+version is too old (410 Gone), the resource is listed again. A resource that does not exist (no CRD) counts as
+empty and is looked up again every `ABSENT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, Protocol
 from webhook.kube.api.client import Api, ApiError, Event, Json
 
 ABSENT_SECONDS = 5.0
-"""Interval at which a missing resource is looked up again: a CRD may be installed at any time."""
+"""Seconds between two lookups of a missing resource: a CRD may be installed at any time."""
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
-"""Seconds between attempts while the API server does not answer, doubling."""
+"""Seconds between attempts while calls fail: the first pause, and the one up to which it doubles."""
 
 
 log = logging.getLogger("bayplan")
@@ -31,13 +31,13 @@ class Handler(Protocol):
     """Receives a resource's objects; all methods are called on the event loop and must not raise."""
 
     def read(self, item: Json) -> Any:
-        """Returns what is kept of a listed object. A page is read before the next one arrives, because a list
-        may be long.
+        """Returns what is kept of a listed object. It is called for each page before the next page is
+        requested, so that the JSON of a long list is never in memory as a whole.
         """
         ...
 
     def replaced(self, items: Iterable[Any], version: int) -> None:
-        """Receives all objects at a resource version, as `read` returned them."""
+        """Receives all objects of a list as `read` returned them, and the resource version of the list."""
         ...
 
     def changed(self, event: Event) -> None:
@@ -47,10 +47,11 @@ class Handler(Protocol):
 
 @dataclass(slots=True)
 class Reflector:
-    """Follows the resource at `path`; with `find`, the path is looked up at each list ("" for none).
+    """Lists and watches the resource at `path`. `find` looks the path up before each list ("" for none).
 
-    `synced` is set after the first complete list, or when there is no such resource. `problem`: the current
-    fault, "" while the watch is open. `forbidden`: the fault is a missing permission to list.
+    `query`: parameters of the list and the watch. `synced` is set after the first complete list, or when
+    there is no such resource. `problem`: the current fault, "" while the watch is open. `forbidden`: the
+    fault is a missing permission.
     """
 
     api: Api
@@ -62,14 +63,14 @@ class Reflector:
     problem: str = ""
     forbidden: bool = False
     since: float = 0.0
-    """Since when `problem` exists, in monotonic seconds."""
+    """The time since which `problem` exists, in monotonic seconds."""
     _version: str = ""
     _listed: int = 0
     _held: list[Event] | None = None
     _relisting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
-        """Runs forever, whatever the API server does."""
+        """Lists and watches until cancelled; errors of the API server are retried."""
         pause = FIRST_PAUSE
         while True:
             try:
@@ -87,21 +88,23 @@ class Reflector:
                 await asyncio.sleep(pause)
 
     def go_without(self) -> None:
-        """Treats the resource as empty, for a single read of a cluster with what the user may read."""
+        """Treats the resource as empty. For a single read of a cluster by a user who may not read this
+        resource.
+        """
         self.handler.replaced((), 0)
         self.synced.set()
 
     async def relist(self) -> None:
-        """Lists now, consistently, while the watch continues.
+        """Lists the resource with a consistent read, while the watch continues.
 
-        Watch events wait meanwhile, and only those newer than the list are passed on, so the handler never
-        goes back in time.
+        Events of the watch are kept back meanwhile, and only those newer than the list are passed on, so the
+        handler never returns to an older state.
         """
         async with self._relisting:
             self._held = []
             try:
                 items, version = await self.api.list(self.path, self.handler.read, **self.query)
-                if int(version) >= self._listed:  # else the watch started again meanwhile, with a newer list
+                if int(version) >= self._listed:  # else `run` has listed again meanwhile, at a newer version
                     self._listed = int(version)
                     self.handler.replaced(items, self._listed)
             finally:
@@ -151,7 +154,11 @@ class Reflector:
 
 
 async def served_path(api: Api, group: str, resource: str) -> str:
-    """Returns the path of a resource in the server's preferred version, "" if the group does not exist."""
+    """Returns the API path of a resource; "" if it is not served.
+
+    If several versions serve it, the path is in the preferred one, or else in the first of the others. Raises
+    `ApiError`.
+    """
     if not group:
         return f"/api/v1/{resource}"
     try:

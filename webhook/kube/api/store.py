@@ -1,4 +1,4 @@
-"""The objects of one resource as they were read; invalid ones are left out, with the reason."""
+"""Keeps what was read of the objects of one resource; invalid objects are left out, with the reason."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Line(Generic[Read]):
-    """One object as it was read. `value` None: left out, for the reason `why` ("" if that is not a fault).
+    """What was read of one object. `value` is None if the object is left out, for the reason `why` ("" if
+    that is not a fault).
 
-    `is_old`: this version was read before, and nothing is to be done.
+    `is_old`: the store has read this version before, and keeps what it has.
     """
 
     key: str
@@ -32,10 +33,11 @@ class Line(Generic[Read]):
 
 
 class Store(Generic[Read]):
-    """The objects of one resource by NAMESPACE/NAME (or NAME). `read` returns None for what is left out.
+    """What was read of the objects of one resource, by NAMESPACE/NAME (or NAME). `read` returns None for an
+    object that is left out.
 
-    `on_change` is called with the key after each change of what was read. All changes happen under `lock`, so
-    a thread that holds it never sees half a list.
+    `on_change` is called with the key each time a value changes. All changes happen under `lock`, so a thread
+    that holds the lock never sees half a list.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Store(Generic[Read]):
     ) -> None:
         self.items: dict[str, Read] = {}
         self.bad: dict[str, str] = {}
-        """Why objects are left out, by key."""
+        """Why invalid objects are left out, by key."""
         self._versions: dict[str, str] = {}
         self._read = read
         self._kind = kind
@@ -55,15 +57,19 @@ class Store(Generic[Read]):
         self._lock = lock
 
     def knows(self, key: str) -> bool:
-        """Returns whether the object was seen, even if it is left out. The caller holds the lock."""
+        """Returns whether the object exists as far as the watch has shown, even if it is left out. The caller
+        holds the lock.
+        """
         return key in self._versions
 
     def version(self, key: str) -> str:
-        """Returns the version in which the object was seen last, "" for never. The caller holds the lock."""
+        """Returns the last resource version of the object that was seen, "" if the object does not exist. The
+        caller holds the lock.
+        """
         return self._versions.get(key, "")
 
     def read(self, item: Json) -> Line[Read]:
-        """Returns what is kept of an object; a version that was read before is not read again."""
+        """Reads an object; a version that is in the store is not read again."""
         key, version = key_of(item), str(item["metadata"].get("resourceVersion", ""))
         if version and self._versions.get(key) == version:
             return Line(key, version, is_old=True)
@@ -76,7 +82,7 @@ class Store(Generic[Read]):
             return Line(key, version, why=f"{where}: {error!r}")
 
     def replaced(self, lines: Iterable[Line[Read]], version: int) -> None:
-        """Replaces all objects."""
+        """Replaces all objects by those of a list."""
         fresh = {line.key: line for line in lines}
         with self._lock:
             for key in [key for key in self._versions if key not in fresh]:
@@ -116,7 +122,7 @@ class Store(Generic[Read]):
 
 
 def key_of(item: Json) -> str:
-    """Returns NAMESPACE/NAME, or NAME of a cluster-scoped object."""
+    """Returns NAMESPACE/NAME, or NAME for a cluster-scoped object."""
     metadata = item["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])

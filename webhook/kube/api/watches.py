@@ -1,4 +1,4 @@
-"""Several watches that are started and closed together."""
+"""Runs several watches that are started and closed together."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from webhook.kube.api.reflector import Reflector
 
 
 class Watches:
-    """Watches: `start` them, and `close` them after use."""
+    """Runs reflectors: `start` them, and `close` them after use."""
 
     def __init__(self, reflectors: Sequence[Reflector]) -> None:
         self.reflectors = list(reflectors)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Starts watching; `waiting` tells when everything was read once."""
+        """Starts all watches; `waiting` returns "" once each has listed its resource."""
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self.reflectors]
 
     async def synced(self) -> None:
-        """Waits until everything was read once."""
+        """Waits until each watch has listed its resource once."""
         for reflector in self.reflectors:
             await reflector.synced.wait()
 
     async def close(self) -> None:
-        """Stop watching."""
+        """Stops all watches."""
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -34,7 +34,9 @@ class Watches:
                 await task
 
     def waiting(self) -> str:
-        """Returns what has not been read for the first time yet; "" if nothing."""
+        """Returns what has not been read for the first time yet, with the problem if there is one; "" if all
+        is read.
+        """
         left = [reflector for reflector in self.reflectors if not reflector.synced.is_set()]
         if not left:
             return ""
@@ -43,7 +45,7 @@ class Watches:
         )
 
     def problem(self) -> str:
-        """Returns the watches that are broken now."""
+        """Returns the problems of the watches that fail at present; "" if there is none."""
         return "; ".join(
             dict.fromkeys(reflector.problem for reflector in self.reflectors if reflector.problem)
         )
