@@ -1,17 +1,22 @@
 """Requests, answers and reservations as frozen records, in Kubernetes' terms.
 
-- `podgroup`: the request: a gang with its PodSets; `resolved`: the same in one cluster;
-  `pod`: the shape of one pod; `claim_spec`: a claim
-- `answer`: the answer; `holding`: what a gang will hold; `reservation`: what it holds, and the book of all
+- `podgroup`: the request for a gang; `pod`: the shape of one pod; `claim_spec`: a device claim;
+  `resolved`: the request with everything that depends on the cluster filled in
+- `answer`: the answer; `holding`: what an admitted gang will hold; `reservation`: what a gang holds
 - `node`, `topology`, `labels`, `settings`: what the API server and the administrator define
 - `schedulers`: which scheduling systems a cluster has; `scheduler_facts`: what each of them reads and does
-- `resources`: names of GPU resources and labels; `priority`: what a PriorityClass gives
-- `volumes`: claims and volumes; `host_ports`: ports as anti-affinity; `growth`: pools that may grow
-- `pod_class`: equal pods as one class, which `request` makes and `node` packs
-- `quantity`, `natural_order`, `names`: numbers, sorting, the parts of names
+- `resources`: names of GPU resources and labels; `priority`: the priority of pods by PriorityClass
+- `volumes`: persistent volumes; `host_ports`: host ports as anti-affinity; `growth`: autoscaled node pools
+- `pod_class`: equal pods as one class, which `planner.request` makes and `planner.node` packs
+- `quantity`, `natural_order`, `names`: quantities, sorting, the parts of names
 - `errors`, `words`: invalid input, phrases of messages
-- `work_budget`, `deadline`: when a search ends, in steps; when a decision ends, in time
-- `cached_property`: values of a record that are worked out once
+- `work_budget`, `deadline`: the limit of a search in steps, and that of a decision in time
+- `cached_property`: attributes of a record that are computed once
+
+Words: a *gang* is a PodGroup whose pods are placed all together or not at all. A *level* is a node-label key
+of a Topology, a *domain* the nodes with the same values for the levels down to one of them (one rack). A gang
+*holds* nodes by a reservation, some of its domains *whole*: then no other gang may use them. A *book* is the
+list of all reservations. "Resolved" is said of a request that is combined with the state of one cluster.
 
 Imports nothing of the planner. Begin with `podgroup`, then `answer`.
 """

@@ -1,4 +1,4 @@
-"""The planner's three answers, with their details for people and for the JSON contract."""
+"""The planner's answer for a gang: admitted, queued or rejected, with details for people and for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdict = Literal["admitted", "queued", "rejected"]
 
 @dataclass(frozen=True, slots=True)
 class LevelAttempt:
-    """One searched level: its best domain and the number of pods that fit there. For `--explain`."""
+    """One searched level: its best domain, and how many of the `wanted` pods fit there. For `--explain`."""
 
     level: str
     domain: Domain
@@ -27,13 +27,13 @@ class LevelAttempt:
 class Answer:
     """The planner's answer for one gang.
 
-    `level` and `domain`: the finest domain that holds the whole placement ("" and `()` for the whole topology
-    or none). `holds`: whether the gang will hold whole domains, what it uses, or nothing; `reserves`: the
-    domains that it will hold whole. A gang that is not admitted has neither
-    assignments nor reserves. `reason` is a CamelCase token; `message` is one or two sentences with the
-    numbers and what would work. `obstacles`: counts of excluded nodes by cause ("taint gpu=yes:NoSchedule",
-    "reserved by default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the searched levels,
-    coarse to fine.
+    `level` and `domain`: the finest domain that contains the whole placement; "" and `()` if that is the
+    whole topology, or if there is no placement. `holds`: whether the gang will hold whole domains, what it
+    uses, or nothing; `reserves`: the domains that it will hold whole. Only admitted gangs have assignments
+    and reserves. `reason` is a CamelCase token; `message` is one or two sentences with the numbers and what
+    would work. `obstacles`: counts of excluded nodes by cause ("taint gpu=yes:NoSchedule", "reserved by
+    default/Job/a", "insufficient nvidia.com/gpu", "cordoned"). `attempts`: the searched levels, coarse to
+    fine.
     """
 
     gang: str
@@ -50,18 +50,18 @@ class Answer:
     obstacles: dict[str, int] = field(default_factory=dict)
     attempts: tuple[LevelAttempt, ...] = ()
     grows: bool = False
-    """True where the gang waits for nodes, which an autoscaler adds only for pods that are not held back."""
+    """Whether the gang waits for nodes that an autoscaler may add. It does so only for ungated pods."""
     evicts: bool = False
-    """True where the gang's own scheduler evicts others for it, once it sees its pods."""
+    """Whether the gang's scheduler will preempt other pods for it. It does so only for ungated pods."""
     replayed: bool = False
-    """True where the gang already holds a reservation and this is that plan again."""
+    """Whether the gang already holds a reservation, whose plan this answer repeats."""
     culprits: tuple[str, ...] = ()
-    """The PodSets that do not fit the empty cluster, where the answer is that."""
+    """The PodSets that do not fit even the empty cluster, if the gang is rejected because of them."""
     request: ResolvedPodGroup | None = field(default=None, compare=False, repr=False)
-    """Of a new plan, the request as it was resolved: what a reservation of it is made from."""
+    """The resolved request of a new plan, from which the reservation is made; None if there is no plan."""
 
     def to_json(self) -> dict[str, object]:
-        """The gang's entry in the contract of `bayplan plan -o json`."""
+        """Returns the gang's entry in the output of `bayplan plan -o json`, whose format is a contract."""
         return {
             "name": self.gang,
             "decision": self.decision,

@@ -1,8 +1,9 @@
-"""`functools.cached_property` as it is since Python 3.12: without a lock.
+"""`functools.cached_property` without a lock, as in Python 3.12 and later.
 
-That of Python 3.11 holds a lock while it works a value out, one for all objects of the class: threads that
-ask two snapshots wait for each other, and a process that is forked meanwhile finds it held for ever. Two
-threads may work one value out twice here, and either is right, for it depends on an immutable record alone.
+Python 3.11 computes a value under a lock that all objects of the class share: threads that read two different
+snapshots wait for each other, and a process that is forked during a computation inherits a lock that is never
+released. Without the lock, two threads may compute the same value twice. Both results are equal, because a
+value depends only on an immutable record.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801 - named like the one it stands for
-    """A property that is worked out once for each object, on first use, and kept in its `__dict__`."""
+    """A property that is computed once for each object, on first use, and stored in its `__dict__`."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
         self._work = work

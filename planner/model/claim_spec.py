@@ -1,11 +1,12 @@
 """The content of a device claim: its requests with their alternatives, and its constraints.
 
-The planner handles a `ClaimSpec` as a resource with its own name (`claims/DIGEST`), so that reserved and used
-claims can be added up by name; `devices/availability.py` decides how many a node can serve.
+The planner counts equal claims as amounts of one resource, which is named after their content
+(`claims/DIGEST`), so that reserved and used claims can be added up by name; `devices/availability.py` decides
+how many of them a node can serve. *Alternatives* are the subrequests of `firstAvailable`.
 
 Source: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
-`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only
-claims; the class, the count and the constraints are fields of these objects.
+`exactly`); NVIDIA's device classes; `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod only names its
+claims; the class, the count and the constraints are fields of the claims.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from dataclasses import astuple, dataclass, field
 from planner.model.labels import Toleration
 
 UNKNOWN = -1
-"""The count of `allocationMode: All`: as many as the node has."""
+"""The count of a request with `allocationMode: All`: as many devices as the node has."""
 
 
 _LOOKUP = re.compile(r"""device\.(?:attributes|capacity)\[['"][^'"]*['"]\]\.""")
 
 
 _MAX_SHOWN = 80
-"""Characters of a selector that are shown to people; the whole is in the claim."""
+"""The number of characters of a selector that messages show; the claim contains the whole selector."""
 
 
 PREFIX = "claims/"
-"""The name of every `ClaimSpec` begins with this."""
+"""Prefix of the name of every `ClaimSpec`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:
-    """A request for `count` devices (`UNKNOWN` for all) that meet the class's and its own CEL `selectors`.
+    """A request for `count` devices (`UNKNOWN` for all) that match all CEL selectors.
 
-    `of_class`: the selectors of the device class. `admin_access`: the request monitors devices, takes none.
-    `capacity_requests`: the minimum capacity of each device, in base units.
+    `of_class`: the selectors of the DeviceClass; `selectors`: those of the request itself. `admin_access`:
+    the request monitors devices and takes none. `capacity_requests`: pairs of a capacity's name and the
+    minimum that each device must have, in base units.
     """
 
     device_class: str
@@ -51,12 +53,12 @@ class DeviceRequest:
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """All CEL expressions that a device must meet, in the order in which Kubernetes evaluates them."""
+        """All CEL selectors that a device must match, in the order in which Kubernetes evaluates them."""
         return (*self.of_class, *self.selectors)
 
     @property
     def words(self) -> str:
-        """As text: "2 × gpu.nvidia.com", "1 × mig.nvidia.com where profile == '3g.40gb'"."""
+        """The request as text: "2 × gpu.nvidia.com", "1 × mig.nvidia.com where profile == '3g.40gb'"."""
         number = "all" if self.count == UNKNOWN else f"{self.count} ×"
         selected = _LOOKUP.sub("", " ".join(" && ".join(self.selectors).split()))
         shown = selected if len(selected) <= _MAX_SHOWN else selected[: _MAX_SHOWN - 1] + "…"
@@ -65,9 +67,10 @@ class DeviceRequest:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConstraint:
-    """All devices have the same value of the attribute (full name), or (`distinct`) all different ones.
+    """Requires that all devices have one value of an attribute (full name), or (`distinct`) different ones.
 
-    `requests`: the constrained requests, each with the index of the alternative; () for all of the claim.
+    `requests`: the constrained requests, as (index of the request, index of its alternative); () for all
+    requests of the claim.
     """
 
     attribute: str
@@ -75,21 +78,21 @@ class DeviceConstraint:
     requests: tuple[tuple[int, int], ...] = ()
 
     def applies_to(self, request: int, alternative: int) -> bool:
-        """Whether the constraint covers the devices of this alternative of a request."""
+        """Reports whether the constraint applies to the devices of this alternative of a request."""
         return not self.requests or (request, alternative) in self.requests
 
     @property
     def words(self) -> str:
-        """As text: "the same pcieRoot"."""
+        """The constraint as text: "the same pcieRoot"."""
         name = self.attribute.rpartition("/")[2]
         return f"{'a different' if self.distinct else 'the same'} {name}"
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimSpec:
-    """One claim: the alternatives of each of its requests, and its constraints.
+    """The content of a claim: the alternatives of each of its requests (`choices`), and its constraints.
 
-    `name` identifies its content.
+    `name` is a digest of the content, so two equal claims have the same name. Only names are compared.
     """
 
     name: str
@@ -98,32 +101,33 @@ class ClaimSpec:
 
     @property
     def words(self) -> str:
-        """As text: "2 × gpu.nvidia.com, 1 × rdma with the same pcieRoot"."""
+        """The claim as text: "2 × gpu.nvidia.com, 1 × rdma with the same pcieRoot"."""
         requests = ", ".join(" or ".join(request.words for request in choice) for choice in self.choices)
         constraints = " and ".join(dict.fromkeys(constraint.words for constraint in self.constraints))
         return f"{requests} with {constraints}" if constraints else requests
 
 
 ExtendedResourceClaim = tuple[str, ClaimSpec]
-"""An extended resource, and what is claimed for one piece of it (a DeviceClass's `extendedResourceName`)."""
+"""The name of an extended resource that a DeviceClass serves (`extendedResourceName`), and the claim for one
+unit of it."""
 
 
 def claim_spec_of(
     choices: Iterable[Iterable[DeviceRequest]], constraints: Iterable[DeviceConstraint] = ()
 ) -> ClaimSpec:
-    """The claim with these requests and constraints; equal claims have the same name."""
+    """Returns the claim with these requests and constraints, named by a digest of them."""
     asked, constrained = tuple(map(tuple, choices)), tuple(constraints)
     written = json.dumps(_json(asked, constrained), sort_keys=True)
     return ClaimSpec(PREFIX + hashlib.sha256(written.encode()).hexdigest()[:16], asked, constrained)
 
 
 def is_claim_spec(resource: str) -> bool:
-    """Whether the resource name is that of a `ClaimSpec`."""
+    """Reports whether the resource name is that of a `ClaimSpec`."""
     return resource.startswith(PREFIX)
 
 
 def claim_spec_json(claim_spec: ClaimSpec) -> dict[str, object]:
-    """As plain JSON; `claim_spec_from` reads it back."""
+    """Returns the content of the claim as plain JSON, which `claim_spec_from` in planner/manifests reads."""
     return _json(claim_spec.choices, claim_spec.constraints)
 
 

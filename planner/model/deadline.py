@@ -1,8 +1,8 @@
-"""The deadline of a decision, checked inside all work that may take long. This module reads no clock.
+"""The deadline of a decision, checked in everything that may take long. This module reads no clock.
 
-The caller hands in a function that says whether the deadline has passed (`watched`). Reading, policies,
+The caller passes a function that reports whether the deadline has passed (`watched`). Reading, policies,
 search and explanation check it at each step (`poll`). A context variable (PEP 567) carries the function: it
-is set for one decision in one thread, so that some two hundred functions in between need no argument for it.
+is set for one decision in one thread, so that about 200 functions in between need no argument for it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Part = Literal["reading", "policies", "search", "explanation"]
 
 
 class DeadlinePassed(BaseException):
-    """The deadline passed while `part` was at work.
+    """Raised when the deadline has passed; `part` is what was running at that time.
 
-    A `BaseException`, like `KeyboardInterrupt`: handlers that turn an error of an object or a policy into an
-    answer catch `Exception`, and must not catch this.
+    A `BaseException`, like `KeyboardInterrupt`: the handlers that turn an error in an object or a policy into
+    an answer catch `Exception`, and must not catch this one.
     """
 
     def __init__(self, part: Part) -> None:
@@ -28,7 +28,7 @@ class DeadlinePassed(BaseException):
 
 
 def never() -> bool:
-    """The check of a decision without a deadline: it never passes."""
+    """The deadline check of a decision without a deadline; always returns False."""
     return False
 
 
@@ -46,9 +46,9 @@ def watched(late: Callable[[], bool]) -> Iterator[None]:
 
 
 def deadline() -> Callable[[], bool]:
-    """The deadline check itself, for innermost loops, where a call of `poll` costs as much as a step.
+    """Returns the deadline check itself, for innermost loops, in which `poll` would cost as much as a step.
 
-    A caller that gets True raises `DeadlinePassed`.
+    If the check returns True, the caller has to raise `DeadlinePassed`.
     """
     return _late.get()
 

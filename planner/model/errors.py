@@ -14,11 +14,11 @@ class Where:
     field: str = ""
 
     def at_path(self, field: str) -> Where:
-        """The same object, at `field` (a dotted path from the object's root)."""
+        """Returns the location of `field` (a dotted path from the object's root) in the same object."""
         return Where(self.file, self.object, field)
 
     def below(self, field: str) -> Where:
-        """The same object, at a field below this one: a name, a dotted path, or an index such as `[0]`."""
+        """Returns the location of a field below this one: a name, a dotted path, or an index like `[0]`."""
         joint = "." if self.field and not field.startswith("[") else ""
         return Where(self.file, self.object, self.field + joint + field)
 
@@ -27,7 +27,7 @@ class Where:
 
 
 class ReportedError(Exception):
-    """An error that a command tells in its own words, `str(error)`, and ends with `exit_status`."""
+    """An error that a command prints as `str(error)`, without a traceback, and exits with `exit_status`."""
 
     exit_status = 2
 

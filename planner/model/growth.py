@@ -1,4 +1,4 @@
-"""Node pools that an autoscaler may enlarge: what one more node of each is like, and how many may come."""
+"""Node pools that an autoscaler may enlarge: the properties of a new node, and how many may be added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.model.labels import Taint
 from planner.model.resources import Resources
 
 UNBOUNDED = 2**31 - 1
-"""The number of nodes that may be added where no maximum is stated: more than any gang needs."""
+"""The number of nodes that may be added if no maximum is stated: more than any gang needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,10 @@ class GrowingPool:
     """A node pool that an autoscaler may enlarge, also from zero nodes.
 
     `max_added`: how many nodes may be added to the `present` ones. `capacity`: the capacity of one node in
-    base units; None if unknown, and then a new node is assumed to hold one pod of any size. `choices`: for
-    labels whose value the autoscaler picks to suit the pods, the possible values, () for any; `free`: the
-    prefixes of labels for which it may pick any value. `limits`: the total capacity of all added nodes.
+    base units; None if unknown: then a new node is assumed to fit exactly one pod of any size. `choices`: the
+    possible values of each label whose value the autoscaler chooses for the pods, () for any value; `free`:
+    prefixes of further labels for which it may choose any value. `limits`: the maximum total capacity of all
+    added nodes.
     """
 
     name: str
@@ -35,7 +36,7 @@ class GrowingPool:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerGroup:
-    """A node group in the Cluster Autoscaler's status. It states no labels: only existing nodes show them."""
+    """A node group in the Cluster Autoscaler's status, which does not state the labels of its nodes."""
 
     name: str
     present: int

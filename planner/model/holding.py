@@ -1,4 +1,4 @@
-"""What an admitted gang holds, and the domains that it could have held."""
+"""What an admitted gang will hold, and the domains that were considered for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from planner.model.topology import ROOT, Domain
 
 @dataclass(frozen=True, slots=True)
 class DomainShare:
-    """A domain that a gang may hold whole: the GPUs that it has, and how many of them the gang takes.
+    """A domain that a gang may hold whole: its number of GPUs, and how many of them the gang takes (`taken`).
 
     `required`: every pod of the gang in this domain requires a level. `parted`: the domain is a node with
-    several NVLink domains, and the gang fits in one of them. `other_gang`: another gang that holds or uses a
-    part of the domain, "" for none.
+    several NVLink domains, and the gang takes no more GPUs than one of them has. `other_gang`: another gang
+    that holds or uses a part of the domain, "" for none.
     """
 
     domain: Domain
@@ -27,9 +27,10 @@ class DomainShare:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a gang holds. `domains` are held whole; `shares`: under `auto`, the domains that were considered.
+    """What a gang holds. `domains` are held whole.
 
-    `level`: the level that the gang requires, ROOT for none.
+    `shares`: the domains that were considered, if the gang's reserve mode is `auto`. `level`: the index of
+    the level that the gang requires, ROOT for none.
     """
 
     mode: HoldMode

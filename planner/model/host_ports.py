@@ -1,16 +1,16 @@
 """Host ports, expressed as pod anti-affinity over the host: a node takes no pod whose host port is in use.
 
-Source: kube-scheduler's NodePorts plugin. Two pods conflict if they ask for the same protocol and port on the
-same host address, or either of them on 0.0.0.0. Each port is written as labels that no user can write (a
-label key has one slash at the most), and a pod has terms over them:
+Source: kube-scheduler's NodePorts plugin. Two pods conflict if they request the same protocol and port on the
+same host address, or if one of them requests it on 0.0.0.0. A pod gets two labels for each port, with keys
+that no user can write (a label key has at most one slash), and anti-affinity terms that select such labels:
 
     TCP 80 on 0.0.0.0    labels  hostPort/TCP/80  hostPort/TCP/80/0.0.0.0     terms  hostPort/TCP/80
     TCP 80 on 10.0.0.1   labels  hostPort/TCP/80  hostPort/TCP/80/10.0.0.1    terms  hostPort/TCP/80/0.0.0.0
                                                                                      hostPort/TCP/80/10.0.0.1
 
-The search, reservations and conflicts between replicas then handle host ports as they handle anti-affinity.
-A bound pod has the labels only: the terms of the pod that requests a port already name every conflict. So
-gangs without host ports need not look at pods of DaemonSets, which often use host ports on every node.
+The search, reservations and conflicts between replicas thus handle host ports as they handle anti-affinity.
+A bound pod gets the labels only: the terms of the pod that is to be placed already name every conflict. So
+gangs without host ports need not look at the pods of DaemonSets, which often use host ports on every node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from planner.model.pod import PodTerm
 from planner.model.topology import HOSTNAME
 
 EVERY_ADDRESS = "0.0.0.0"
-"""Every address of the host, and what an empty `hostIP` means."""
+"""All addresses of the host; an empty `hostIP` means the same."""
 
 _PREFIX = "hostPort/"
 
@@ -31,7 +31,7 @@ HostPort = tuple[str, int, str]
 
 
 def port_labels(ports: Iterable[HostPort]) -> dict[str, str]:
-    """The labels of a pod with these host ports."""
+    """Returns the labels of a pod with these host ports."""
     keys = (
         key
         for protocol, port, address in ports
@@ -41,7 +41,7 @@ def port_labels(ports: Iterable[HostPort]) -> dict[str, str]:
 
 
 def port_terms(ports: Iterable[HostPort]) -> tuple[PodTerm, ...]:
-    """The terms that keep a pod with these host ports from pods that conflict with it."""
+    """Returns the anti-affinity terms that select every pod that conflicts with these host ports."""
     keys: dict[str, None] = {}
     for protocol, port, address in ports:
         if address == EVERY_ADDRESS:
@@ -52,7 +52,7 @@ def port_terms(ports: Iterable[HostPort]) -> tuple[PodTerm, ...]:
 
 
 def port_of(term: PodTerm) -> str:
-    """The host port that a term of `port_terms` is about, in words, or "" for any other term."""
+    """Returns the host port of a term of `port_terms` as text ("host port 80/TCP"), "" for any other term."""
     key = term.selector[0].key if term.selector else ""
     if not key.startswith(_PREFIX):
         return ""

@@ -1,4 +1,4 @@
-"""Labels and taints, and what selects by them: requirements, terms, selectors, tolerations.
+"""Taints, and the conditions on labels and taints: requirements, terms, selectors, tolerations.
 
 The rules are those of apimachinery's label selectors and of kube-scheduler's NodeAffinity and TaintToleration
 plugins: the requirements of a term are ANDed; NotIn and DoesNotExist also hold where the label is missing.
@@ -26,7 +26,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """A pod's toleration; an empty key with `Exists` tolerates everything, an empty effect every effect."""
+    """A pod's toleration; an empty key with `Exists` tolerates every taint, an empty effect every effect."""
 
     key: str = ""
     operator: str = "Equal"
@@ -48,11 +48,11 @@ Term = tuple[Requirement, ...]
 
 
 NODE_NAME_FIELD = "metadata.name"
-"""The only key that `matchFields` allows; a requirement with this key matches the node's name."""
+"""The only key that `matchFields` allows; a requirement with this key is compared with the node's name."""
 
 
 ANY = "*"
-"""Among the values of a `NodeExclusion`: any value of the label."""
+"""A value in a `NodeExclusion` that stands for any value of the label."""
 
 
 PASSING_TAINTS = frozenset(
@@ -67,11 +67,11 @@ PASSING_TAINTS = frozenset(
         "network-unavailable",
     )
 )
-"""Taints for a node's current condition, not for its purpose; the cluster "when empty" has none of them."""
+"""Taints that express the current condition of a node; the planner ignores them in the empty cluster."""
 
 
 RESERVED_TAINT = "bayplan.dev/reserved"
-"""Bayplan's own taint, for the nodes of a domain that a gang holds whole, where the taint fence is on. The
+"""Bayplan's own taint on the nodes of a domain that a gang holds whole, if the taint fence is enabled. The
 planner ignores it when it reads nodes, because the ledger has the same information."""
 
 
@@ -79,7 +79,7 @@ CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 def holds(requirement: Requirement, value: str | None) -> bool:
-    """Whether a label's value (None where the node lacks the label) meets a requirement."""
+    """Reports whether a label's value (None if the label is missing) meets a requirement."""
     operator, values = requirement.operator, requirement.values
     if operator == "In":
         return value is not None and value in values
@@ -101,15 +101,15 @@ def _compares(operator: str, value: str | None, values: tuple[str, ...]) -> bool
 
 
 def selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """Whether the labels carry every pair of an equality selector."""
+    """Reports whether the labels include every key and value of an equality selector."""
     return all(labels.get(key) == value for key, value in selector.items())
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether this one toleration covers the taint.
+    """Reports whether this one toleration covers the taint.
 
-    `Gt` and `Lt` compare whole numbers: the taint's value is above, or below, the toleration's (Kubernetes
-    1.35 and later, KEP-5471); where either is no whole number they cover nothing.
+    With `Gt` or `Lt` it does if the taint's value is greater, or less, than the toleration's (Kubernetes 1.35
+    and later, KEP-5471), and never if one of the two is not a whole number.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -123,5 +123,5 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _integer(value: str) -> str:
-    """A whole number as the API writes it; "" for anything else, a leading zero or plus sign included."""
+    """Returns the text if it is a whole number, "" if not; a leading zero or plus sign is not allowed."""
     return value if re.fullmatch(r"0|-?[1-9][0-9]{0,18}", value, re.ASCII) else ""

@@ -1,13 +1,13 @@
-"""The names of gangs, NAMESPACE/KIND/NAME, and of pods, NAMESPACE/NAME."""
+"""The parts of names: gangs are named NAMESPACE/KIND/NAME, pods NAMESPACE/NAME."""
 
 from __future__ import annotations
 
 
 def namespace_of(name: str) -> str:
-    """The NAMESPACE of a gang's or a pod's name."""
+    """Returns the namespace in the name of a gang or a pod."""
     return name.partition("/")[0]
 
 
 def kind_of(gang: str) -> str:
-    """The KIND of a gang's name; "" where it has none."""
+    """Returns the kind in the name of a gang, "" if the name has none."""
     return gang.split("/")[1] if gang.count("/") >= 2 else ""

@@ -1,4 +1,4 @@
-"""The order of names: natural, so that `r2` comes before `r10`, and total, so that results are stable."""
+"""The sort order of names: natural, so `r2` is before `r10`, and total, so results are deterministic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ NaturalKey = tuple[tuple[int, int, str], ...]
 
 @lru_cache(maxsize=262_144)
 def natural(name: str) -> NaturalKey:
-    """A sort key: runs of digits by their value, the rest as text; ties (`r1`, `r01`) by the text itself."""
+    """Returns a sort key: runs of digits are compared by value, the rest as text, ties (`r1`, `r01`) by the
+    whole name.
+    """
     parts = tuple(
         (0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(name) if part
     )

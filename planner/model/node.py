@@ -13,7 +13,7 @@ _SHARED = "-SHARED"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: labels, taints, allocatable amounts (base units) and whether it takes pods now."""
+    """A node: labels, taints, allocatable amounts (base units), and whether it is cordoned and ready."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -22,10 +22,12 @@ class Node:
     cordoned: bool = False
     ready: bool = True
     pending: Resources = field(default_factory=dict)
-    """Amounts that the node will offer in addition once a running MIG reconfiguration has succeeded."""
+    """Amounts that the node will offer in addition after a MIG reconfiguration that is in progress."""
 
 
 def divided(labels: Mapping[str, str]) -> bool:
-    """Whether the node's GPU resource means parts of GPUs: MIG instances (strategy single) or time slices."""
+    """Reports whether one unit of the node's GPU resource is a part of a GPU: a MIG device (strategy single)
+    or a time slice.
+    """
     product = labels.get(PRODUCT_LABEL, "")
     return "-MIG-" in product or product.endswith(_SHARED)

@@ -1,10 +1,10 @@
-"""The parts of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity, claims
-of devices and volumes; and the pods that are bound to a node.
+"""The fields of a pod that the planner reads: requests, NUMA alignment, node constraints, pod affinity,
+device claims and volume claims; and the pods that are bound to a node.
 
 Sources: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
-labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
-nor `namespaceSelector` is set. A namespace with unknown labels matches every selector, unless that only reads
-`kubernetes.io/metadata.name`.
+labelSelector selects (none without a selector) in its namespaces: the pod's own if neither `namespaces` nor
+`namespaceSelector` is set. A namespace with unknown labels matches every namespaceSelector, unless the
+selector only reads `kubernetes.io/metadata.name`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from planner.model.resources import MIG_PREFIX, PART_PREFIXES, WHOLE_GPUS, Resou
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """A claim that a pod names: a template's name, or a ResourceClaim's (`template` False).
+    """A device claim of a pod. `source`: the name of a ResourceClaimTemplate, or (`template` False) of a
+    ResourceClaim.
 
-    `resource_claim`: the one that was made from the template for this very pod, "" where none is known.
+    `resource_claim`: the ResourceClaim that was created from the template for this pod, "" if not known.
     """
 
     source: str
@@ -30,11 +31,12 @@ class ClaimUse:
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim, or what a template asks for (`name` "").
+    """A PersistentVolumeClaim, or a template for one (`name` "").
 
     `name`: NAMESPACE/NAME. `storage_class`: None for the cluster's default. `volume`: the PersistentVolume
-    that it names; `bound`: the two are bound. `selector`: labels that its volume must have. `node`: where a
-    volume is being made for it, "" for nowhere yet.
+    that the claim names; `bound`: whether the two are bound. `size`: bytes. `selector`: labels that the
+    volume must have. `node`: the node for which a volume is being provisioned (the annotation
+    `volume.kubernetes.io/selected-node`), "" for none.
     """
 
     name: str = ""
@@ -50,10 +52,10 @@ class VolumeClaim:
 
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """A claim that a pod mounts: `claim` by name, or, with `own`, one that is made for each pod.
+    """A volume claim that a pod mounts: the one named `claim`, or one that is created for each pod (`own`).
 
-    `stateful_set`: the pods of this StatefulSet have claims CLAIM-STATEFULSET-ORDINAL, from `first` on, each
-    made as `own` says where it does not exist yet.
+    `stateful_set`: the pods of this StatefulSet mount the claims CLAIM-STATEFULSET-ORDINAL, with ordinals
+    from `first` on; a claim that does not exist yet is created from `own`.
     """
 
     claim: str
@@ -64,9 +66,10 @@ class VolumeUse:
 
 @dataclass(frozen=True, slots=True)
 class AlignedRequest:
-    """Amounts that are aligned together: a container's request, or the pod's.
+    """Amounts that the Topology Manager aligns together: the request of a container, or of the pod.
 
-    `stays`: held for the pod's lifetime.
+    `stays`: the amounts are held for the pod's lifetime. False for an init container that is no sidecar: the
+    containers after it use the same amounts again.
     """
 
     name: str = field(compare=False)
@@ -76,21 +79,18 @@ class AlignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A pod's requests as the Topology Manager sees them, under either scope; empty requests are left out.
-
-    `key` identifies the content in cache keys.
-    """
+    """The requests that the Topology Manager aligns with scope `container` or `pod`, without empty ones."""
 
     containers: tuple[AlignedRequest, ...] = ()
     pod: tuple[AlignedRequest, ...] = ()
 
     def asks(self, scope: str) -> tuple[AlignedRequest, ...]:
-        """The requests that are aligned one after the other under the scope "container" or "pod"."""
+        """Returns the requests that are aligned one after the other under the scope "container" or "pod"."""
         return self.pod if scope == "pod" else self.containers
 
     @property
     def key(self) -> tuple[tuple[bool, tuple[tuple[str, int], ...]], ...]:
-        """Hashable; equal for equal alignments."""
+        """A hashable value for cache keys; equal alignments have equal keys."""
         return tuple(
             (ask.stays, tuple(sorted(ask.requests.items()))) for ask in (*self.containers, *self.pod)
         )
@@ -103,7 +103,7 @@ NOTHING = Alignment()
 
 
 def assumed(requests: Resources) -> Alignment:
-    """The alignment of a pod of which only the sum is known: its devices, as one container."""
+    """Returns the alignment of a pod whose containers are not known: its devices, as if of one container."""
     devices = {name: amount for name, amount in requests.items() if "/" in name and amount > 0}
     asks = (AlignedRequest("", devices),) if devices else ()
     return Alignment(asks, asks)
@@ -111,10 +111,10 @@ def assumed(requests: Resources) -> Alignment:
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """A required term of pod affinity (`attracts`) or anti-affinity over a node label's values.
+    """A required term of pod affinity (`attracts`) or anti-affinity; `key` is the term's topologyKey.
 
-    It matches pods that meet all requirements of `selector`, in the namespaces `spaces` (none: the pod's
-    own). With `every`, pods in all namespaces with labels that meet `among` match too.
+    The term matches pods that meet all requirements of `selector`, in the namespaces `spaces` (none: the
+    namespace of the pod). With `every`, it also matches pods in each namespace whose labels meet `among`.
     """
 
     key: str
@@ -127,12 +127,12 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class SpreadConstraint:
-    """A hard entry of `topologySpreadConstraints` (`DoNotSchedule`), as in core/v1.
+    """An entry of `topologySpreadConstraints` with `whenUnsatisfiable: DoNotSchedule`, as in core/v1.
 
-    In no domain of the label `key` may the number of pods that match `selector` (in the pod's own namespace)
-    exceed that of the emptiest domain by more than `skew`. With fewer domains than `min_domains` the emptiest
-    counts as zero. Domains are those of nodes that the pod's selectors allow (`by_affinity`) and that have
-    only taints it tolerates (`by_taints`).
+    The number of pods that match `selector` (in the pod's own namespace) may be at most `skew` larger in a
+    domain of the label `key` than in the domain with the fewest. If there are fewer than `min_domains`
+    domains, the fewest counts as zero. A node belongs to a domain only if the pod's node selector and
+    affinity allow it (`by_affinity`) and the pod tolerates its taints (`by_taints`).
     """
 
     key: str
@@ -150,15 +150,16 @@ class PodShape:
     `requests`: the effective request (with init containers, sidecars and overhead, by the kubelet's rule), in
     base units, with `pods: 1`. `affinity`: the required node affinity as terms that are ORed; `()` is no
     constraint. `preferences`: the preferred terms with their weights (1 to 100). `anti_affinity`: topology
-    keys over which pods of the same PodSet must differ (required pod anti-affinity that selects the pod's own
-    labels). `alignment`: what the kubelet aligns to NUMA zones; None where only the sum is known.
+    keys whose domains may hold only one pod of the PodSet each (required pod anti-affinity that selects the
+    pod's own labels). `alignment`: what the kubelet aligns to NUMA zones; None if only `requests` is known.
     `labels` and `terms`: the pod's labels and its required pod affinity and anti-affinity; `spread`: its
     hard spread constraints; `priority_class`: the PriorityClass that it names, "" for none;
-    `stated_priority`: the number that it states itself, which counts for nothing. `gates`: the
-    scheduling gates that it has from the start. These six do not make two shapes different.
+    `stated_priority`: its `spec.priority`, which is only used for a warning. `gates`: the scheduling gates
+    in its spec. Fields with `compare=False` do not make two shapes different.
     `claims`: the device claims that it names. `volumes`: the volume claims that it mounts.
 
-    All of it is as read; `ResolvedShape` (planner.model.resolved) adds its meaning in a cluster.
+    The fields are as read from the manifest; `ResolvedShape` (planner.model.resolved) adds what they mean in
+    one cluster.
     """
 
     requests: Resources = field(default_factory=dict)
@@ -177,16 +178,16 @@ class PodShape:
     claims: tuple[ClaimUse, ...] = ()
     volumes: tuple[VolumeUse, ...] = ()
     stated: Resources | None = field(default=None, compare=False)
-    """What the pod's author asked for, where policies have raised some of `requests` since; for messages."""
+    """The requests before policies raised some of them, for messages; None if no policy did."""
 
     @property
     def own_requests(self) -> Resources:
-        """The requests as the pod's author stated them, as far as policies raised them."""
+        """The requests with the author's amounts instead of those that policies raised, without zeros."""
         return {name: amount for name, amount in {**self.requests, **self.raised}.items() if amount}
 
     @property
     def raised(self) -> dict[str, int]:
-        """By resource that policies have raised: what the pod's author asked for."""
+        """The author's amount of each resource whose request policies have raised."""
         stated = self.requests if self.stated is None else self.stated
         return {
             name: stated.get(name, 0) for name, need in self.requests.items() if need > stated.get(name, 0)
@@ -194,12 +195,12 @@ class PodShape:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs of all vendors that one pod requests; claimed GPUs too, once resolved."""
+        """Whole GPUs of all vendors that one pod requests; in a resolved shape, claimed GPUs too."""
         return sum(count for name, count in self.requests.items() if name in WHOLE_GPUS)
 
     @property
     def mig_slices(self) -> dict[str, int]:
-        """MIG slices that one pod asks for, by profile ("1g.10gb")."""
+        """The number of MIG devices that one pod requests, by profile ("1g.10gb")."""
         return {
             name.removeprefix(MIG_PREFIX): count
             for name, count in self.requests.items()
@@ -208,20 +209,20 @@ class PodShape:
 
     @property
     def takes_parts(self) -> bool:
-        """Whether one pod asks for a part of a GPU: a MIG slice, a time slice or a fraction."""
+        """Whether the pod requests a part of a GPU: a MIG device, a time slice or a fraction."""
         return any(name.startswith(PART_PREFIXES) for name, count in self.requests.items() if count > 0)
 
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
-"""Every Namespace carries its own name under this label; the API server sees to it."""
+"""The label with the name of the Namespace, which the API server sets on every Namespace."""
 
 
 Spaces = Mapping[str, Mapping[str, str]]
-"""By name the labels of namespaces, of those that are known."""
+"""The labels of each known namespace, by the namespace's name."""
 
 
 def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], spaces: Spaces) -> bool:
-    """Whether a term of a pod in namespace `pod_space` matches a pod with these labels in `space`."""
+    """Reports whether a term of a pod in namespace `pod_space` matches a pod in `space` with these labels."""
     if space not in (term.spaces or (() if term.every else (pod_space,))):
         if not term.every:
             return False
@@ -231,31 +232,31 @@ def means(term: PodTerm, pod_space: str, space: str, labels: Mapping[str, str], 
 
 
 def selected(selector: Term, labels: Mapping[str, str]) -> bool:
-    """Whether every requirement of a selector holds for these labels."""
+    """Reports whether these labels meet every requirement of a selector."""
     return all(holds(requirement, labels.get(requirement.key)) for requirement in selector)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSelection:
-    """Which nodes a stored pod may be on, besides its affinity. Kueue adds the labels and tolerations of the
-    flavor in which it admits a pod to the pod alone; the template never tells them."""
+    """The node selector and tolerations of a stored pod that Kueue manages. When Kueue admits the pod, it
+    adds those of the ResourceFlavor to the pod only, so they cannot be read from the pod template."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
 
 
 DEFAULT_SCHEDULER = "default-scheduler"
-"""The scheduler of a pod that names none."""
+"""The scheduler of a pod without `schedulerName`."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
     """A pod that uses capacity on a node: NAMESPACE/NAME, its node, its effective request.
 
-    `reservation` is the id (annotation `bayplan.dev/reservation`) of the gang's reservation that already
-    accounts for it, "" for a pod of somebody else. `daemon`: a DaemonSet's pod, which every node has and
-    which therefore opens no pristine domain. `alignment`: what the kubelet aligned for it; None where only
-    the sum is known. `terms`: its required anti-affinity, which keeps others away too.
+    `reservation`: the id (annotation `bayplan.dev/reservation`) of the reservation that already accounts for
+    the pod, several separated by commas, "" for none. `daemon`: a DaemonSet's pod; a domain with no other
+    pods still counts as empty. `alignment`: what the kubelet aligned for the pod; None if only `requests` is
+    known. `terms`: its required anti-affinity, which also keeps new pods away from it.
     """
 
     name: str
@@ -267,16 +268,16 @@ class BoundPod:
     alignment: Alignment | None = None
     terms: tuple[PodTerm, ...] = ()
     gpu_groups: tuple[str, ...] = ()
-    """The GPUs that the pod shares with others, by KAI's names (`planner.manifests.pods.gpu_sharing`)."""
+    """The GPUs of which the pod has a share, by KAI's names for them (planner.manifests.pods.gpu_sharing)."""
     claims: tuple[ClaimUse, ...] = ()
-    """The device claims that it names, whose devices are not among its requests."""
+    """The device claims that the pod names; `requests` does not contain their devices."""
     extended_claim: str = ""
-    """The claim that the scheduler made for its extended resources, "" for none."""
+    """The ResourceClaim that the scheduler created for the pod's extended resources, "" for none."""
     scheduling_group: str = ""
-    """The PodGroup of Kubernetes' own that it belongs to (`spec.schedulingGroup`), "" for none."""
+    """The Kubernetes PodGroup that the pod belongs to (`spec.schedulingGroup`), "" for none."""
     scheduler: str = ""
-    """Its scheduler, where it belongs to such a group."""
+    """The pod's scheduler if the pod has a `scheduling_group`, else ""."""
     shows: tuple[str, ...] = ()
-    """Schedulers that are in the cluster by its witness: the one that bound it, the one that it runs."""
+    """Schedulers that must be in the cluster because of this pod: its own, and the one that runs in it."""
     selection: NodeSelection | None = None
-    """Which nodes it may be on, where Kueue gates it; None for all other pods."""
+    """The pod's node selector and tolerations if Kueue manages the pod, else None."""

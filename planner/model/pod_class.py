@@ -1,4 +1,7 @@
-"""Pod classes: pods that the search treats as equal, and when two classes can be merged."""
+"""Pod classes: groups of pods that the search treats as equal, and how equal classes are merged.
+
+A *label that is no level* is a topologyKey of an affinity term that the topology does not contain as a level.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ from planner.model.topology import ROOT
 
 @dataclass(frozen=True, slots=True)
 class PodClass:
-    """Pods of one shape and one constraint. `parts`: the PodSets in it, in order, with counts.
+    """Pods of one shape and one constraint. `parts`: the PodSets in the class, in order, with pod counts.
 
-    Levels are indices into the topology, `ROOT` for no level. `required` and `preferred` are the PodSets'
-    own; `anti_affinity_levels` are the levels over which these pods must differ.
+    Levels are indexes into the topology's levels, `ROOT` for no level. `required` and `preferred` are the
+    PodSets' own, in addition to the gang's. A domain of one of the `anti_affinity_levels` may hold only one
+    of these pods.
     """
 
     parts: tuple[tuple[str, int], ...]
@@ -28,23 +32,23 @@ class PodClass:
     slice_size: int = 1
     anti_affinity_levels: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
-    """The PodSets, where some pods must not be, or must be, with pods of others."""
+    """The names of the PodSets if affinity or anti-affinity relates their pods to others, else empty."""
     anti_affinity_with: tuple[tuple[int, str], ...] = ()
-    """For each of these levels and PodSets: no pod in a domain of the level with one of that PodSet."""
+    """Pairs (level, PodSet): in a domain of the level, no pod of this class with a pod of that PodSet."""
     anti_affinity_over: tuple[tuple[str, str], ...] = ()
-    """The same over labels that are no level."""
+    """Pairs (label key, PodSet): the same in domains of labels that are no level."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each of these labels and PodSets: all their pods in one domain of the label."""
+    """Pairs (label key, PodSets): all pods of these PodSets are in one domain of the label."""
     co_located_at: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """For each of these levels and PodSets: in a domain of the level are all their pods, or none."""
+    """Pairs (level, PodSets): a domain of the level has all pods of these PodSets, or none of them."""
     is_split: bool = False
-    """It is a part of the pods of another kind; what they prefer is weighed there."""
+    """Whether the class was split off another one, which alone counts their preferred node affinity."""
     linked: bool = False
-    """Whether the gang, or this PodSet, asks for a topology: its pods talk to one another."""
+    """Whether the gang or this PodSet requests a topology, so that its pods communicate."""
 
     @property
     def anti_affinity_labels(self) -> tuple[str, ...]:
-        """Labels over which these pods must differ and that are no level."""
+        """Labels that are no level and whose domains may hold only one pod of the same PodSet each."""
         return tuple(key for key, name in self.anti_affinity_over if name in self.names)
 
 
@@ -54,18 +58,21 @@ PodClasses = tuple[PodClass, ...]
 _NATURE = attrgetter(
     *(field.name for field in fields(PodClass) if field.name not in ("parts", "names", "count"))
 )
-"""All of a class but which pods it has, and how many."""
+"""Returns all fields of a class except its PodSets and counts; equal classes differ in these only."""
 
 
 def separated(first: PodClass, second: PodClass) -> set[int]:
-    """Levels at which one domain must not hold pods of both classes; with itself, no two of its pods."""
+    """Returns the levels whose domains must not hold pods of both classes.
+
+    For a class and itself: the levels whose domains must not hold two of its pods.
+    """
     return {level for level, name in first.anti_affinity_with if name in second.names}
 
 
 def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
-    """The classes with equal ones merged: a master with the same shape as its workers joins them.
+    """Returns the classes with equal ones merged, for example a master with workers of the same shape.
 
-    PodSets of equal size that each require one domain of a level become slices of one class.
+    PodSets of equal size that each require one domain of the same level become slices of one class.
     """
     classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
@@ -85,7 +92,7 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
 
 
 def joined(first: PodClass, second: PodClass) -> PodClass | None:
-    """The two classes as one; None where they differ."""
+    """Returns the two classes merged into one, None if they differ."""
     merged_kinds = merged((first, second))
     return merged_kinds[0] if len(merged_kinds) == 1 else None
 
@@ -97,16 +104,16 @@ def _as_slices(kind: PodClass) -> PodClass:
 
 
 def _as_one(kind: PodClass) -> PodClass:
-    """A class of one slice, written as required in one domain; both forms are equivalent."""
+    """Returns a class that consists of one slice as a class that requires one domain, which is equivalent."""
     if kind.slice_level == ROOT or kind.slice_size != kind.count:
         return kind
     return replace(kind, required=max(kind.required, kind.slice_level), slice_level=ROOT, slice_size=1)
 
 
 def _joins(kind: PodClass, other: PodClass) -> bool:
-    """Whether the classes are equal.
+    """Reports whether `kind` can be merged into `other`.
 
-    Classes that are kept apart, kept together with others, or prefer a level on their own never merge.
+    Classes with anti-affinity among their own pods, with `co_located_at`, or with a preferred level cannot.
     """
     never_joins = kind.shape.anti_affinity or kind.co_located_at or kind.preferred != ROOT
     return not never_joins and _equal_but_for_counts(kind, other)

@@ -1,4 +1,4 @@
-"""The request: a PodGroup of PodSets, each with the shape of its pods and its topology constraint."""
+"""The request: a PodGroup (a gang) of PodSets, each with the shape of its pods and a topology constraint."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Literal
 from planner.model.pod import PodShape
 
 HoldMode = Literal["domain", "nodes", "none"]
-"""What a gang holds: whole domains, what it uses, or nothing."""
+"""What a gang holds: whole domains, only the capacity that it uses (`nodes`), or nothing."""
 
 
 ReserveMode = Literal["auto", HoldMode]
-"""What a gang may ask to hold. `auto`: whole domains where that suits it (planner.extensions.holding)."""
+"""What a gang requests to hold. `auto`: planner.extensions.holding chooses between `domain` and `nodes`."""
 
 
 WHOLE_FROM = 0.5
-"""The share of a domain's GPUs from which on a gang holds it whole under `auto`."""
+"""Under `auto`, a gang holds a domain whole if it takes at least this share of the domain's GPUs."""
 
 
 OnUnavailable = Literal["queue", "reject", "admit"]
@@ -27,11 +27,11 @@ FabricStrategy = Literal["", "consolidated", "distributed", "balanced"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A topology request: levels are node-label keys (or a Topology's alias), "" for none.
+    """A topology request: levels are node-label keys (or aliases that a Topology defines), "" for none.
 
     `required` is never relaxed. `preferred` is tried first, then each coarser level up to the required one or
-    the root. Groups of `slice_size` pods each stay within one domain of `slice_level`; `segments`: as KAI
-    cuts them, so that the last may be short and a leader counts.
+    the root. Groups of `slice_size` pods each stay within one domain of `slice_level`. `segments`: the groups
+    are KAI's segments: the last one may be shorter, and the leader's pod may count in the first one.
     """
 
     topology: str = ""
@@ -47,10 +47,11 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class FabricWish:
-    """The request of nod-ai's leaf-spine interface; any field activates its rules (planner.leafspine).
+    """A request with the keys of nod-ai's leaf-spine scheduler; any of them activates planner.leafspine.
 
-    `domain`: a leaf or spine by name, soft. `gbps`: minimum bandwidth between nodes, Gb/s, hard. `strategy`:
-    "" is balanced. `latency`: fewest hops first. `stated`: some key of that interface is present.
+    `domain`: the preferred leaf or spine, by name. `gbps`: the required bandwidth between nodes, in Gb/s.
+    `strategy`: "" means balanced. `latency`: prefer the fewest hops. `stated`: some key of that scheduler is
+    present.
     """
 
     domain: str = ""
@@ -65,10 +66,10 @@ class FabricWish:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """`count` pods of one shape; `constraint` is this set's own, in addition to the gang's.
+    """`count` pods of one shape; `constraint` is the PodSet's own, in addition to the gang's.
 
-    `max_count`: the maximum of an elastic set, which takes as many as fit and at least `count`; 0 for a fixed
-    count.
+    `max_count`: the maximum of an elastic PodSet, which gets as many pods as fit and at least `count`; 0 for
+    a fixed count.
     """
 
     name: str
@@ -80,11 +81,11 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """A gang: every pod of every PodSet is placed, or none.
+    """A gang: either every pod of every PodSet is placed, or none.
 
-    `name` is NAMESPACE/KIND/NAME (and `/INDEX` for one replica of a workload that is a gang per replica).
-    `origins`: for each topology key in the request, the field that contained it, for refusal messages:
-    `((field, key, value), …)`. `warnings`: warnings from reading the request.
+    `name`: NAMESPACE/KIND/NAME, with `/INDEX` appended if each replica of the workload is a gang.
+    `origins`: the keys from which the topology request was read, for refusal messages: (field, meaning,
+    value), for example with meaning "required". `warnings`: warnings from reading the request.
     """
 
     name: str
@@ -96,25 +97,26 @@ class PodGroup:
     warnings: tuple[str, ...] = ()
     fabric: FabricWish = FabricWish()
     policy: str = ""
-    """The name of a policy of KAI's ConfigMap, which gives the gang a level where it states none."""
+    """The name of a policy in KAI's ConfigMap, which gives a gang a level if it states none; "" for none."""
     balanced: bool = False
-    """Over several domains, the same number of pods in each."""
+    """Whether each domain gets the same number of pods if the gang spans several domains."""
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each of these levels and PodSets: all pods of these PodSets are required in one domain of it."""
+    """Pairs (level, PodSets): all pods of these PodSets must be in one domain of the level."""
     presumed: bool = False
-    """Nobody said what to reserve: `reserve` is the default that is in force."""
+    """Whether `reserve` is the configured default, because the workload does not state what to reserve."""
     whole_from: float = WHOLE_FROM
-    """The share of a domain's GPUs, 0 to 1, from which on the gang holds it whole under `auto`."""
+    """Under `auto`, the gang holds a domain whole if it takes at least this share (0 to 1) of its GPUs."""
     follows: str = ""
-    """The API group whose Topology objects the gang's scheduler reads; "" where nothing says so."""
+    """The API group whose Topology objects the gang's scheduler reads; "" if not known."""
     scheduler_class: str = ""
-    """The PriorityClass that the scheduler goes by whose Topologies it follows; "" for its default."""
+    """The PriorityClass by which that scheduler ranks the gang; "" for the scheduler's default."""
     joint: str = ""
-    """Gangs of one such name start together or wait together, each in a domain of its own; "" for none."""
+    """Gangs with the same value start together, each in its own domain: if one has no place, all wait. "" for
+    a gang that starts on its own."""
 
     @property
     def wishes(self) -> bool:
-        """Whether the gang asks for more than constraints: leaf-spine, a policy, equal parts, or elastic."""
+        """Whether the gang needs planner.extensions: leaf-spine, a policy, balanced, or an elastic PodSet."""
         elastic = any(pod_set.max_count > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 
@@ -125,7 +127,7 @@ class PodGroup:
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that the gang requests."""
+        """The number of whole GPUs that the gang requests."""
         return sum(pod_set.count * pod_set.shape.gpus for pod_set in self.pod_sets)
 
 

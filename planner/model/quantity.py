@@ -1,8 +1,8 @@
 """Kubernetes quantities as whole numbers: cpu in millicores, every other resource in its base unit.
 
 The grammar is that of apimachinery's `resource.Quantity`: a signed decimal and a binary (Ki … Ei), decimal
-(n u m "" k … E) or exponent (e3, E3) suffix. What a node offers is rounded down and what a pod asks for is
-rounded up, so that rounding never makes a pod fit.
+(n u m "" k … E) or exponent (e3, E3) suffix. A node's amounts are rounded down and a pod's requests up, so
+that rounding never makes a pod fit.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _QUANTITY = re.compile(
 
 
 LARGEST = 2**63 - 1
-"""The largest amount that the API server's int64 holds; more is refused as absurd."""
+"""The largest amount that the API server's int64 holds; a larger one is an error."""
 
 
 _LONGEST = 40
-"""The longest quantity, in characters, that is cached: longer texts are no real amounts and would fill
-memory."""
+"""The maximum length, in characters, of a quantity that is cached: a longer text is hardly a real amount, and
+would only fill memory."""
 
 
 def parse(value: object, where: Where) -> Fraction:
-    """The exact value of a quantity in a manifest (a string or a number).
+    """Returns the exact value of a quantity in a manifest (a string or a number).
 
-    Raises `InputError` for an invalid, negative or too large quantity, by the API server's limits.
+    Raises `InputError` if it is invalid, negative, or larger than `LARGEST`.
     """
     text = str(value).strip() if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
     amount = _exact(text)
@@ -58,9 +58,9 @@ def parse(value: object, where: Where) -> Fraction:
 
 @lru_cache(maxsize=4096)
 def _exact(text: str) -> Fraction | None:
-    """The value of a quantity's text, None if it is invalid.
+    """Returns the value of a quantity's text, None if it is invalid.
 
-    Cached: manifests repeat a few values in every pod.
+    Cached, because manifests repeat a few values in every pod.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None:
@@ -71,9 +71,9 @@ def _exact(text: str) -> Fraction | None:
 
 
 def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
-    """The quantity in the base unit of `resource`, rounded up (a request) or down (an offer).
+    """Returns the quantity in the base unit of `resource`, rounded up (a request) or down (a node's amount).
 
-    Raises `InputError` as `parse` does.
+    Raises `InputError` as `parse` does, and for a fraction of an extended resource.
     """
     whole = _seen(resource, value, up=up)
     return _whole(resource, value, where, up=up) if whole is None else whole
@@ -88,7 +88,7 @@ def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
 
 
 def _seen(resource: str, value: object, *, up: bool) -> int | None:
-    """The amount of an ordinary text or number; None for a value that `amount` has to check."""
+    """Returns the cached amount of a text or number, None for an invalid value or one that is not cached."""
     text = str(value) if type(value) is int and 0 <= value <= LARGEST else value
     if not isinstance(text, str) or len(text) > _LONGEST:
         return None
@@ -98,8 +98,12 @@ def _seen(resource: str, value: object, *, up: bool) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _of_text(unit: str, text: str, *, up: bool) -> int | None:
-    """Cached: an object's resources are read several times in each decision, and a cluster's nodes and pods
-    state a few amounts. `unit`: "cpu", "/" for an extended resource, else ""."""
+    """Returns the amount in base units, None if it is invalid. `unit`: "cpu", "/" for an extended resource,
+    else "".
+
+    Cached, because an object's resources are read several times in each decision, and the nodes and pods of a
+    cluster state few different amounts.
+    """
     try:
         return _whole(unit, text, Where(), up=up)
     except InputError:
@@ -107,9 +111,9 @@ def _of_text(unit: str, text: str, *, up: bool) -> int | None:
 
 
 def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
-    """A resource list (`limits`, `requests`, `allocatable`) in base units; null and missing are empty.
+    """Returns a resource list (`limits`, `requests`, `allocatable`) in base units, empty for None.
 
-    Raises `InputError` if it is no mapping or holds an invalid quantity.
+    Raises `InputError` if `values` is not a mapping or contains an invalid quantity.
     """
     if values is None:
         return {}
@@ -126,7 +130,7 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
 
 
 def show(resource: str, value: int) -> str:
-    """An amount as text: 1500 of cpu as `1500m`, 17179869184 of memory as `16Gi`."""
+    """Returns an amount as text: `1500m` for cpu 1500, `16Gi` for memory 17179869184."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
     if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):

@@ -22,12 +22,12 @@ class Reservation:
     """What one gang holds.
 
     `id` is derived from the gang's name (`reservation_id`), so a gang always has the same id. `fingerprint`:
-    a digest of the request; a different one under the same name is a different request. `domains` are held
-    whole (mode `domain`); `nodes` are all nodes inside them at planning time. `assignments` with `requests`
-    (per pod of each PodSet, base units) are what the gang uses on each node. `created` and `expires` are
-    seconds since the epoch; `expires` is None once the hold is claimed. `owner_uid`: the workload's UID,
-    known from the validating pass on; "" before. `traits`: further properties of the PodSets' pods that
-    affect other gangs; PodSets without any are left out.
+    a digest of the request; if it differs, a gang of the same name has a different request. `domains` are
+    held whole (mode `domain`); `nodes` are all nodes inside them at planning time. `assignments` with
+    `requests` (per pod of each PodSet, base units) are what the gang uses on each node. `created` and
+    `expires` are seconds since the epoch; `expires` is None once the reservation is claimed. `owner_uid`: the
+    workload's UID, which only the validating webhook learns; "" before. `traits`: further properties of the
+    PodSets' pods that affect other gangs, without PodSets that have none.
     """
 
     id: str
@@ -49,37 +49,39 @@ class Reservation:
 
     @property
     def touched(self) -> frozenset[str]:
-        """Every node that the reservation holds or uses."""
+        """The names of all nodes that the reservation holds or uses."""
         return self.nodes | {assignment.node for assignment in self.assignments}
 
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The content of the ledger at one moment; `revision` grows with every change."""
+    """All reservations of the ledger at one moment; `revision` increases with every change."""
 
     revision: int
     reservations: tuple[Reservation, ...]
 
 
 def reservation_id(gang: str) -> str:
-    """A gang's reservation id: a label-safe digest of its name, the same on every replica and every retry."""
+    """Returns a gang's reservation id: a digest of its name that is a valid label value, the same on every
+    replica and every retry.
+    """
     return "bp-" + hashlib.sha256(gang.encode()).hexdigest()[:16]
 
 
 KUEUE_KIND = "KueueWorkload"
-"""The kind in the names of gangs that are Kueue's Workloads, which Kueue alone places and ends."""
+"""The kind in the name of a gang that stands for a Kueue Workload, which only Kueue places and finishes."""
 
 
 def kueue_gang(namespace: str, workload: str) -> str:
-    """The name under which the place of one of Kueue's Workloads is in the book."""
+    """Returns the gang name under which the nodes that Kueue assigned to a Workload are reserved."""
     return f"{namespace}/{KUEUE_KIND}/{workload}"
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedPodTraits:
-    """The traits of one pod of a PodSet.
+    """The properties of one pod of a PodSet that affect other gangs.
 
-    `alignment`: None where only its devices are known, by the requests. `terms`: its required anti-affinity.
+    `alignment`: None if only the pod's requests are known. `terms`: its required anti-affinity.
     """
 
     alignment: Alignment | None = None
@@ -92,6 +94,6 @@ class ReservedPodTraits:
 
 
 def traits_of(shape: ResolvedShape) -> ReservedPodTraits:
-    """The traits of pods of this shape."""
+    """Returns the traits of pods of this shape."""
     guards = tuple(term for term in shape.terms if not term.attracts)
     return ReservedPodTraits(shape.alignment or None, shape.labels, guards, shape.claim_specs)

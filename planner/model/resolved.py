@@ -1,8 +1,8 @@
-"""A gang resolved in one cluster: its requests after claims, other pods and nodes are taken into account.
+"""The request for a gang, resolved in one cluster: with what its claims, other pods and the nodes imply.
 
-The records of podgroup.py and pod.py hold the request as read; these extend them by values that depend on the
-cluster. A function that takes a `PodGroup` reads the request only; one that takes a `ResolvedPodGroup` needs
-the result of `planner.request`.
+The records of podgroup.py and pod.py contain the request as it was read; the records here add values that
+depend on the cluster. A function that takes a `PodGroup` reads the request only; one that takes a
+`ResolvedPodGroup` needs the result of `planner.request`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from planner.model.pod import PodShape, SpreadConstraint
 from planner.model.podgroup import PodGroup, PodSet
 
 SPREAD_CAUSE = "topology spread"
-"""The cause of exclusions that keep a spread constraint, in the words of a refusal."""
+"""The cause of exclusions that enforce a spread constraint, as refusal messages show it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeExclusion:
     """Nodes that a pod must not use: those with one of these label values, or (`inside`) all others.
 
-    `passing`: because of pods that are there now. The key `metadata.name` matches the node's name.
+    `passing`: the exclusion depends on the current state, for example on existing pods, and does not apply in
+    the empty cluster. The key `metadata.name` stands for the node's name.
     """
 
     key: str
@@ -36,11 +37,11 @@ class NodeExclusion:
 
 @dataclass(frozen=True, slots=True)
 class SpreadState:
-    """A `SpreadConstraint` in one snapshot, for a PodSet that must keep it (`keeps`) or counts in it
-    (`counted`).
+    """A `SpreadConstraint` in one snapshot, for a PodSet whose pods must satisfy it (`keeps`), or match its
+    selector (`counted`), or both.
 
-    `existing_pods`: those pods that count, by domain; `nodes`: the same by node, without zeros; `values`: the
-    nodes that the constraint covers, with their domain values.
+    `existing_pods`: the number of existing pods that count, by domain; `nodes`: the same by node, without
+    zeros; `values`: the domain (label value) of each node to which the constraint applies.
     """
 
     spread: SpreadConstraint
@@ -51,7 +52,7 @@ class SpreadState:
     values: Mapping[str, str] = field(compare=False)
 
     def is_same_constraint(self, other: SpreadState) -> bool:
-        """Whether both states count the same pods on the same nodes: then one rule serves both PodSets."""
+        """Reports whether both states count the same pods on the same nodes, so that one rule covers both."""
         return self.spread == other.spread and self.nodes == other.nodes and self.values == other.values
 
 
@@ -59,27 +60,27 @@ class SpreadState:
 class ResolvedShape(PodShape):
     """The shape of pods in one cluster.
 
-    `requests` and `affinity` include claimed devices where these are known from node labels only.
+    `requests` and `affinity` include claimed devices if the devices are known from node labels only.
     """
 
     claim_specs: tuple[ClaimSpec, ...] = ()
     """The device claims of a pod, resolved against the devices in ResourceSlices."""
     extended_claims: tuple[ExtendedResourceClaim, ...] = ()
-    """Devices that serve extended resources where no device plugin gives these."""
+    """The claims for the pod's extended resources, used on nodes whose device plugin does not offer them."""
     exclusions: tuple[NodeExclusion, ...] = ()
-    """Nodes that other pods, topology spread or domains inside the host keep the pods from."""
+    """Nodes that the pods must not use, for example because of other pods, volumes or topology spread."""
     anti_affinity_with: tuple[tuple[str, str], ...] = ()
-    """For each label and PodSet: no pod in a domain of the label with one of that PodSet."""
+    """Pairs (label key, PodSet): in a domain of the label, no pod together with a pod of that PodSet."""
     co_located_over: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """For each label and PodSets: all their pods in one domain of the label."""
+    """Pairs (label key, PodSets): all pods of these PodSets are in one domain of the label."""
     spread_states: tuple[SpreadState, ...] = ()
-    """The constraints of `spread` in this cluster."""
+    """The spread constraints that concern these pods, in this cluster."""
     nvlink_group: int = 0
-    """The number of these pods that must share an NVLink domain inside the host; 0 for no such rule."""
+    """How many of these pods must share an NVLink domain inside the host; 0 if there is no such rule."""
 
     @property
     def seat(self) -> dict[str, int]:
-        """The amounts that a pod takes of its node: its requests, and its claims by name."""
+        """The amounts that a pod takes on its node: its requests, and the number of its claims by name."""
         return {**self.requests, **Counter(spec.name for spec in self.claim_specs)}
 
 
@@ -104,12 +105,12 @@ _SHAPE, _POD_SET, _POD_GROUP = (
 
 
 def resolved_shape(shape: PodShape) -> ResolvedShape:
-    """The shape in a cluster that adds nothing to it."""
+    """Returns the shape as a `ResolvedShape` to which the cluster adds nothing."""
     return shape if isinstance(shape, ResolvedShape) else ResolvedShape(*_SHAPE(shape))
 
 
 def resolved_group(group: PodGroup) -> ResolvedPodGroup:
-    """The gang in a cluster that adds nothing to it; a resolved gang is returned unchanged."""
+    """Returns the gang as a `ResolvedPodGroup` to which the cluster adds nothing; unchanged if it is one."""
     if isinstance(group, ResolvedPodGroup):
         return group
     sets = tuple([_resolved_set(pod_set) for pod_set in group.pod_sets])

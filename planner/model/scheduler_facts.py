@@ -1,9 +1,9 @@
 """What each scheduling system reads, and what it does by itself: one row of `FACTS` each.
 
-Only one system queues a workload: where another system queues, Bayplan does not gate what it could start.
-Where another system assigns nodes, Bayplan does not pin pods against it. `SYSTEMS` in
-planner/manifests/schedulers/systems.py says how a system's presence is detected. Each key is listed with the
-source file that reads it, at the version of the row, so that tests can check the keys that policies write.
+Only one system queues a workload: if another system queues it, Bayplan adds no gate to what that system could
+start. If another system assigns the nodes, Bayplan does not pin the pods to other ones. `SYSTEMS` in
+planner/manifests/schedulers/systems.py defines how a system is detected. Each key is listed with the source
+file that reads it, at the version in the row, so that tests can check the keys that policies write.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from planner.model.schedulers import KAI, KUEUE, RUNAI
 
 @dataclass(frozen=True, slots=True)
 class SchedulerFacts:
-    """One system. `name`: its usual schedulerName (Kueue's own name). `version`: what was read, and run where
-    `tried` is true. `reads`: label and annotation keys with the file that reads them and where they stand.
-    `queues`, `preempts`, `places`: it decides when a workload starts; it evicts others for one; it assigns
-    the nodes itself, before any scheduler binds. `leaves`: what Bayplan leaves to it."""
+    """One scheduling system.
+
+    `name`: its usual schedulerName; `kueue` for Kueue, which has none. `version`: the version whose source or
+    documents were read; `tried`: whether it was also run beside Bayplan. `reads`: by label or annotation key,
+    the file that reads it and the object that carries it. `queues`: it decides when a workload starts.
+    `preempts`: it evicts other pods for a workload. `places`: it assigns nodes before a scheduler binds the
+    pods. `leaves`: what Bayplan leaves to the system, as text."""
 
     name: str
     version: str
@@ -32,7 +35,7 @@ class SchedulerFacts:
     leaves: str = ""
 
     def reads_key(self, key: str) -> bool:
-        """Whether the system reads a label or annotation of this name."""
+        """Reports whether the system reads a label or annotation with this key."""
         return key in self.reads
 
 
@@ -145,4 +148,4 @@ FACTS = (
 
 
 FACTS_OF: Mapping[str, SchedulerFacts] = {row.name: row for row in FACTS}
-"""The rows by name."""
+"""The rows of `FACTS` by name."""

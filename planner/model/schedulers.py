@@ -1,6 +1,6 @@
-"""What a cluster shows of scheduling systems: which there are, and the objects that pods name to them.
+"""The scheduling systems of a cluster: which of them were detected, and their queues and Topologies.
 
-A system is called as pods name its scheduler (`kai-scheduler`); Kueue, which has none, is called `kueue`.
+The name of a system is the `schedulerName` of its pods (`kai-scheduler`); for Kueue, which has none, `kueue`.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ KUEUE = "kueue"
 
 
 RUNAI = "runai-scheduler"
-"""Run:ai's, installed on top of KAI, whose kinds and Topologies it reads."""
+"""Run:ai's scheduler. Run:ai is installed on top of KAI, and reads KAI's kinds and Topologies."""
 
 
 BAYPLAN = "bayplan"
 
 
 GPU = "gpu"
-"""What queues of KAI's call GPUs of any kind."""
+"""The name that KAI's Queues have for GPUs of any kind."""
 
 
 QueueBound = tuple[float, str]
-"""An amount, and the queue whose bound it is."""
+"""A maximum amount (base units), and the queue that states it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulersSeen:
     """The scheduling systems of one cluster.
 
-    `shown`: by system or schedulerName, what shows that it is there, in words. `queues`: by system the names
-    of its queues, of Kueue's LocalQueues as NAMESPACE/NAME; a system that is missing there has queues of
-    which nothing is known, because cluster files hold none. `topologies`: by system the Topology objects that
-    it follows, each with its levels, the hostname the last of them. `queue_topologies`: by LocalQueue of
-    Kueue's, NAMESPACE/NAME, the Topologies of the flavors that it gives, where that is known. `watched`: what
-    was not seen is not there, while cluster files hold only what somebody asked for.
+    `shown`: by system or schedulerName, the object or pod that indicates it, as text. `queues`: by system,
+    the names of its queues (for Kueue its LocalQueues, as NAMESPACE/NAME); the queues of a system that is not
+    a key are unknown, for example if the cluster files contain none. `topologies`: by system, the levels of
+    each Topology that it reads, by name; the last level is the hostname. `queue_topologies`: by Kueue
+    LocalQueue (NAMESPACE/NAME), the Topologies of its ResourceFlavors, if they are known. `watched`: whether
+    the cluster was watched, so that an object that was not seen does not exist. Cluster files may lack
+    objects that exist.
     """
 
     shown: Mapping[str, str] = field(default_factory=dict)
@@ -47,11 +48,11 @@ class SchedulersSeen:
     queue_topologies: Mapping[str, frozenset[str]] = field(default_factory=dict)
     watched: bool = False
     gpu_limits: Mapping[str, QueueBound] = field(default_factory=dict)
-    """By queue of KAI's how many GPUs it may use at most, and whose limit that is: its own, or one's above
-    it; queues without any limit are left out."""
+    """The maximum GPUs that each KAI Queue may use: the lowest limit of the Queue and its parents, with the
+    Queue that states it. Queues without any limit are left out."""
     quotas: Mapping[str, Mapping[str, QueueBound]] = field(default_factory=dict)
-    """By queue of KAI's, and by resource (`gpu`, `cpu`, `memory`; base units), how much pods of it may use
-    that KAI evicts for nobody."""
+    """The amounts that non-preemptible pods may use, by KAI Queue and resource (`gpu`, `cpu`, `memory`; base
+    units): the lowest quota of the Queue and its parents."""
 
 
 NOTHING_SEEN = SchedulersSeen()

@@ -1,7 +1,5 @@
-"""Placement settings of schedulers (nod-ai's weights and limits, KAI's levels and policies), and quotas.
-
-Amounts are in base units. LimitRange bounds are those of type Container and Pod. A quota's remainder is
-`hard` minus `used`, as the API server last counted.
+"""Placement settings of schedulers (nod-ai's weights and limits, KAI's levels and policies); the limits of
+LimitRanges and ResourceQuotas. Amounts are in base units.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ WEIGHTS = {
 
 @dataclass(frozen=True, slots=True)
 class LevelPolicy:
-    """A named policy of KAI's ConfigMap: `pack` requires one domain of the level, `prefer` prefers it."""
+    """A named policy of KAI's ConfigMap: `pack` requires one domain of the level, `prefer` prefers one."""
 
     name: str
     weight: float
@@ -32,18 +30,18 @@ class LevelPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """Settings of nod-ai's and KAI's ConfigMaps.
+    """Settings from nod-ai's and KAI's ConfigMaps.
 
-    `weights` sum to 1. `nodes_per_leaf`, `gpus_per_leaf`: maximum of one gang in a leaf. `aliases`: level
-    names to label keys. `policies`: by name. `history`: by leaf (`planner.leafspine.history.key_of`), how
-    past gangs ended there, 0 to 1.
+    `weights`: the weight of each score by name; their sum is 1. `nodes_per_leaf`, `gpus_per_leaf`: how much
+    of a leaf one gang may use. `aliases`: level names to label keys. `policies`: by name. `history`: by leaf
+    (`planner.leafspine.history.key_of`), the average of how past gangs ended there, 0 (failed) to 1.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     nodes_per_leaf: int = 4
     gpus_per_leaf: int = 32
     limited: bool = False
-    """Whether a ConfigMap states these two: then they are limits, and otherwise no more than usual."""
+    """Whether a ConfigMap states these two limits: then they are required, else only preferred."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     policies: Mapping[str, LevelPolicy] = field(default_factory=dict)
     history: Mapping[str, float] = field(default_factory=dict)
@@ -54,7 +52,7 @@ DEFAULTS = SchedulerSettings()
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """One entry of a LimitRange: `type` is Container or Pod (other types do not limit pods)."""
+    """One entry of a LimitRange; `type` is Container or Pod, as other types do not limit pods."""
 
     name: str
     type: str
@@ -64,7 +62,8 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The remainder of a ResourceQuota, by its resource names ("requests.cpu", "limits.memory", "pods")."""
+    """A ResourceQuota: its limits (`hard`), and `left`, which is `hard` minus `used` as the API server last
+    counted it; by the quota's resource names ("requests.cpu", "limits.memory", "pods")."""
 
     name: str
     hard: Resources

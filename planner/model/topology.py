@@ -17,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 FAILURE_DOMAINS = (ZONE, REGION)
-"""Levels as wide as a site: they are next to the host only where no rack labels are known."""
+"""Levels as wide as a site. One of them is the level above the host only if no rack labels are known."""
 
 
 NVLINK_KEYS = (
@@ -27,32 +27,32 @@ NVLINK_KEYS = (
     "accelerator",
     "accelerator.topograph.run/domain",
 )
-"""Suffixes of the label keys that stand for an NVLink domain, within one host or across hosts."""
+"""Suffixes of the label keys that denote an NVLink domain, within one host or across hosts."""
 
 
 NODE_LABELS = "node labels"
-"""The source of a topology whose levels come from the labels of nodes that no object is for."""
+"""The `source` of a topology that is derived from the labels of nodes to which no Topology object applies."""
 
 
 ROOT = -1
-"""The level of the whole topology, coarser than every label."""
+"""The index of the level that is the whole topology, coarser than every label."""
 
 
 Domain = tuple[str, ...]
-"""A path of level values, coarse to fine. `()` is the whole topology. An absent label is `""`: a node
-without a rack label is in no rack but still in its zone and still a host."""
+"""A path of level values, coarse to fine. `()` is the whole topology. A missing label is `""`: a node without
+a rack label is in no rack, but still in its zone, and is still a host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """An ordered list of levels.
 
-    `name`: that of its object; "" where it has none and its levels come from the nodes' labels. `levels`:
-    node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added on reading where the
-    object leaves it out). `node_selector`: the labels of the node pool that it belongs to; empty means every
-    node that carries its level labels. `reservable`: the coarsest level that one gang holds whole when its
-    placement spans several (annotation `bayplan.dev/reservable-level`; by default the level just above the
-    host). `source`: the kind that it was read from.
+    `name`: the name of the Topology object; "" if the levels are derived from node labels. `levels`:
+    node-label keys, coarse to fine; the last is always `kubernetes.io/hostname` (added when an object is read
+    that leaves it out). `node_selector`: the labels of the nodes to which the topology applies; if empty, it
+    applies to every node that has the level labels. `reservable`: the coarsest level whose domains a gang
+    holds whole if its placement spans several of them (annotation `bayplan.dev/reservable-level`; by default
+    the level just above the host). `source`: the API group of the object, or `NODE_LABELS`.
     """
 
     name: str
@@ -61,17 +61,17 @@ class Topology:
     reservable: str = ""
     source: str = "bayplan.dev"
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Other names of levels (KAI's `alias`), each with its label key."""
+    """Label keys of levels by alias (KAI's `alias`)."""
     hostless: bool = False
-    """The object leaves the hostname out, so a scheduler that reads it knows no such level."""
+    """Whether the object leaves the hostname out, so that a scheduler that reads it has no host level."""
     oversubscription: Mapping[str, float] = field(default_factory=dict)
-    """By level: how many times more its domains' nodes can send than the links between domains carry."""
+    """By level: the bandwidth of the nodes in a domain, divided by that of the domain's links to others."""
     adapter_gbps: float = 0.0
-    """The network adapter of each GPU, gigabits a second; 0 where the object does not say."""
+    """The bandwidth of each GPU's network adapter in Gb/s; 0 if the object does not state it."""
 
     @property
     def title(self) -> str:
-        """What people are told: the name, or where the levels come from."""
+        """The name for messages: that of the object, or "the nodes' labels"."""
         return self.name or "the nodes' labels"
 
     @property
@@ -85,21 +85,23 @@ class Topology:
         return self.levels.index(self.reservable) if self.reservable else max(0, self.host_index - 1)
 
     def index(self, level: str) -> int:
-        """The index of a level's key, 0 the coarsest. Raises `ValueError` for a key that is no level."""
+        """Returns the index of a level, 0 for the coarsest. Raises `ValueError` if the key is no level."""
         return self.levels.index(level)
 
     def path(self, node_name: str, labels: Mapping[str, str]) -> Domain:
-        """The node's domain path; `""` where it lacks a label (an empty value counts as missing)."""
+        """Returns the domain path of a node, with `""` for each missing label; the host level is its hostname
+        label or, without one, its name.
+        """
         return (*(labels.get(key, "") for key in self.levels[:-1]), labels.get(HOSTNAME) or node_name)
 
 
 def contains(outer: Domain, inner: Domain) -> bool:
-    """Whether the outer domain equals or contains the inner one, which then begins with its path."""
+    """Reports whether the outer domain equals or contains the inner one: the inner path begins with it."""
     return inner[: len(outer)] == outer
 
 
 def common_domain(paths: Sequence[Domain]) -> Domain:
-    """The finest domain that contains all of these paths (at least one).
+    """Returns the finest domain that contains all of these paths, of which there must be at least one.
 
     Trailing missing labels are removed: `("zone-a", "")` is the same domain as `("zone-a",)`.
     """
@@ -114,17 +116,17 @@ def common_domain(paths: Sequence[Domain]) -> Domain:
 
 
 def held_level(topology: Topology, domain: Domain, coarsest: int = ROOT) -> int:
-    """The level of the domains that a gang in `domain` holds where it holds whole domains.
+    """Returns the level of the domains that a gang holds whole if its placement is in `domain`.
 
-    That of its own domain, if that is no coarser than the reservable level and `coarsest`, else the finer of
-    these two: it holds each domain of the level that it touches. A node without the level's label is held by
-    itself.
+    This is the finest of the level of `domain`, the reservable level and `coarsest`. If it is finer than
+    `domain`, the gang holds each domain of the level that it touches. A node without the level's label is
+    held on its own.
     """
     return max(topology.reservable_index, coarsest, len(domain) - 1)
 
 
 def short(level: str) -> str:
-    """A level's label key as shown to people: "node", "NVLink domain", else its last word."""
+    """Returns a level as messages show it: "node", "NVLink domain", or the label key without its prefix."""
     if level == HOSTNAME:
         return "node"
     if level.endswith(NVLINK_KEYS):
@@ -134,7 +136,7 @@ def short(level: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A cable between two switches or nodes, `gbps` gigabits a second."""
+    """A link between two switches or nodes, with its bandwidth in Gb/s."""
 
     end_a: str
     end_b: str

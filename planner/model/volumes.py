@@ -1,4 +1,4 @@
-"""Persistent volumes and StorageClasses: on which nodes a volume can be.
+"""Persistent volumes and StorageClasses, which determine the nodes from which a volume can be used.
 
 Source: core/v1 PersistentVolume and PersistentVolumeClaim, storage.k8s.io/v1 StorageClass. Sizes in bytes.
 """
@@ -14,9 +14,10 @@ from planner.model.pod import VolumeClaim
 
 @dataclass(frozen=True, slots=True)
 class PersistentVolume:
-    """A volume. `affinity`: its required node affinity, terms that are ORed, () for every node.
+    """A PersistentVolume. `affinity`: its required node affinity as terms that are ORed, () for every node.
 
-    `claim`: NAMESPACE/NAME of the claim that it is for, "" for any. `available`: a claim may be bound to it.
+    `modes`: the access modes; `mode`: the volume mode. `claim`: NAMESPACE/NAME of the claim in its claimRef,
+    "" for none. `available`: whether a claim can be bound to the volume.
     """
 
     name: str
@@ -32,10 +33,10 @@ class PersistentVolume:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A class of volumes, which it makes where it `provisions`.
+    """A StorageClass. `provisions`: it has a provisioner, which creates volumes.
 
-    `waits`: they are made, or chosen, where the first pod goes (`WaitForFirstConsumer`). `topologies`: the
-    nodes that it makes them for, terms that are ORed, () for every node.
+    `waits`: a volume is created or chosen only when the first pod is scheduled (`WaitForFirstConsumer`).
+    `topologies`: the nodes for which volumes are created, as terms that are ORed, () for every node.
     """
 
     name: str
@@ -47,7 +48,7 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """What the cluster tells of volumes: claims by NAMESPACE/NAME, the others by name."""
+    """The storage objects of a cluster: claims by NAMESPACE/NAME, volumes and classes by name."""
 
     claims: Mapping[str, VolumeClaim] = field(default_factory=dict)
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Volumes:
 
     @classmethod
     def of(cls, objects: Iterable[VolumeClaim | PersistentVolume | StorageClass]) -> Volumes:
-        """From records in any order; of two with one name the later."""
+        """Returns the `Volumes` of these records. The last of several with the same kind and name wins."""
         claims, volumes, classes = {}, {}, {}
         for record in objects:
             if isinstance(record, VolumeClaim):
@@ -70,7 +71,7 @@ class Volumes:
         return cls(claims, volumes, classes)
 
     def beside(self, overrides: Volumes) -> Volumes:
-        """The union of both; `overrides` wins where both have an entry."""
+        """Returns the union of both; `overrides` wins if both have an object of the same name."""
         return Volumes(
             {**self.claims, **overrides.claims},
             {**self.volumes, **overrides.volumes},
@@ -78,7 +79,7 @@ class Volumes:
         )
 
     def class_of(self, claim: VolumeClaim) -> StorageClass | None:
-        """The class of a claim, the default one where it names none; None where it is not known."""
+        """Returns the class of a claim, the default class if it names none; None if that is not known."""
         if claim.storage_class is not None:
             return self.classes.get(claim.storage_class)
         return next(
@@ -90,4 +91,4 @@ class Volumes:
 NO_VOLUMES = Volumes()
 
 VOLUME_KINDS = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")
-"""Objects that say where volumes are, and that may come with the workloads."""
+"""The kinds of storage objects, which may also be among the manifests of workloads."""

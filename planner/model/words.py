@@ -6,28 +6,30 @@ from collections.abc import Iterable, Sequence
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:
-    """A number with its noun."""
+    """Returns a number with its noun: "1 node", "2 nodes"."""
     return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def pods(count: int) -> str:
-    """A pod count in words."""
+    """Returns a number of pods as text: "1 pod", "2 pods"."""
     return counted(count, "pod")
 
 
 def listed(names: Sequence[str], limit: int = 8) -> str:
-    """The first few names, and the number of further ones."""
+    """Returns the first `limit` names, separated by commas, and the number of further ones."""
     remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + remainder
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text, or its beginning and an ellipsis: `limit` characters at most."""
+    """Returns the text, or its beginning with an ellipsis, in at most `limit` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Several messages in one line, each once: sentences follow each other, other parts a semicolon."""
+    """Returns several messages in one line, without repetitions; a semicolon follows parts that do not end as
+    a sentence.
+    """
     text = ""
     for part in dict.fromkeys(filter(None, parts)):
         glue = "" if not text else " " if text.endswith((".", "!", "?")) else "; "

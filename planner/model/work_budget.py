@@ -1,4 +1,4 @@
-"""The work limit of a search, in steps instead of seconds: the same request always gets the same answer."""
+"""The work limit of a search, in steps instead of seconds, so that a request always gets the same answer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from planner.model.deadline import poll
 
 BUDGET = 3_000_000
-"""Sums that one plan may try, about a second of CPU; a sum of several pod classes counts as two."""
+"""Steps of one plan, about a second of CPU. A step tries one sum of pod counts over several domains
+(planner/search/packing/frontier.py); with several pod classes, a sum costs two steps."""
 
 
 POLL_EVERY = 10_000
-"""Steps between two checks of the deadline, about 3 ms: rare enough to cost nothing, often enough to stop."""
+"""Steps between two checks of the deadline, about 3 ms: so rare that the checks cost nothing measurable, and
+so frequent that a search stops in time."""
 
 
 class BudgetEnded(Exception):  # noqa: N818
@@ -20,15 +22,15 @@ class BudgetEnded(Exception):  # noqa: N818
 
 @dataclass(slots=True)
 class WorkBudget:
-    """Remaining steps, shared by all searches for one gang. After a `hard` budget ends no other search
-    starts."""
+    """The remaining steps, shared by all searches for one gang. `hard`: no fallback search may follow with a
+    budget of its own. `unpolled`: steps since the last check of the deadline."""
 
     left: int = BUDGET
     hard: bool = False
     unpolled: int = 0
 
     def spend(self, work: int) -> None:
-        """Uses up steps. Raises `BudgetEnded` if none are left, and `DeadlinePassed` after the deadline."""
+        """Subtracts steps. Raises `BudgetEnded` if too few are left, `DeadlinePassed` after the deadline."""
         self.left -= work
         self.unpolled += work
         if self.unpolled >= POLL_EVERY:
