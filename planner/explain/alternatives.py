@@ -1,8 +1,9 @@
-"""Finds similar requests that have a placement. Each change is searched before it is suggested. Pure.
+"""Finds similar requests that have a placement. A changed request is suggested only if a search finds one.
 
 Changes are applied to the request as received, and `place` applies slices, policies and leaf-spine rules as
-it does for a submitted gang. A suggestion is therefore admitted when it is submitted. All searches for one
-answer share a work budget; a change that was not searched within the budget is not suggested.
+it does for a submitted gang. A suggestion is therefore admitted when it is submitted. The searches for one
+answer share a work budget, apart from those for slower links, which have their own. A change that the budget
+leaves untried is not suggested.
 """
 
 from __future__ import annotations
@@ -25,27 +26,29 @@ from planner.search.outcome import Outcome, Place, domain_of
 from planner.search.result import SearchResult
 
 _BUDGET = 1_000_000
-"""Work units for the alternatives of one answer: a third of a plan's budget, as a failed search preceded
-them.
+"""Work units for the alternatives of one answer. It is a third of a plan's budget, because a failed search
+has already used up to a whole one.
 """
 
 
 _MAX_RELEASED = 16
-"""Maximum number of gangs whose end is tried, smallest first: each is a search."""
+"""Maximum number of other gangs whose end is tried, smallest first: each costs a search."""
 
 
 _MAX_SAID = 2
-"""Maximum number of changed pods in a message; later changes are less similar to the request."""
+"""Maximum number of changes of pods in a message; later changes are less similar to the request."""
 
 
 _MAX_SPEEDS = 4
-"""Maximum number of link speeds that are tried, fastest first: each is a search."""
+"""Maximum number of link speeds that are tried, fastest first: each costs a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A request that is admitted, and the text of its difference. `ended`: the gang that must end first, or
-    "". No user can choose that.
+    """A similar request that is admitted.
+
+    `words`: text that describes the change. `ended`: the gang that must end before the unchanged request is
+    admitted, or ""; the user cannot choose such an alternative, only wait for it.
     """
 
     words: str
@@ -57,8 +60,8 @@ class Alternative:
 class Shortfall:
     """The part of a gang that has no placement.
 
-    `names`: the PodSets, or all of them if no single PodSet is the cause. `tried`: the failed search. `fits`:
-    the maximum number of their pods that have a place at the same time.
+    `names`: the PodSets that do not fit; all PodSets if no single one is the cause. `tried`: the result of
+    the failed search. `fits`: the maximum number of their pods that fit at the same time.
     """
 
     names: tuple[str, ...]
@@ -67,12 +70,15 @@ class Shortfall:
 
 
 def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) -> tuple[Alternative, ...]:
-    """Returns the nearest requests that are admitted, now or in the empty cluster.
+    """Returns similar requests that are admitted: now, or in the empty cluster if not `problem.occupied`.
 
-    Tried first are fewer pods and a coarser level, and if neither works, other slices and slower links. If
-    not one pod fits now, the end of another gang is tried; in the empty cluster, a toleration of the taints
-    that exclude nodes; and if policies raised the pods' amounts, smaller ones. Other pods are tried only if
-    none of these works.
+    Tries, in this order:
+
+    1. fewer pods and a coarser level; if neither works, slices at another level and slower links
+    2. now, if not one pod fits: the end of another gang, and a reservation of nodes instead of domains
+    3. in the empty cluster, if step 1 found something: a toleration of a taint that excludes nodes
+    4. if policies raised the pods' amounts: smaller amounts
+    5. if nothing works so far: changes of the pods (`pod_changes`)
     """
     trial = Trial(place)
     alternatives_found = [
@@ -93,19 +99,19 @@ def alternatives(problem: PlacementProblem, shortfall: Shortfall, place: Place) 
 
 
 def has_place(problem: PlacementProblem, place: Place) -> bool:
-    """Returns whether the unchanged request is found to have a placement within the budget."""
+    """Returns whether a search within the budget finds a placement for the unchanged request."""
     return Trial(place).placed(problem) is not None
 
 
 def fewer_pods(
     problem: PlacementProblem, names: Sequence[str], fits: int, place: Place
 ) -> tuple[Alternative, ...]:
-    """Returns requests with the largest numbers of pods of these PodSets, up to `fits`, that are admitted."""
+    """Returns the request with as many pods of these PodSets as are admitted, at most `fits`; () for none."""
     return tuple(_fewer(problem, names, fits, Trial(place)))
 
 
 def slower_links(problem: PlacementProblem, place: Place) -> Iterator[Alternative]:
-    """Yields the request with the fastest admitted link speed, if the request asks for a faster one."""
+    """Yields the request with the fastest link speed below the requested one with which it is admitted."""
     asked, trial = problem.asked, Trial(place)
     fabrics = (leaf_spine(problem.snapshot, topology) for topology in problem.snapshot.topologies)
     speeds = {speed for fabric in fabrics if fabric for speed in fabric.speeds if speed < asked.fabric.gbps}
@@ -123,7 +129,9 @@ class Trial:
         self._place, self._budget = place, WorkBudget(_BUDGET, hard=True)
 
     def placed(self, problem: PlacementProblem) -> Outcome | None:
-        """Returns the placement of a changed request; None if the search finds none within the budget."""
+        """Returns the outcome of placing a changed request; None if no placement is found within the
+        budget.
+        """
         poll("explanation")
         outcome = self._place(problem, self._budget)
         return None if outcome.best is None else outcome
@@ -134,17 +142,20 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """A request with fewer pods of these PodSets, in steps of one slice.
+    """Ways to reduce the pods of some PodSets by whole slices, numbered by size.
 
-    A single PodSet is counted in steps. Several PodSets are reduced in proportion: the count is that of the
-    first and largest.
+    `pod_sets`: largest first. `steps`: the pods of one slice of each. The number is the slices of a single
+    PodSet, or the pods of the first of several PodSets, which are reduced in proportion.
     """
 
     pod_sets: tuple[PodSet, ...]
     steps: tuple[int, ...]
 
     def counts(self, number: int) -> dict[str, int]:
-        """Returns pod counts by PodSet name, with at least one slice each."""
+        """Returns the pod counts of the reduction with this number, by PodSet name.
+
+        Each of several PodSets keeps at least one slice.
+        """
         if len(self.pod_sets) == 1:
             return {self.pod_sets[0].name: number * self.steps[0]}
         widest = self.pod_sets[0].count
@@ -155,8 +166,8 @@ class _Reduction:
 
 
 def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Trial) -> Iterator[Alternative]:
-    """Yields the largest request with fewer pods: of the largest PodSet for which that helps, else of every
-    PodSet.
+    """Yields the request with fewer pods, as many as fit: fewer of one PodSet, the largest for which that
+    suffices, or, if none does, of all these PodSets.
     """
     asked = problem.asked
     sets = sorted((s for s in asked.pod_sets if s.name in names), key=lambda pod_set: -pod_set.count)
@@ -175,16 +186,17 @@ def _fewer(problem: PlacementProblem, names: Sequence[str], fits: int, trial: Tr
 
 
 def _step(group: PodGroup, pod_set: PodSet) -> int:
-    """Returns the number of pods that are removed together: one slice."""
+    """Returns the number of pods that can only be removed together: those of one slice; 1 without slices."""
     return max(1, pod_set.constraint.slice_size or group.constraint.slice_size)
 
 
 def _largest_count(
     problem: PlacementProblem, high: int, reduction: _Reduction, trial: Trial
 ) -> dict[str, int]:
-    """Returns the pod counts of the largest step up to `high` that is placed; {} for none.
+    """Returns the pod counts of the largest reduction up to number `high` that has a placement; {} for none.
 
-    This is a binary search: it assumes that every smaller step is placed too.
+    The binary search assumes that if a number of pods fits, every smaller number fits too. It tries `high`
+    first.
     """
     low, middle = 0, high
     while low < high:
@@ -212,9 +224,9 @@ def _fewer_words(problem: PlacementProblem, counts: dict[str, int]) -> Alternati
 
 
 def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request at the finest coarser level that has a placement, or with no level.
+    """Yields the request at the finest coarser required level with a placement, or without a required level.
 
-    Only the level of one PodSet is changed if that PodSet is the cause.
+    If only some PodSets are the cause, only their level is changed.
     """
     asked, topology, required = problem.asked, shortfall.tried.tree.topology, _strictest(shortfall)
     culprits = shortfall.names if _is_own(asked, shortfall) else ()
@@ -240,12 +252,12 @@ def _coarser(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> I
 
 
 def _in_tree(outcome: Outcome, shortfall: Shortfall) -> bool:
-    """Whether the placement is in the tree that was searched with the level."""
+    """Returns whether the placement is in the tree in which the search with the level failed."""
     return outcome.best is not None and outcome.best.tree is shortfall.tried.tree
 
 
 def _level_of(outcome: Outcome, topology: Topology) -> int:
-    """Returns the index of the finest level at which one domain contains the whole placement."""
+    """Returns the index, in `topology`, of the finest level at which one domain contains the placement."""
     assert outcome.best is not None, "only a placement is in a domain"
     domain = domain_of(outcome.best)
     return topology.index(outcome.best.tree.topology.levels[len(domain) - 1]) if domain else ROOT
@@ -274,8 +286,9 @@ def _several(group: PodGroup) -> bool:
 
 
 def _required_at(problem: PlacementProblem, level: str, names: Sequence[str]) -> PlacementProblem:
-    """Returns the request with this required level ("" for none) for the named PodSets, or for the gang if
-    none.
+    """Returns the request with this required level ("" for none) for the named PodSets only.
+
+    Without `names`, the level is that of the gang, and the PodSets' own levels are removed.
     """
     asked = problem.asked
     if names:
@@ -297,7 +310,7 @@ def _requiring(pod_set: ResolvedPodSet, level: str) -> ResolvedPodSet:
 
 
 def _other_slices(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with its slices at a coarser level, or without slices."""
+    """Yields the request with its slices at the finest coarser level with a placement, or without slices."""
     asked, topology = problem.asked, shortfall.tried.tree.topology
     slice_levels = {constraint.slice_level for _, constraint in constraints(asked) if constraint.slice_level}
     finest = max((topology.index(level_key(topology, level)) for level in slice_levels), default=ROOT)
@@ -327,8 +340,8 @@ def _sliced_at(group: ResolvedPodGroup, topology: Topology, level: int) -> Resol
 
 
 def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
-    """Yields the end of the smallest other gang whose end helps, and a reservation of nodes instead of
-    domains.
+    """Yields the unchanged request once the smallest other gang ends whose end makes room, and the request
+    with a reservation of nodes instead of domains.
     """
     asked, snapshot = problem.asked, problem.snapshot
     by_size = sorted(snapshot.reservations, key=lambda held: (len(held.touched), natural(held.gang)))
@@ -347,7 +360,7 @@ def _room(problem: PlacementProblem, trial: Trial) -> Iterator[Alternative]:
 
 
 def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
-    """Yields the first of these changes with which the request is placed."""
+    """Yields the first of these changes with which the request has a placement; nothing if none has one."""
     for change in changes:
         if trial.placed(change.problem):
             yield Alternative(change.words, change.problem.asked)
@@ -355,9 +368,10 @@ def _first(changes: Iterable[Change], trial: Trial) -> Iterator[Alternative]:
 
 
 def _own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) -> Iterator[Alternative]:
-    """Yields the request with the largest amounts that are placed, of those that policies have raised.
+    """Yields the request with the largest tried values of policy-raised amounts that have a placement.
 
-    No amount that is tried is below what the pods' author stated: without a place for that, none has one.
+    No tried value is below what the pods' author stated. If the request has no placement with the author's
+    amounts, nothing else is tried.
     """
     stated = as_stated(problem, names)
     if stated is not problem and trial.placed(stated):
@@ -367,9 +381,9 @@ def _own_amounts(problem: PlacementProblem, names: Sequence[str], trial: Trial) 
 def _other_pods(problem: PlacementProblem, shortfall: Shortfall, trial: Trial) -> Iterator[Alternative]:
     """Yields the request with smaller amounts, or with another label, resource or toleration.
 
-    A pod can fail for several causes at once (a misspelt product, and more GPUs than a node of the right
-    product has). Each change is therefore tried alone, then with smaller amounts or a toleration. For a
-    queued gang only smaller amounts are tried, because its labels and tolerations fit the empty cluster.
+    A pod can fail for two causes at once, for example a misspelt product and more GPUs than a node of that
+    product has. Each change is therefore tried alone, and if none works, together with smaller amounts or a
+    toleration. For a queued gang, only smaller amounts are tried: its pods fit nodes of the empty cluster.
     """
     names, tree = shortfall.names, shortfall.tried.tree
     problem = problem if problem.occupied else as_stated(problem, names)

@@ -1,5 +1,5 @@
-"""The answer for a gang without a placement: whether it can ever fit, how close it came, and what would
-work.
+"""Makes the answer for a gang without a placement: it says whether the gang can ever fit, how close it came,
+and what would work.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from planner.search.result import SearchResult
 from planner.search.space import SearchSpace, search_space
 
 _ALONE_BUDGET = 200_000
-"""Work units to test one pod class alone: a fifteenth of a plan's budget, because a refusal tests each class.
-A class whose search exceeds the budget is not named as the cause.
+"""Work units to search for a placement of one pod class alone: a fifteenth of a plan's budget, because a
+refusal tests one class after another.
 """
 
 
 def diagnose(problem: PlacementProblem, outcome: Outcome, place_gang: Place) -> Answer:
     """Returns the queued or rejected answer for a problem whose `outcome` has no placement.
 
-    `place_gang`: the search that gave the outcome; alternatives are placed with it.
+    `place_gang`: the search that returned the outcome; it searches the alternatives too.
     """
     searched = outcome.problem
     if searched.refusal:
@@ -139,8 +139,8 @@ def _with(message: str, addition: str) -> str:
 
 
 def closest_of(results: Sequence[SearchResult]) -> SearchResult:
-    """Returns the result of the topology in which most pods fit; then the one with most nodes, then the
-    first.
+    """Returns the result of the topology in which most pods fit; among equals, that with the most nodes, then
+    the first.
     """
     return max(
         results,
@@ -182,7 +182,11 @@ def _never(
 
 
 def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGroup, SearchResult]:
-    """Returns the PodSet that alone does not fit one domain of its own required level, or the whole gang."""
+    """Returns the part of the gang that has no placement, and the failed search for it.
+
+    It is the first pod class with a required level of its own, finer than the gang's, that has no placement
+    even alone. If there is none, it is the whole gang.
+    """
     gang, space = problem.gang, search_space(problem.snapshot, result.tree, occupied=problem.occupied)
     for kind in relaxations(result.request)[-1]:
         if kind.required <= result.request.required:
@@ -199,10 +203,10 @@ def culprit_of(problem: PlacementProblem, result: SearchResult) -> tuple[PodGrou
 
 @dataclass(frozen=True, slots=True)
 class _UnfitPod:
-    """A pod that no node takes even when empty.
+    """Why no node takes a pod, even when empty.
 
-    `reason`: the reason of the answer. `nodes`: all nodes by cause, as text. `why`: a sentence with more
-    detail than the causes, or "".
+    `reason`: the answer's reason. `nodes`: text that counts all nodes by cause. `why`: a sentence with more
+    detail than the causes give, or "".
     """
 
     reason: str
@@ -240,17 +244,20 @@ def _pod_never(kind: PodClass, spaces: Sequence[SearchSpace]) -> _UnfitPod | Non
 
 
 def _counts_ever(kind: PodClass, spaces: Sequence[SearchSpace]) -> NodeCounts:
-    """Returns all nodes by what excludes one pod of the class.
+    """Returns all nodes, counted by what excludes one pod of the class.
 
-    With several topologies these are the counts of one in which the pod fits, or that leaves out fewest
-    nodes.
+    Of several topologies, it chooses one in which the pod fits; if there is none, or several, the one with
+    the fewest nodes outside.
     """
     counted = [pod_counts(view, kind) for view in spaces]
     return min(counted, key=lambda counts: (not counts.serving, counts.outside))
 
 
 def _inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, int]) -> int:
-    """Returns the GPUs of the largest domain inside a node: an NVLink domain, or a NUMA node if requested."""
+    """Returns the number of GPUs of the largest domain inside a node that the pod may use.
+
+    Domains are NVLink domains if `causes` has a too small one; otherwise NUMA nodes. Returns 0 if unknown.
+    """
     shape = kind.shape
     nodes = [
         (node, view.base.numa.get(node.name))
@@ -264,14 +271,16 @@ def _inside(spaces: Sequence[SearchSpace], kind: PodClass, causes: Mapping[str, 
 
 
 def _absent(counts: NodeCounts, offered: Sequence[str]) -> str:
-    """Returns a sentence about a device resource that no node has; "" if there is no such resource."""
+    """Returns the sentence about the first requested device resource that no node has; "" if there is
+    none.
+    """
     lacking = [cause.removeprefix(LACKS) for cause in counts.shortages]
     absent = [name for name in lacking if "/" in name and name not in offered]
     return messages.devices_there(nearest(absent[0], offered)) if absent else ""
 
 
 def _devices(spaces: Sequence[SearchSpace]) -> list[str]:
-    """Returns every device resource that some node has."""
+    """Returns the names of all device resources that some node has, sorted."""
     return sorted(
         {
             name
@@ -284,11 +293,15 @@ def _devices(spaces: Sequence[SearchSpace]) -> list[str]:
 
 
 def best_attempt(tried: SearchResult) -> LevelAttempt:
-    """Returns the attempt at the required level, which is the last and coarsest."""
+    """Returns the attempt at the required level, which is the last and coarsest; an empty one if none was
+    made.
+    """
     return tried.attempts[-1] if tried.attempts else LevelAttempt("", (), 0, 0)
 
 
 def tight_of(part: PodGroup, result: SearchResult) -> Shortfall:
-    """Returns the part of the gang that does not fit, from the attempts made for it."""
+    """Returns the shortfall of a part of the gang, with the most pods that fit in any attempt of its
+    search.
+    """
     fits = max((attempt.fits for attempt in result.attempts), default=0)
     return Shortfall(tuple(p.name for p in part.pod_sets if p.count), result, fits)

@@ -10,7 +10,10 @@ from planner.model.words import pods
 
 
 def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
-    """Returns the message that no leaf has links of the requested speed; `fastest`: the fastest, in Gb/s."""
+    """Returns the message that no leaf switch has links of the requested speed.
+
+    `fastest`: the speed of the fastest links, in Gb/s. `ways`: texts of what would work.
+    """
     return (
         f"{gang.name} asks for links of {gang.fabric.gbps:g} Gb/s between its nodes, "
         f"and no leaf has one; the fastest has {fastest:g}. "
@@ -21,8 +24,9 @@ def too_slow(gang: PodGroup, fastest: float, ways: Sequence[str]) -> str:
 def over_limits(
     gang: PodGroup, settings: SchedulerSettings, room: int, ways: Sequence[str], *, could: bool
 ) -> str:
-    """Returns the message that the leaves have room for only `room` pods; `could`: whether that may
-    change.
+    """Returns the message that the leaf switches have room for only `room` pods.
+
+    `ways`: texts of what would work. `could`: the gang fits the empty cluster.
     """
     when = "fit the empty cluster but not now" if could else "do not fit the empty cluster"
     wait = " As asked, it waits for other gangs to end." if could else ""

@@ -1,12 +1,13 @@
-"""Gangs that have no placement in the cluster as it is, but would have one if a node pool grew.
+"""Finds the nodes that an autoscaler must add for a gang that has no placement in the cluster as it is.
 
-An autoscaler adds nodes for pods that no scheduler can place, but not for pods behind a scheduling gate. Such
-a gang is therefore admitted without a placement, and the answer says how many nodes of which pool it needs.
+An autoscaler adds nodes for pods that no scheduler can place, but not for pods with a scheduling gate. A gang
+that would fit new nodes is therefore admitted without a placement, and the answer says how many nodes of
+which pool it needs.
 
 The location of a new node is unknown. The plan assumes that it has the levels that the labels of its pool
-state, and that for all other levels the new nodes share one domain. For device claims it has the devices of
-an existing node of its pool. A gang that is refused under these assumptions could not run on new nodes
-either, as far as the pool's description tells.
+state, and that at all other levels the new nodes share one domain. For device claims, it assumes the devices
+of an existing node of the pool. A gang that has no placement under these assumptions could not run on new
+nodes either, as far as the pool's description tells.
 """
 
 from __future__ import annotations
@@ -34,23 +35,24 @@ from planner.request.resolve import PlacementProblem
 from planner.search.outcome import Outcome, Place, assignments_of
 
 _BUDGET = 1_000_000
-"""Work units for all trials: a third of a plan's budget, as a failed search preceded them."""
+"""Work units for all trials: a third of a plan's budget, because a failed search has used up to a whole one.
+"""
 
 _NEW = "new node"
-"""The level value of nodes that do not exist yet, and the prefix of their names."""
+"""The label value of assumed new nodes at unknown levels, and the prefix of their names."""
 
 _PLACES = ("topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/")
-"""Prefixes of labels that state a location, which differs between the nodes of a pool."""
+"""Prefixes of labels for zone and region, which can differ between the nodes of a pool."""
 
 _MOST_NODES = 512
-"""Maximum number of new nodes in a trial, which then takes seconds. For a larger number, the pods that one
-node takes give the answer: the gang waits for nodes rather than being refused.
+"""Maximum number of new nodes in a trial, because a trial with more takes seconds. A larger number is not
+tried but estimated from how many pods one node takes, so that the gang waits for nodes and is not refused.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """`count` nodes more than `pool.present` of a pool."""
+    """A number of additional nodes of a pool, beside the `pool.present` existing ones."""
 
     pool: GrowingPool
     count: int
@@ -66,9 +68,9 @@ class _Need:
 
 
 def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) -> Answer:
-    """Returns the answer that the gang waits for nodes if a growing pool would give it a placement.
+    """Returns the answer that the gang waits for nodes, if it has a placement once a pool has grown.
 
-    Else it returns the given answer.
+    Otherwise returns the given answer.
     """
     if not problem.snapshot.base.growth or not problem.requests:
         return answer
@@ -84,16 +86,16 @@ def or_waits_for_nodes(problem: PlacementProblem, answer: Answer, place: Place) 
 
 
 def _missing(answer: Answer) -> int:
-    """Returns how many pods have no place at the required level."""
+    """Returns how many pods had no place in the attempt in which most had one; 1 if there was no attempt."""
     return min((attempt.wanted - attempt.fits for attempt in answer.attempts), default=1)
 
 
 def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> tuple[_Need, ...]:
-    """Returns the nodes that the gang needs: of the first pool, by name, that is enough alone, else of all
-    pools.
+    """Returns the nodes that the gang needs: of the first pool, by name, that suffices alone; if none does,
+    of several pools. Returns () if all pools together do not suffice.
 
-    The cluster is tried as it is and then, for a rejected gang, without other pods. `missing`: how many pods
-    have no place, the first guess of the number of nodes.
+    `moments`: the cluster as it is and, for a rejected gang, also without other pods; the first that works
+    counts. `missing`: how many pods have no place, for the first guess of the number of nodes.
     """
     problem = moments[0]
     trial = _GrowthTrial(problem, place)
@@ -109,7 +111,7 @@ def _needs(moments: Sequence[PlacementProblem], place: Place, missing: int) -> t
 
 
 def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
-    """Returns how many pods a new node takes, for the PodSet that fits best."""
+    """Returns how many pods a new node takes, of the PodSet of which it takes most."""
     (node,) = _new_nodes(problem.snapshot, _Need(pool, 1), problem.gang)
     counts = (
         max_pods(node.allocatable, _without_claims(pod_set.shape), shared_gpus_of(node), pod_set.count)
@@ -120,8 +122,8 @@ def _pods_on(problem: PlacementProblem, pool: GrowingPool) -> int:
 
 
 def _without_claims(shape: ResolvedShape) -> ResolvedShape:
-    """Returns the shape without device claims, to estimate how many pods a node takes; a trial counts
-    devices.
+    """Returns the shape without device claims, to estimate how many pods a new node takes: only the trials
+    assume devices on new nodes.
     """
     requests = {name: amount for name, amount in shape.requests.items() if not is_claimed(name)}
     return replace(shape, requests=requests, claim_specs=())
@@ -136,7 +138,10 @@ class _GrowthTrial:
         self._budget = WorkBudget(_BUDGET, hard=True)
 
     def fewest(self, moment: PlacementProblem, pool: GrowingPool, missing: int) -> int | None:
-        """Returns how many more nodes of the pool the gang needs; None if the pool cannot grow enough."""
+        """Returns how many more nodes of the pool the gang needs; None if the pool cannot grow enough.
+
+        A binary search that begins with an estimate from `missing`. More than `_MOST_NODES` are estimated.
+        """
         coming = self._coming(pool)
         needed = -(-missing // max(1, _pods_on(moment, pool)))
         if needed > _MOST_NODES:
@@ -158,7 +163,10 @@ class _GrowthTrial:
         return self._placed(moment, [_Need(pool, count)]) is not None
 
     def together(self, moment: PlacementProblem, growing: Sequence[GrowingPool]) -> tuple[_Need, ...]:
-        """Returns the nodes used of each pool with all pools at their maximum; () if that is not enough."""
+        """Returns the new nodes that the gang uses of each pool if all pools grow to their maximum.
+
+        Returns () if that is not enough, or if it is more than `_MOST_NODES` nodes.
+        """
         max_needs = [_Need(pool, self._coming(pool)) for pool in growing]
         if sum(need.count for need in max_needs) > _MOST_NODES:
             return ()
@@ -170,9 +178,8 @@ class _GrowthTrial:
         return tuple(_Need(pool, count) for pool, count in counts if count)
 
     def _coming(self, pool: GrowingPool) -> int:
-        """Returns how many nodes the pool may gain, by its node count and its resource limits.
-
-        The number of pods is an upper bound: each takes at most one node.
+        """Returns how many nodes of the pool to add at most: by its size, its resource limits, and the number
+        of pods, since each pod needs at most one new node.
         """
         asked = pool.capacity or _largest(self._gang)
         bounds = [pool.limits[name] // asked[name] for name in pool.limits if asked.get(name)]
@@ -188,9 +195,10 @@ class _GrowthTrial:
 
 
 def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
-    """Returns the devices of all nodes; each new node has those of an existing node of its pool.
+    """Returns the devices of all nodes, where each new node has those of an existing node of its pool.
 
-    A pool without a node that has devices gets none.
+    New nodes of a pool have no devices if no existing node of the pool has some. Returns `NO_SLICES` if that
+    is so for all pools: the cluster's own devices then stay as they are.
     """
     by_node: dict[str, NodeSlices] = {}
     slices = snapshot.base.claims.slices
@@ -207,7 +215,9 @@ def _slices(snapshot: Snapshot, needs: Iterable[_Need]) -> Slices:
 
 
 def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
-    """Returns the pools that may grow, by name. A Cluster Autoscaler group without nodes is left out."""
+    """Returns the pools that may grow, sorted by name, without Cluster Autoscaler groups that have no
+    nodes.
+    """
     growing = [
         _of_group(snapshot, entry) if isinstance(entry, AutoscalerGroup) else _counted(snapshot, entry)
         for entry in snapshot.base.growth
@@ -216,14 +226,15 @@ def pools(snapshot: Snapshot) -> tuple[GrowingPool, ...]:
 
 
 def _counted(snapshot: Snapshot, pool: GrowingPool) -> GrowingPool:
-    """Returns the pool with the number of its nodes, counted by its labels."""
+    """Returns the pool with `present` set: if it is 0, to the number of nodes with the pool's labels."""
     if pool.present or not pool.labels:
         return pool
     return replace(pool, present=sum(selects(pool.labels, node.labels) for node in snapshot.nodes.values()))
 
 
 def _of_group(snapshot: Snapshot, group: AutoscalerGroup) -> GrowingPool | None:
-    """Returns the pool for a group of the Cluster Autoscaler, derived from its nodes; None if it has none.
+    """Returns the pool for a Cluster Autoscaler group, with what its nodes have in common; None without
+    nodes.
 
     A node belongs to the group if its name begins with the group's name, as the instance names of cloud
     providers do, or if the value of one of its labels is the group's name.
@@ -255,8 +266,9 @@ def _largest(gang: ResolvedPodGroup) -> dict[str, int]:
 
 
 def _new_nodes(snapshot: Snapshot, need: _Need, gang: ResolvedPodGroup) -> Iterator[Node]:
-    """Yields new nodes of a pool. Labels that the pool does not state have the values that the largest pods
-    ask for.
+    """Yields the assumed new nodes of a pool.
+
+    Labels that the pool leaves open have the values that the PodSet with the most GPUs per pod asks for.
     """
     pool = need.pool
     levels = {
@@ -283,7 +295,10 @@ def _name(pool: GrowingPool, number: str) -> str:
 
 
 def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
-    """Yields the labels that a node must have for the pod, as (key, value), the most binding last."""
+    """Yields the labels that a node must have for the pod, as (key, value).
+
+    If a key occurs several times, the last one counts: node selectors override affinity.
+    """
     for bar in shape.exclusions:
         if bar.inside and bar.values and ANY not in bar.values:
             yield bar.key, min(bar.values)
@@ -294,7 +309,9 @@ def _wanted(shape: ResolvedShape) -> Iterator[tuple[str, str]]:
 
 
 def _is_free(pool: GrowingPool, key: str) -> bool:
-    """Returns whether a new node may have any value of a label, because the autoscaler chooses the value."""
+    """Returns whether a new node may have any value of the label: the autoscaler chooses it, or it depends on
+    the node's location.
+    """
     if key in pool.choices:
         return not pool.choices[key]
     return key.startswith((*pool.free, *_PLACES))

@@ -15,12 +15,12 @@ from planner.model.natural_order import natural
 from planner.model.words import listed
 
 _MAX_KEYS = 16
-"""Maximum number of labels whose values are cached; users select by a few labels."""
+"""Maximum number of label keys whose values are cached: pods select nodes by few keys."""
 
 
 _MAX_COMPARED = 64
-"""How many texts on either side of the given text, in alphabetical order, are compared with it. A comparison
-takes 20 µs, and a label such as the hostname has one value per node.
+"""How many texts before and after the given text, in alphabetical order, are compared with it. The number is
+limited because a comparison takes 20 µs, and a label such as the hostname has one value per node.
 """
 
 
@@ -31,8 +31,8 @@ keys.
 
 
 _ALIKE = 0.8
-"""Minimum `SequenceMatcher` ratio of a misspelt key. It is high, because keys of one vendor share a
-prefix.
+"""Minimum `SequenceMatcher` ratio between a misspelt label key and the key that it is taken for. It is high
+because all keys of a vendor share a prefix.
 """
 
 
@@ -40,11 +40,13 @@ _SHOWN = 3
 """Maximum number of values in a message."""
 
 _VALUES: DerivedSection[str, Mapping[str, int]] = DerivedSection("label values", max_keys=_MAX_KEYS)
-"""By label key: the number of nodes for each value. Belongs to the nodes, so it is never stale."""
+"""Caches the number of nodes for each value of a label key. An entry is never stale: it belongs to one
+`Infrastructure`, which is immutable.
+"""
 
 
 def values_of(base: Infrastructure, key: str) -> Mapping[str, int]:
-    """Returns the number of nodes for each value of a label; for `metadata.name`, the node names."""
+    """Returns the number of nodes for each value of a label; for `metadata.name`, 1 for each node name."""
     return base.derived.get(_VALUES, key, lambda: _counted(base, key))
 
 
@@ -55,9 +57,9 @@ def _counted(base: Infrastructure, key: str) -> Mapping[str, int]:
 
 
 def nearest(text: str, texts: Iterable[str]) -> list[str]:
-    """Returns the texts in order of similarity: those that contain the given text first.
+    """Returns the texts in order of similarity, without the given text itself; texts that contain it first.
 
-    In a long list only the alphabetical neighbours of the text are compared.
+    Of a long list, only the texts near the given text in alphabetical order are returned.
     """
     ordered = sorted(texts)
     place = bisect_left(ordered, text)
@@ -77,16 +79,17 @@ def alike(text: str, other: str, ratio: float) -> bool:
 
 
 def similar_key(base: Infrastructure, key: str) -> str:
-    """Returns the label key of some node that is spelled almost like this key; "" for none."""
+    """Returns the node label key that is spelled almost like this key; "" if no node has such a label."""
     nodes = islice(base.nodes.values(), _MAX_NODES_OF_KEYS)
     near = nearest(key, {name for node in nodes for name in node.labels})[:1]
     return near[0] if near and alike(key, near[0], _ALIKE) else ""
 
 
 def values_words(base: Infrastructure, key: str, wanted: Sequence[str]) -> str:
-    """Returns the existing values of a label with node counts, the most similar to `wanted[0]` first.
+    """Returns text that lists the existing values of a label with node counts, the most similar to
+    `wanted[0]` first.
 
-    The result is "" if some node has one of the wanted values.
+    Returns "" if some node has one of the wanted values. If no node has the label, the text says so.
     """
     counts = values_of(base, key)
     if any(value in counts for value in wanted):

@@ -14,7 +14,7 @@ from planner.request.validation import Refusal
 from planner.search.result import SearchResult
 
 WORKS = "Would work: "
-"""Introduces the nearest requests in a message."""
+"""Precedes the texts of the alternatives in a message."""
 
 
 BUDGET_WARNING = (
@@ -26,7 +26,7 @@ UNPROVED_WARNING = "SearchBudgetExhausted: the search ended before every packing
 
 
 def refused(problem: PlacementProblem, refusal: Refusal) -> Answer:
-    """Returns the answer to a request that contradicts itself or the cluster."""
+    """Returns the rejected answer for a request that contradicts itself or the cluster."""
     return Answer(
         problem.name, "rejected", reason=refusal.reason, message=refusal.message, warnings=problem.warnings
     )
@@ -38,7 +38,7 @@ def placed(
     domain: Domain,
     assignments: Sequence[Assignment],
 ) -> str:
-    """Returns the text that says where the gang is placed."""
+    """Returns the text that says where the gang is placed: "8 pods on 2 nodes in rack b1/r1"."""
     nodes = len({assignment.node for assignment in assignments})
     if len(domain) == len(topology.levels):
         return f"{pods(group.size)} on node {name_of(domain)}"
@@ -104,7 +104,10 @@ def fits_no_node(kind: PodClass, nodes: str, why: str, ways: Sequence[str]) -> s
 
 
 def _with_ways(message: str, addition: str, ways: Sequence[str], *, moment: str = "") -> str:
-    """Returns the message followed by an additional sentence, if any, and by what would work."""
+    """Returns the message followed by an additional sentence, if any, and by what would work.
+
+    `moment`: " now" if `ways` work in the cluster as it is.
+    """
     nearest = (
         f"{WORKS.replace(':', f'{moment}:')}{', or '.join(ways)}."
         if ways
@@ -118,12 +121,14 @@ def _with_addition(message: str, addition: str) -> str:
 
 
 def devices_there(names: Sequence[str]) -> str:
-    """Returns the sentence about a device resource that no node has."""
+    """Returns the sentence that lists the cluster's device resources, for a request for one that no node
+    has.
+    """
     return f"The cluster's devices: {listed(names, 6) or 'none'}."
 
 
 def fits_no_gpu(part: str, why: str) -> str:
-    """Returns the sentence about a GPU share that no node can ever give; `why` says what would work."""
+    """Returns the sentence about a GPU share that no node can ever give; `why`: see `gpu_sharing.never`."""
     return f"It asks for {part}, and {why}"
 
 

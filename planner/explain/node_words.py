@@ -49,8 +49,8 @@ _VERBS: tuple[tuple[str, str, str], ...] = (
 class NodeWords:
     """Turns counts of nodes into text.
 
-    `occupied`: amounts are what is free now. `kinds`: the pod classes, whose amounts policies may have
-    raised. `base`: the cluster, if the message is to list the existing values of labels.
+    `kinds`: the classes of the pods for which the nodes were counted. `occupied`: the amounts in the counts
+    are what is free now. `base`: the cluster; without it, the text does not list existing label values.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class NodeWords:
         self._occupied, self._base = occupied, base
 
     def of(self, counts: NodeCounts) -> str:
-        """Returns the text for all nodes, each counted once. Causes beyond the maximum are summed."""
+        """Returns the text for all nodes, each counted once. Causes beyond `_MAX_CAUSES` are summed."""
         shown = list(counts.causes.items())[:_MAX_CAUSES]
         if len(shown) == 1 and not counts.serving:
             return f"{_all(counts.total)} {self._clause(shown[0][0], counts.total, counts.shortages)}"
@@ -79,14 +79,15 @@ class NodeWords:
         return f"of {_nodes(counts.total)}, {_enumerated(clauses)}" if clauses else "the cluster has no nodes"
 
     def why_few(self, counts: NodeCounts) -> str:
-        """Returns the text if some node takes no pod, or no second one; else "", because the room says it
-        all.
+        """Returns the text if some node takes no pod, or no node takes a second pod; otherwise "".
+
+        Otherwise the number of pods that fit, which the message states, explains itself.
         """
         return self.of(counts) if counts.causes or self._for_no_second() else ""
 
     def _for_no_second(self) -> str:
-        """Returns what keeps a second pod of the class off a node that has room for it: host ports or
-        anti-affinity.
+        """Returns text that says why a node with room takes only one pod of the class: the host port or pod
+        anti-affinity. Returns "" if it takes more.
         """
         if len(self._kinds) != 1:
             return ""
@@ -100,7 +101,7 @@ class NodeWords:
         return f" and none for a second ({', '.join(causes)})" if causes else ""
 
     def _clause(self, cause: str, count: int, shortages: Mapping[str, Shortage]) -> str:
-        """Returns the text for `count` nodes with one cause."""
+        """Returns the text for `count` nodes that share a cause."""
         if cause in shortages:
             return self._shortage(cause.removeprefix(LACKS), count, *shortages[cause])
         prefix, singular, plural = next(verb for verb in _VERBS if cause.startswith(verb[0]))

@@ -1,4 +1,6 @@
-"""Messages about NUMA: what a kubelet would refuse, how much one zone has, and what would work."""
+"""Messages about NUMA: what the kubelet's Topology Manager would refuse, how much one NUMA zone has, and what
+would work.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ def cause(zones: NumaState, kind: PodClass) -> str:
 
 
 def never(kind: PodClass, hosts: Sequence[NumaState]) -> str:
-    """Returns the sentence about a pod that no kubelet with enough total room would admit.
+    """Returns the sentence about a pod that no kubelet would admit, although some nodes have enough in total.
 
-    `hosts`: the NUMA states of these nodes.
+    `hosts`: the NUMA states of those nodes. The numbers are those of the node that comes closest.
     """
     alignment = alignment_for(kind.shape)
     refused = [(zones, misfit(_node(zones), alignment.asks(zones.scope), occupied=False)) for zones in hosts]
@@ -76,8 +78,8 @@ def _requested(refusal: Misfit) -> Resources:
 
 
 def _worth(zones: NumaState, refusal: Misfit) -> int:
-    """Returns how close a host comes, in thousandths: the share of the scarcest requested amount in its best
-    zone.
+    """Returns how close a host comes to admitting the pod, from 0 to 1000: for the scarcest resource, how
+    many thousandths of the request one zone has.
     """
     max_amounts = max_in_one_zone(_node(zones), refusal.zones)
     return min(

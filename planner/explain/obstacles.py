@@ -27,28 +27,30 @@ from planner.search.eligibility_map import EligibilityMap
 from planner.search.space import SearchSpace
 
 CLAIMS = "devices for "
-"""Prefix, after "insufficient ", of the cause that claims find no devices."""
+"""Follows `LACKS` in the cause of a node that lacks devices for ResourceClaims."""
 
 
 LACKS = "insufficient "
-"""Prefix of the causes that are a lack of a resource."""
+"""Prefix of the cause of a node that has too little of a resource."""
 
 
 OUTSIDE = "not in topology "
-"""Prefix of the cause for nodes outside the gang's topology."""
+"""Prefix of the cause of a node outside the gang's topology."""
 
 
 NO_DEVICES = f"{CLAIMS}a claim (the node has no ResourceSlice of them)"
 
 
 FITS = ""
-"""The cause of nodes that take a pod."""
+"""Counts the nodes that take a pod among the causes; `NodeCounts` has it as `serving` instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A reservable domain that the gang cannot hold whole, with the number of its nodes that would take a
-    pod.
+    """A reservable domain that the gang cannot hold whole, because other gangs hold or use parts of it.
+
+    `way`: the domain, as indexes of children from the root. `gangs`: the other gangs. `nodes`: how many of
+    its nodes would take a pod.
     """
 
     way: ChildPath
@@ -64,7 +66,8 @@ Shortage = tuple[int, int]
 class NodeCounts:
     """Every node of the cluster, counted once: by the first cause that excludes the pods, or as `serving`.
 
-    `causes`: most frequent first. `shortages`: amounts for the causes that are a lack of one resource.
+    `causes`: number of nodes by cause, most frequent first. `shortages`: amounts by cause, for those causes
+    that are a lack of one resource.
     """
 
     total: int
@@ -84,7 +87,11 @@ class NodeCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The causes that exclude pods from the nodes of one domain."""
+    """The nodes of one domain, counted by the cause that excludes the pods; `FITS` counts those that take
+    one.
+
+    `partly`: domains that the gang cannot hold whole; their `nodes` are not among `causes`.
+    """
 
     causes: Mapping[str, int]
     partly: tuple[_Partly, ...] = ()
@@ -92,9 +99,11 @@ class _Counts:
 
 
 class _Tally:
-    """Counts causes from the hosts up. Equal domains are computed once.
+    """Counts nodes by cause, from the hosts up to the root. Domains of equal capacity are computed once.
 
-    `whole`: the gang would hold reservable domains whole, so domains partly held by other gangs are unusable.
+    `kinds`: the gang's pod classes. `required`: index of the required level, or ROOT. `shared`: the gang may
+    use a domain together with other gangs. If it may not, and `whole` is set, the gang holds reservable
+    domains whole, so it cannot use a domain of which other gangs hold a part.
     """
 
     def __init__(
@@ -143,7 +152,7 @@ class _Tally:
         self, content: DomainCapacity, free: Resources, match: EligibilityMap
     ) -> tuple[str, Shortage | None]:
         """Returns why a host takes no pod of any class, and the amounts if the cause is a lack of one
-        resource.
+        resource. The cause is `FITS` if the host takes a pod of some class.
         """
         reasons = [
             why or condition_obstacle(kind.shape, content)
@@ -170,8 +179,8 @@ class _Tally:
 
 
 def node_counts(group: PodGroup, space: SearchSpace, asked: TopologyRequest) -> NodeCounts:
-    """Counts every node by what excludes the gang's pods: "taint KEY=VALUE:EFFECT", "cordoned", "insufficient
-    RESOURCE", …
+    """Returns all nodes, counted by what excludes the gang's pods: "taint KEY=VALUE:EFFECT", "cordoned",
+    "insufficient RESOURCE", …
     """
     topology = space.tree.topology
     whole = group.size > 1 and asked.required < topology.host_index
@@ -187,7 +196,7 @@ def node_counts(group: PodGroup, space: SearchSpace, asked: TopologyRequest) -> 
 def _of_cluster(
     space: SearchSpace, causes: Mapping[str, int], shortages: Mapping[str, Shortage]
 ) -> NodeCounts:
-    """Adds the nodes outside the tree to the counts, and orders the causes."""
+    """Returns the counts with the nodes outside the tree added and the causes sorted, most frequent first."""
     total = len(space.base.nodes)
     outside = total - len((space.plain or space.tree).nodes)
     counted = {cause: count for cause, count in causes.items() if cause != FITS and count}
@@ -207,7 +216,7 @@ def _partly_held(level: str, branch: Subtree, gangs: Sequence[str]) -> str:
 
 
 def pod_counts(space: SearchSpace, kind: PodClass) -> NodeCounts:
-    """Counts every node by what excludes a single pod of one class."""
+    """Returns all nodes, counted by what excludes a single pod of one class."""
     counts = _tally(space, (kind,), ROOT, shared=True, whole=False)
     return _of_cluster(space, counts.causes, counts.shortages)
 
@@ -215,9 +224,9 @@ def pod_counts(space: SearchSpace, kind: PodClass) -> NodeCounts:
 _Request = tuple[tuple[str, ...], tuple[Hashable, ...], int, bool, bool]
 
 TALLIES: CacheSection[_Request, _Tally] = CacheSection("obstacles", results=lambda tally: tally.size)
-"""Key: the topology's levels, the pod classes, the required level, whether nodes may be shared with other
-gangs and whether the gang needs whole domains. Entries are never stale: they are computed from a domain's
-capacity alone, which is their key.
+"""Caches tallies. Key: the topology's levels, what the pod classes request, the required level, whether nodes
+may be shared with other gangs, and whether the gang needs whole domains. An entry is never stale: within a
+tally, counts depend only on the capacity and eligibility of a domain, which are their key.
 """
 
 
@@ -243,7 +252,11 @@ def _tally(
 def short_of(
     free: Resources, kind: PodClass, gpus: SharedGpus | None = None, stock: AvailableDevices | None = None
 ) -> str:
-    """Returns the resource that one pod lacks, devices first; "" if the pod fits."""
+    """Returns what a host lacks for one pod: a resource (a device before cpu or memory), a GPU share, or the
+    devices for a claim. Returns "" if the pod fits.
+
+    `free`, `gpus`, `stock`: the host's free amounts, its GPUs for shares, and its devices for claims.
+    """
     if max_pods(free, kind.shape, gpus, 1, stock):
         return ""
     requests, bundles = requests_on(kind.shape, free)
@@ -260,8 +273,8 @@ def short_of(
 
 
 def misaligned(zones: NumaState | None, kind: PodClass) -> str:
-    """Returns why the host's kubelet would refuse a pod that fits by amounts; "" if it would admit the
-    pod.
+    """Returns why the host's kubelet would refuse a pod for which the host has enough in total; "" if the
+    kubelet would admit the pod. `zones`: None if the host's kubelet refuses no pod for NUMA.
     """
     return numa_messages.cause(zones, kind) if zones is not None else ""
 
@@ -272,7 +285,10 @@ def largest(views: Sequence[SearchSpace], kind: PodClass, resource: str) -> int:
 
 
 def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]:
-    """Returns the hosts that the pod may use, apart from their capacity; equal hosts once."""
+    """Returns the hosts that the pod may use by labels, taints and conditions, whatever is free on them.
+
+    Hosts of equal capacity are returned once.
+    """
     return [
         host
         for space in views
@@ -282,7 +298,7 @@ def usable(views: Sequence[SearchSpace], kind: PodClass) -> list[DomainCapacity]
 
 
 def _hosts(content: DomainCapacity, match: EligibilityMap) -> list[tuple[DomainCapacity, EligibilityMap]]:
-    """Returns the hosts with their eligibility; equal pairs once."""
+    """Returns each host with its eligibility; pairs of equal capacity and eligibility once."""
     seen: dict[tuple[DomainCapacity, EligibilityMap], None] = {}
 
     def walk(content: DomainCapacity, match: EligibilityMap) -> None:

@@ -1,5 +1,6 @@
-"""Changes of single pods that may give a gang a placement: a toleration, another label value, another
-resource, smaller amounts. `alternatives` searches each change before it suggests it.
+"""Changes of a pod's spec that may give a gang a placement: a toleration, another label value, another
+resource, smaller amounts. `alternatives` searches for a placement with a change before it suggests the
+change.
 """
 
 from __future__ import annotations
@@ -23,46 +24,47 @@ from planner.request.resolve import PlacementProblem
 from planner.search.space import search_space
 
 _MAX_TAINTS = 3
-"""Maximum number of taints whose toleration is tried, those on most nodes first."""
+"""Maximum number of taints for which a toleration is tried, most frequent first."""
 
 
 _MAX_VALUES = 2
-"""Maximum number of label values or resource names that are tried in place of one, most similar first."""
+"""Maximum number of values tried in place of one label value or resource name, most similar first."""
 
 
 _MAX_CHANGES = 6
-"""Maximum number of changes that are tried for one answer: each is a search."""
+"""Maximum number of changes that `other_pods` returns: each costs a search."""
 
 
 _ALIKE_NAMES = 0.7
-"""Minimum `SequenceMatcher` ratio of a misspelt resource name: all MIG profiles reach it, and a vendor's
-other devices do not.
+"""Minimum `SequenceMatcher` ratio between a misspelt resource name and the name that replaces it. Any two MIG
+profiles are this similar, and two kinds of devices of one vendor are not.
 """
 
 
 _EIGHTHS = (6, 4, 2, 1)
-"""Fractions of a raised amount that are tried, largest first."""
+"""Fractions of a raised amount that are tried, in eighths, largest first."""
 
 
 _GIBIBYTE = 2**30
 
 
 _RESOURCES: DerivedSection[str, frozenset[str]] = DerivedSection("resources that some node offers")
-"""Has the single key "". Cached because every refusal reads it."""
+"""Caches the names of the resources. The only key is "". Cached because every refusal needs the names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A changed request, not yet searched, and the text of its difference."""
+    """A changed request for which no search was made yet. `words`: text that describes the change."""
 
     words: str
     problem: PlacementProblem
 
 
 def other_pods(problem: PlacementProblem, names: Sequence[str]) -> list[Change]:
-    """Returns requests whose pods ask for another label or resource, or tolerate a taint, most similar first.
+    """Returns requests in which the pods of these PodSets select another label value, tolerate a taint or
+    request another resource.
 
-    Only changes for which some node has the requested labels are returned; that is cheap to check.
+    A change is left out if no node has the labels that it selects, because that is cheap to check.
     """
     changes = (*_relabelled(problem, names), *tolerations(problem, names), *_renamed(problem, names))
     return [change for change in changes if _helps(change.problem, names)][:_MAX_CHANGES]
@@ -75,10 +77,10 @@ def _helps(changed: PlacementProblem, names: Sequence[str]) -> bool:
 
 
 def as_stated(problem: PlacementProblem, names: Sequence[str]) -> PlacementProblem:
-    """Returns the request with the amounts that its author stated.
+    """Returns the request with the resource amounts that its author stated, without what policies added.
 
-    Policies may have raised the amounts, and they would give a changed pod others. A policy never raises an
-    amount above what an empty node has.
+    Policies derive the added amounts from the pod, so they would give a changed pod other amounts. Those in
+    `policies/` never raise an amount above what the nodes that could take the pod have.
     """
     stated = {
         pod_set.name: pod_set.shape.raised
@@ -94,7 +96,10 @@ def _changed(
     words: str,
     change: Callable[[ResolvedShape], ResolvedShape],
 ) -> Change:
-    """Applies a change to the pods of these PodSets, and names the PodSets that it changed."""
+    """Returns the request with a change applied to the pods of these PodSets.
+
+    The text names the changed PodSets unless they are all PodSets of the gang.
+    """
     poll("explanation")
     asked = problem.asked
     shapes = {pod_set.name: change(pod_set.shape) for pod_set in asked.pod_sets if pod_set.name in names}
@@ -108,7 +113,11 @@ def _changed(
 
 
 def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Yields tolerations of the taints that alone keep pods from nodes, the most frequent taint first."""
+    """Yields the request with a toleration of one taint, the most frequent taint first.
+
+    Counts, for each node whose labels the pods select, the first taint that they do not tolerate. Temporary
+    taints such as `node.kubernetes.io/not-ready` are not counted.
+    """
     taints: Counter[Taint] = Counter()
     base = problem.snapshot.base
     tainted = [base.nodes[name] for name in base.tainted]
@@ -130,7 +139,9 @@ def tolerations(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Yields each requested label with the most similar existing values, or under the most similar key."""
+    """Yields the request with one selected label changed: to the most similar existing values, or, if no node
+    has the label, to the most similar label key, or with the label removed.
+    """
     base = problem.snapshot.base
     for key, value in dict.fromkeys(_selected(problem, names)):
         counts = values_of(base, key)
@@ -142,7 +153,7 @@ def _relabelled(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields the labels that node selectors and required terms ask for, each with a value."""
+    """Yields the labels that node selectors and required node affinity select, as (key, first value)."""
     for shape in _shapes(problem, names):
         yield from shape.node_selector.items()
         for term in shape.affinity:
@@ -152,7 +163,7 @@ def _selected(problem: PlacementProblem, names: Sequence[str]) -> Iterator[tuple
 def _with_label(
     problem: PlacementProblem, names: Sequence[str], old: tuple[str, str], new: tuple[str, str] | None
 ) -> Change:
-    """Replaces one label by another, or removes it if `new` is None."""
+    """Returns the request that selects label `new` in place of `old`, as (key, value); None removes `old`."""
 
     def requirement(asked: Requirement) -> Iterator[Requirement]:
         if asked.operator != "In" or (asked.key, *asked.values[:1]) != old:
@@ -172,7 +183,9 @@ def _with_label(
 
 
 def _renamed(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Yields each device resource that no node has, under the most similar names of the same vendor."""
+    """Yields the request with a device resource that no node has renamed to the most similar resources of the
+    same vendor.
+    """
     offered = _offered_resources(problem.snapshot.base)
     for asked in dict.fromkeys(name for shape in _shapes(problem, names) for name in shape.requests):
         if asked in offered or "/" not in asked or not _offered(problem, asked):
@@ -203,7 +216,9 @@ def _offered_resources(base: Infrastructure) -> frozenset[str]:
 
 
 def _offered(problem: PlacementProblem, resource: str) -> bool:
-    """Returns whether a device plugin would offer the resource; False for claims and GPU shares."""
+    """Returns whether the resource is one that a device plugin offers: some pod that requests it has no
+    device claims.
+    """
     shapes = _shapes(problem, [pod_set.name for pod_set in problem.asked.pod_sets])
     return any(resource in shape.requests and not shape.claim_specs for shape in shapes)
 
@@ -212,7 +227,9 @@ def _offered(problem: PlacementProblem, resource: str) -> bool:
 
 
 def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Change]:
-    """Yields smaller values of the amounts that policies raised: of one resource each, then of all."""
+    """Yields the request with smaller values of the amounts that policies raised: of one resource at a time,
+    then of all raised resources together.
+    """
     pod_sets = [s for s in problem.asked.pod_sets if s.name in names and s.shape.raised]
     raised = list(dict.fromkeys(name for pod_set in pod_sets for name in pod_set.shape.raised))
     for resources in (*[[name] for name in raised], *([raised] if len(raised) > 1 else [])):
@@ -223,8 +240,9 @@ def own_amounts(problem: PlacementProblem, names: Sequence[str]) -> Iterator[Cha
 
 
 def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> dict[str, int]:
-    """Returns `eighths` eighths of the raised amounts, in whole cores and GiB, at least what the author
-    stated.
+    """Returns the raised amounts of these resources, reduced to `eighths` eighths, in base units.
+
+    CPU and memory are rounded down to whole cores and GiB. No amount is below what the pod's author stated.
     """
     units = {"cpu": 1000, "memory": _GIBIBYTE}
     return {
@@ -235,7 +253,10 @@ def _reduced(shape: ResolvedShape, resources: Sequence[str], eighths: int) -> di
 
 
 def smaller(problem: PlacementProblem, tree: TopologyTree, names: Sequence[str]) -> Iterator[Change]:
-    """Yields the same pods with each lacking resource reduced to the largest amount on a node."""
+    """Yields the request with each amount that no node has reduced to the largest amount on a node.
+
+    Yields nothing if no amount is too large, or if some resource is on no node at all.
+    """
     space = search_space(problem.snapshot, tree, occupied=problem.occupied)
     request = next((r for r in problem.requests if r.topology.name == tree.topology.name), None)
     offers: dict[str, dict[str, int]] = {}

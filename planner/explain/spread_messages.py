@@ -1,4 +1,4 @@
-"""Messages about topology spread: which domain limits the others."""
+"""Messages about topologySpreadConstraints: the domain with fewest pods limits the others by maxSkew."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from planner.search.space import SearchSpace
 
 
 def in_the_way(space: SearchSpace, asked: TopologyRequest) -> str:
-    """Returns a sentence about the spread constraint that blocks the gang because one domain is full; "" for
-    none.
+    """Returns a sentence about the first topology spread constraint that keeps the gang out; "" for none.
+
+    A constraint keeps it out if the domain that can get the fewest pods, or a lack of domains (minDomains),
+    limits all domains together to fewer pods than the gang has.
     """
     for rule in rules_of(asked.kinds):
         if rule.counted and set(rule.counted) == set(rule.keepers):
@@ -52,7 +54,10 @@ def _rule_sentence(rule: SpreadRule, room: Mapping[str, int], wanted: int) -> st
 
 
 def _room(space: SearchSpace, rule: SpreadRule, kinds: list[PodClass]) -> dict[str, int]:
-    """Returns how many pods fit, by domain value; each node counts for the class of which most pods fit."""
+    """Returns how many pods fit, by value of the spread constraint's label.
+
+    A node counts as the pods of one class: the class of which it takes most.
+    """
     room: dict[str, int] = {}
     for leaf, host in zip(space.tree.root.leaves(), hosts(space.capacity), strict=True):
         value = rule.values.get(leaf.node)
