@@ -1,20 +1,31 @@
-"""Finds the best placement of a resolved request in one topology tree, or a valid but unproved one.
+"""Finds the best placement of a resolved request in a topology tree, or a valid one that is not proved best.
 
-This package offers `place`, which searches for a problem; a table there says which search serves which
-request. Begin with docs/how-a-plan-is-found.md, then `place`. The modules are in the order of their use:
+Begin with docs/how-a-plan-is-found.md, then `place`. Words of this package:
+
+- pod class: pods of a gang with the same shape and constraints, which the search counts instead of naming
+- domain: a node of the topology tree: the root, a block, a rack, a host; a *pristine* domain is unused, and a
+  placement *opens* the pristine domains that it uses
+- capacity: what is free in a domain, as a value: equal domains share one object (`planner.cluster.capacity`)
+- chunk: neighbouring children of a domain with very many children, which are searched as one
+- match: the `EligibilityMap` of a domain: which nodes the pods may use by labels
+- relaxation: the request with each preferred level made required, or dropped to a coarser one
+- budget: the number of steps that a search may take; *exact* or *complete*: the budget did not end the search
+- beam: in a search that has used up its budget, the number of partial results that are kept at each step
+
+The modules are in the order of their use:
 
 - `place`: the best placement of a problem, in each topology that it may mean; `outcome`: the result of that
 - `space`: the search space: a tree with the capacity that one gang may use, now or in the empty cluster
 - `level_search`: level by level, finest first: the first level with a domain for the whole gang
-- `domain_ranking`: the best domain of a level, and the one that comes closest
+- `domain_ranking`: the best domain of a level, and the domain that holds the most pods if none holds all
 - `packing`: the cheapest way to place all pods inside one domain
-- `objective`: what a placement costs, as one whole number
-- `eligibility_map`: which nodes the pods may use by their labels; `domain_caps`: the most pods that a domain
-  may hold
+- `objective`: the cost of a placement as one integer
+- `eligibility_map`: which nodes the pods may use by the nodes' labels; `domain_caps`: the maximum number of
+  pods in a domain
 - `binding_order`: whether the pods of a placement can be bound one by one under their spread constraints
 - `result`: the result of a search
-- `mixtures`: several classes of pods
-- `rules`: rules over labels that are no level
+- `mixtures`: requests with several pod classes
+- `rules`: affinity, anti-affinity and spread constraints over labels that are no level of the topology
 
 Which module answers which request:
 

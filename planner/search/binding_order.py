@@ -1,15 +1,15 @@
-"""Whether the pods of a placement can be bound one by one under their spread constraints.
+"""Checks whether the pods of a placement can be bound one by one under their spread constraints.
 
     row a: 2 pods there already      row b: none      maxSkew 1; the plan is one pod in a and three in b
 
-In the end both rows have three pods. On the way, b must have two before a may take its pod: b, b, then a or
-b.
+In the end both rows have three pods. Before that, b must have two pods before a may take its pod: the order
+is b, b, then a or b.
 
-With one constraint it is enough to check the end: the emptiest domain that expects a pod may always take it.
-With several constraints, one may wait for another for ever. And the plan pins pods to nodes by node affinity:
-kube-scheduler then counts pods on these nodes only (`nodeAffinityPolicy: Honor`), where pods of other
-workloads may be spread unevenly. So this module simulates the binding, and binds next the pod that leaves the
-smallest skew."""
+With one constraint it is enough to check the final counts: the emptiest domain that expects a pod can always
+take it. With several constraints, pods may wait for each other for ever. Also, the plan pins pods to nodes by
+node affinity: kube-scheduler then counts pods on these nodes only (`nodeAffinityPolicy: Honor`), where pods
+of other workloads may be spread unevenly. So this module simulates the binding, and always binds next the pod
+that leaves the smallest skew."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from planner.model.deadline import poll
 from planner.search.rules.spread_over_labels import SpreadRule
 
 _STEPS = 4000
-"""The most bindings that are tried, or twice the number of the gang's pods if that is more, so that an order
-without backtracking is always followed to its end. Past this bound no order counts as found."""
+"""Maximum number of simulated bindings, or twice the number of the gang's pods if that is more, so that an
+order without backtracking is always followed to its end. If the limit is reached, the pods count as not
+bindable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Pods of one class on one node; `values`: by rule the node's domain, "" for none."""
+    """`count` pods of one class on one node. `values`: by rule, the node's value of the rule's label, "" for
+    none."""
 
     class_index: int
     node: str
@@ -36,8 +38,8 @@ class Seat:
 
 
 class BindingOrderCheck:
-    """Simulates binding. `pinned`: by pod class, the nodes that the plan pins its pods to; None for no
-    pins."""
+    """Simulates binding. `pinned`: by pod class index, the nodes to which the plan pins its pods; None if the
+    plan pins no pods."""
 
     def __init__(
         self, rules: Sequence[SpreadRule], seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None
@@ -61,7 +63,7 @@ class BindingOrderCheck:
         return pinned[class_index] if pinned is not None and rule.spread.by_affinity else None
 
     def ends(self) -> bool:
-        """Whether an order was found, within the bound, in which all pods can be bound."""
+        """Reports whether an order in which all pods can be bound was found within the limit."""
         order = self._order()
         trail: list[tuple[list[int], int]] = [(order, 0)]
         placed: list[int] = []
@@ -83,7 +85,8 @@ class BindingOrderCheck:
         return True
 
     def _order(self) -> list[int]:
-        """The seats that may be taken next, those that leave the smallest skew first."""
+        """Returns the indexes of the seats to which a pod may be bound next, those that leave the smallest
+        skew first."""
         skews: list[tuple[int, int]] = []
         for index, seat in enumerate(self._seats):
             poll("search")  # seats × rules, for each pod that is bound
@@ -103,8 +106,8 @@ class BindingOrderCheck:
 
 
 def _joined(seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None) -> list[Seat]:
-    """Returns one seat for all nodes on which a pod counts alike: they are in the same domains, and the same
-    classes are pinned to them. The number of orders then depends on the domains, not on the nodes.
+    """Joins the seats of a class on nodes where its pods count alike: nodes in the same domains, with the
+    same classes pinned to them. The number of orders then depends on the domains, not on the nodes.
     """
     pinned_classes: dict[str, list[int]] = {}
     for class_index, nodes in (pinned or {}).items():
@@ -119,7 +122,10 @@ def _joined(seats: Sequence[Seat], pinned: Mapping[int, frozenset[str]] | None) 
 
 
 class _RuleCounts:
-    """The counts of one rule as kube-scheduler sees them for pods of one class."""
+    """The counts of one rule by label value, as kube-scheduler computes them for pods of one class.
+
+    `nodes`: the nodes on which pods are counted; None for all.
+    """
 
     def __init__(self, number: int, rule: SpreadRule, class_index: int, nodes: frozenset[str] | None) -> None:
         self._number, self.rule, self.class_index, self._nodes = number, rule, class_index, nodes
@@ -131,7 +137,8 @@ class _RuleCounts:
         self._levels = Counter(self._counts.values())
 
     def skew(self, seat: Seat) -> int:
-        """The skew after one more pod on this seat: its domain's count less that of the emptiest domain."""
+        """Returns the skew after one more pod on this seat: the count of its domain minus that of the
+        emptiest domain."""
         too_few_domains = len(self._counts) < self.rule.spread.min_domains
         lowest = (
             0 if too_few_domains else min((n for n, domains in self._levels.items() if domains), default=0)

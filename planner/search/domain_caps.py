@@ -1,12 +1,12 @@
-"""Caps on the pods of certain classes in one domain, and counts reduced to the caps.
+"""Caps: maximum numbers of pods of certain classes in one domain; and counts reduced to the caps.
 
     classes 0 and 1, cap ((0,), (0, 1), 2): a domain with a pod of class 0 has at most 2 pods of both classes
     a domain with room for 3 of class 0 and 1 of class 1 may hold (2, 0), (1, 1) or (0, 1): three counts
 
-A `CountCap` (keepers, counted, maximum) says of a domain: if it has a pod of the classes `keepers`, it has at
-most `maximum` pods of the classes `counted`; a negative maximum allows no keeper at all. For pods that must
-differ over a label, both are their class and the maximum is 1; for pods under a spread constraint, the
-maximum is what the skew leaves.
+A `CountCap` (keepers, counted, maximum) is a rule for a domain: if it has a pod of the classes `keepers`, it
+has at most `maximum` pods of the classes `counted` in total; a negative maximum allows no pod of the keepers.
+For pods with anti-affinity over a label, keepers and counted are their class and the maximum is 1; for pods
+under a spread constraint, the maximum is the number of pods that the skew allows.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from planner.model.pod_class import PodClass
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 CountCap = tuple[tuple[int, ...], tuple[int, ...], int]
-"""Keepers and counted (indexes of pod classes), and the maximum."""
+"""The keepers, the counted (both indexes of pod classes), and the maximum."""
 
 MAX_CUTS = 4096
-"""Maximum number of cached cuts."""
+"""Maximum number of cached results of `CapTrimmer`, which may live as long as the plan cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainCap:
-    """The caps of a level's named domains: those in `by_domain`, else by the label's value (for hosts by
-    name), else `default_cap`. None means no cap.
+    """The maximums of a `CountCap` for all named domains of a level.
+
+    The maximum of a domain is that in `by_domain`, else that of its label value in `values` (for a host, of
+    its name), else `default_cap`. None means no cap.
     """
 
     level: int
@@ -40,25 +42,25 @@ class DomainCap:
     by_domain: Mapping[Subtree, int] = field(default_factory=dict)
 
     def of(self, branch: Subtree) -> CountCap | None:
-        """Returns the cap of one domain of the level."""
+        """Returns the cap of one domain of the level, or None."""
         if not branch.has_name:
             return None
         max_pods = self.by_domain.get(branch, self.by_value(value_of(branch)))
         return None if max_pods is None else (self.keepers, self.counted, max_pods)
 
     def by_value(self, value: str) -> int | None:
-        """Returns the cap of the domains with this value."""
+        """Returns the maximum of the domains with this label value; None for no cap."""
         return self.values.get(value, self.default_cap)
 
     def named_values(self) -> set[str]:
-        """Returns the values with a cap of their own; all others have the default."""
+        """Returns the label values whose domains may have another maximum than `default_cap`."""
         return {*self.values, *map(value_of, self.by_domain)}
 
 
 class LevelCaps:
-    """The caps of one level, indexed by value.
+    """The caps of one level, indexed by label value, so that a domain is checked only against its own caps.
 
-    Repairs add one cap for each value with too many pods, and such a cap concerns few domains.
+    There may be many: the repairs of rules over labels add a cap for each value with too many pods.
     """
 
     def __init__(self, caps: Iterable[DomainCap]) -> None:
@@ -74,7 +76,7 @@ class LevelCaps:
                     self._by_value[value].append(cap)
 
     def of(self, branch: Subtree) -> tuple[CountCap, ...]:
-        """The caps of one domain of the level, in the order of the rules."""
+        """Returns the caps of one domain of the level, in the order in which they were given."""
         if not branch.has_name:
             return ()
         caps = self._by_value.get(value_of(branch), self._of_others)
@@ -82,20 +84,21 @@ class LevelCaps:
 
 
 def value_of(branch: Subtree) -> str:
-    """A domain's value of its level's label; of a host its name."""
+    """Returns the domain's value of the label of its level; for a host, the node's name."""
     return branch.node or branch.path[-1]
 
 
 class CapTrimmer:
-    """Reduces counts to caps, without splitting pods that must be together at a finer level."""
+    """Reduces counts (numbers of pods by class) to caps, without splitting pods that must be together."""
 
     def __init__(self, pod_classes: Sequence[PodClass], counts: CountAlgebra) -> None:
         self._pod_classes, self._counts = pod_classes, counts
         self._cuts: dict[tuple[int, PodCount, CountCap], tuple[PodCount, ...]] = {}
 
     def bound(self, level: int, counts: PodCount, caps: Iterable[CountCap]) -> PodCount:
-        """Returns an upper bound of the pods of each class in any counts within the caps; exact for a single
-        pod class.
+        """Returns, by pod class, an upper bound of the counts within the caps; exact for a single pod class.
+
+        `level`: the level of the domain that has the caps.
         """
         each = list(self._counts.each(counts))
         for keepers, counted, max_pods in caps:
@@ -107,7 +110,10 @@ class CapTrimmer:
         return self._counts.pack(each)
 
     def each(self, level: int, each: tuple[PodCount, ...], caps: Iterable[CountCap]) -> tuple[PodCount, ...]:
-        """Returns the maximal counts within the caps."""
+        """Returns the largest counts within the caps; several, if less of one class leaves room for another.
+
+        `each`: the counts to reduce.
+        """
         for cap in caps:
             if len(each) == 1:
                 each = self._cut_once(level, each[0], cap)
@@ -116,9 +122,7 @@ class CapTrimmer:
         return each
 
     def _cut_once(self, level: int, counts: PodCount, cap: CountCap) -> tuple[PodCount, ...]:
-        """Returns the cached result of `_cut`: the domains of a level ask for few distinct counts, many times
-        each.
-        """
+        """Returns the result of `_cut`, cached because the domains of a level have few distinct counts."""
         cuts = self._cuts.get((level, counts, cap))
         if cuts is None:
             if len(self._cuts) >= MAX_CUTS:  # capacity classes and their trimmer outlive a plan
@@ -141,7 +145,9 @@ class CapTrimmer:
     def _within(
         self, level: int, class_indices: Sequence[int], each: Sequence[int], max_pods: int
     ) -> Iterator[dict[int, int]]:
-        """Returns counts of these pod classes that add up to `max_pods`, or as close to it as possible."""
+        """Yields counts of these pod classes, by class index, that add up to `max_pods` or as close to it as
+        whole units allow.
+        """
         if len(class_indices) == 1:
             yield {
                 class_indices[0]: self._whole_units(
@@ -156,8 +162,8 @@ class CapTrimmer:
                     yield {first: count, **others}
 
     def _whole_units(self, level: int, index: int, count: int) -> int:
-        """Returns the largest possible count, if some pods must be together in this domain or at a finer
-        level.
+        """Returns the largest count up to `count` that splits no pods of the class that must be together, in
+        this domain or in a finer one.
         """
         pod_class = self._pod_classes[index]
         if pod_class.required >= max(level, 0):

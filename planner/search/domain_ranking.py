@@ -1,6 +1,7 @@
-"""Finds the best domain of a level for a gang, or the one that holds most pods, without visiting each domain.
+"""Finds the best domain of a level for a gang, or the domain that holds the most pods, without visiting each
+domain.
 
-    b1: r1 ...   r2 ...      a dot is a free node; three pods of a node each, level rack
+    b1: r1 ...   r2 ...      a dot is a free node; three pods that use a whole node each, level rack
     b2: r3 ....
 
 r1 and r2 are equal, so only r1 is examined. r1 and r3 cost one rack and three nodes each; r3 would leave a
@@ -20,13 +21,15 @@ from planner.search.eligibility_map import EligibilityMap, inside
 from planner.search.packing.domain_packing import DomainPacking
 
 ChildPath = tuple[int, ...]
-"""The child indices that lead from a domain down to a domain inside it."""
+"""The child indexes that lead from a domain down to a domain inside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The best domain inside another. `key` orders candidates: first by the cost of the placement and of the
-    pristine domains opened around it, then by how full the surrounding domains are, the nearest first."""
+    """The best domain inside another domain, at `path`.
+
+    `key` orders candidates, the smallest first: the cost of the placement and of opening the domains around
+    it, then the free capacity of the surrounding domains, the nearest first."""
 
     key: tuple[int, ...]
     path: ChildPath
@@ -34,14 +37,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class BestPartialFit:
-    """The domain that holds the most pods of a gang that fits nowhere: how many at most, and its path."""
+    """The domain that holds the most pods of a gang that fits in no domain. `fits`: the number of pods; with
+    several pod classes, an upper bound."""
 
     fits: int
     path: ChildPath
 
 
 class DomainRanking:
-    """The domains of a topology, ranked for classes of pods with a gang's required level."""
+    """Ranks the domains of a topology for the pod classes of a gang and its required level."""
 
     def __init__(self, packing: DomainPacking, pod_classes: tuple[PodClass, ...], required: int) -> None:
         self.packing, self._pod_classes = packing, pod_classes
@@ -60,7 +64,7 @@ class DomainRanking:
         pairs = [
             (pod_class, other)
             for pod_class in pod_classes
-            if pod_class.anti_affinity_with  # hardly any: without them it is not quadratic
+            if pod_class.anti_affinity_with  # true of few classes, so the number of pairs is not quadratic
             for other in pod_classes
             if pod_class is not other
         ]
@@ -77,7 +81,11 @@ class DomainRanking:
     def best(
         self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> Candidate | None:
-        """The best domain of the level that holds the whole gang; `clear`: that no other gang touches."""
+        """Returns the best domain of the level in this capacity that holds the whole gang; None if there is
+        none.
+
+        `clear`: only domains of the level that no other gang uses or holds.
+        """
         if not capacity.is_chunk and (
             not self._may(capacity, level, clear=clear) or self._breaks_anti_affinity(capacity)
         ):
@@ -114,8 +122,8 @@ class DomainRanking:
         return best
 
     def _lower(self, level: int, cost: int) -> None:
-        """Lowers the cost limit after a domain was found: a domain with a higher cost can no longer be
-        best."""
+        """Lowers the cost limit of the level after a domain with this cost was found: a domain above the
+        limit cannot be the best, even if it opens no pristine domain around it."""
         weights = self.packing.weights
         around = sum(weights.opened[: max(level, 0)]) + weights.unheld
         self._ceilings[level] = min(cost + around, self._ceilings.get(level, cost + around))
@@ -126,7 +134,9 @@ class DomainRanking:
     def nearest(
         self, capacity: DomainCapacity, match: EligibilityMap, level: int, *, clear: bool
     ) -> BestPartialFit | None:
-        """The domain of the level that holds the most pods of the gang; None where none may be used."""
+        """Returns the domain of the level in this capacity that holds the most pods of the gang; None if no
+        domain may be used.
+        """
         if not capacity.is_chunk and not self._may(capacity, level, clear=clear):
             return None
         if capacity.level == level and not capacity.is_chunk:
@@ -144,27 +154,29 @@ class DomainRanking:
         return self._nearests[key]
 
     def _max_pods_inside(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> int:
-        """An upper bound on the pods that one domain of the level inside this domain holds."""
+        """Returns an upper bound of the pods that one domain of the level inside this domain holds."""
         return sum(self.packing.bound(capacity, match, level)[: len(self._pod_classes)])
 
     def _may(self, capacity: DomainCapacity, level: int, *, clear: bool) -> bool:
-        """Returns whether domains of the level may be used here: they have names, and no other gang blocks
-        them.
+        """Reports whether the gang may use this domain: the domain must have a name if pods are required to
+        be together in it, and if it has to be `clear`, no other gang may be in it.
         """
         if capacity.level in self._together and not capacity.has_name:
             return False
         return not (clear and capacity.level == level and capacity.gang)
 
     def _breaks_anti_affinity(self, capacity: DomainCapacity) -> bool:
-        """Returns whether pods that must differ over this level would be in one of its domains."""
+        """Reports whether placing the whole gang in this domain would break an anti-affinity over its
+        level.
+        """
         return capacity.has_name and capacity.level in self._apart
 
 
 def _different(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """The children or chunks with their indices; the first of equal ones, since the others cannot be
-    better."""
+    """Yields the children or chunks with their indexes and maps; only the first of several equal ones, since
+    the others cannot be better."""
     seen: set[tuple[DomainCapacity, EligibilityMap]] = set()
     for place, child, child_match in inside(capacity, match):
         if (child, child_match) not in seen:
@@ -173,7 +185,7 @@ def _different(
 
 
 def _path_through(place: int, child: DomainCapacity, path: ChildPath) -> ChildPath:
-    """Returns the path from a domain through the child at this index, or through a chunk that begins
-    there.
+    """Returns the path that begins with the child at this index; for a chunk that begins at this index, the
+    path inside the chunk with the index added, because a chunk is not a domain.
     """
     return (place + path[0], *path[1:]) if child.is_chunk else (place, *path)

@@ -2,9 +2,10 @@
 
     b1: r1 (gpu=h100) r2 (gpu=h100)      b2: r3 (gpu=a100) r4 (gpu=h100)      nodeSelector gpu=h100
 
-b1 is one object for all its nodes. Only b2 has children, and r3 records why it excludes the pods. Most gangs
-have no selectors, and most selectors accept or exclude whole domains, so a map usually consists of few
-objects. It depends on labels alone, so it stays valid when pods and reservations change.
+The map of b1 is a single object, which holds for all its nodes. Only the map of b2 has children, and that of
+r3 contains the cause that excludes the pods. Most gangs have no selectors, and most selectors accept or
+exclude whole domains, so a map usually consists of few objects. It depends on labels alone, so it stays valid
+when pods and reservations change.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from planner.search.domain_caps import CountCap, DomainCap, LevelCaps
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EligibilityMap:
-    """The eligibility of one domain.
+    """The eligibility of the nodes of one domain.
 
-    `why`: for each pod class the cause that excludes its pods, "" if there is none. `penalty`: how far the
-    nodes miss the pods' preferred affinity. If there are no `children`, both hold for every node of the
-    domain.
+    `why`: for each pod class the cause that excludes its pods, "" if there is none. `penalty`: the weight of
+    preferred node affinity that the nodes miss, summed over the pod classes. Without `children`, both hold
+    for every node of the domain.
     """
 
     why: tuple[str, ...]
@@ -54,7 +55,7 @@ class EligibilityMap:
         return [child.under(self.caps) for child in self.children] if self.caps else self.children
 
     def under(self, caps: tuple[CountCap, ...]) -> EligibilityMap:
-        """Returns the same map with additional caps; the same object each time."""
+        """Returns this map with additional caps; the same object each time, because maps are cache keys."""
         new_caps = tuple(cap for cap in caps if cap not in self.caps)
         if not new_caps:
             return self
@@ -65,7 +66,7 @@ class EligibilityMap:
 
 
 def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) -> EligibilityMap:
-    """Returns the map of a domain with these caps, on it or on domains inside it."""
+    """Returns the map of a domain with these caps added, to the domain itself and to domains inside it."""
     levels: dict[int, list[DomainCap]] = {}
     for cap in caps:
         levels.setdefault(cap.level, []).append(cap)
@@ -92,8 +93,8 @@ def capped(match: EligibilityMap, branch: Subtree, caps: Sequence[DomainCap]) ->
 def inside(
     capacity: DomainCapacity, match: EligibilityMap
 ) -> Iterator[tuple[int, DomainCapacity, EligibilityMap]]:
-    """Yields the children of a domain, or its chunks if it has any, each with the index of its first
-    child.
+    """Yields the children of a domain, or its chunks if it has any, each with the index of its first child,
+    its capacity and its map.
     """
     row = capacity.chunks or capacity.children
     matches: Sequence[EligibilityMap] = (match.chunks if capacity.chunks else match.children) or (
@@ -108,15 +109,15 @@ def inside(
 
 
 UNNAMED = Node("", {}, {})
-"""Stands for every node that the request does not name."""
+"""Represents every node that the request does not name."""
 
 
 def match_of(
     cache: PlanCache, tree: TopologyTree, pod_classes: Sequence[PodClass], *, divided: bool
 ) -> EligibilityMap:
-    """Returns the map of the whole tree for these pod classes, cached by the labels that they ask for.
+    """Returns the map of the whole tree for these pod classes, cached by their label constraints.
 
-    `divided`: some node advertises parts of GPUs under the GPU resource name.
+    `divided`: whether some node advertises parts of GPUs under the GPU resource name.
     """
     label_keys = tuple(_label_key(pod_class, divided=divided) for pod_class in pod_classes)
     if not any(label_keys):
@@ -128,7 +129,7 @@ def match_of(
 
 
 def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
-    """Returns the label constraints of the pod class as a key; () for none."""
+    """Returns the label constraints of the pod class as a cache key; () for none."""
     shape = pod_class.shape
     gpus = min(shape.requests.get(GPU, 0), 2) if divided else 0
     parts = gpus > 1 or (gpus and pod_class.linked) or shape.requests.get(SHARED_GPU, 0) > 1
@@ -149,7 +150,7 @@ def _label_key(pod_class: PodClass, *, divided: bool) -> Hashable:
 
 
 class _Matching:
-    """Evaluates nodes and domains.
+    """Evaluates the label constraints of pod classes for nodes and domains.
 
     Nodes with the same values of the relevant labels are evaluated once. A domain is evaluated again only if
     one of its nodes was added, removed or relabelled, because the tree then has another branch for it.
@@ -165,8 +166,10 @@ class _Matching:
         self._map_of: WeakKeyDictionary[Subtree, EligibilityMap] = WeakKeyDictionary()
 
     def whole(self, tree: TopologyTree) -> EligibilityMap:
-        """Returns the map of a whole tree. If pods ask only for names, all domains without a named node are
-        equal.
+        """Returns the map of a whole tree.
+
+        If the constraints are on node names alone, only the domains with a named node are evaluated; all
+        others are equal.
         """
         match = self._map_of.get(tree.root)
         if match is not None:
@@ -218,20 +221,20 @@ class _Matching:
 
 
 UNRESTRICTED: CacheSection[int, EligibilityMap] = CacheSection("unrestricted pods")
-"""By the number of pod classes. Never stale. All such requests share one object, because other sections use
-the map's identity as key.
+"""Keyed by the number of pod classes; entries never become stale. All requests without label constraints
+share one object, because other sections of the cache use the map's identity as a key.
 """
 
 ELIGIBILITY: CacheSection[tuple[object, tuple[Hashable, ...]], _Matching] = CacheSection("eligibility")
-"""By the tree's lasting identity and the label constraints of each pod class. A subtree whose nodes changed
-is another object, so its entry is dropped with the old subtree (weak keys). The whole entry is stale when the
-tree is rebuilt.
+"""Keyed by the tree's lasting identity and the label constraints of each pod class. A subtree whose nodes
+changed is another object, so its map is dropped with the old subtree (weak keys). The whole entry is stale
+when the tree is rebuilt.
 """
 
 
 def _names(pod_classes: Sequence[PodClass]) -> frozenset[str] | None:
-    """Returns the node names in terms and exclusions; None if a term constrains names other than by a
-    list.
+    """Returns the node names in affinity terms and exclusions; None if a term constrains names by an operator
+    other than In and NotIn.
     """
     shapes = [pod_class.shape for pod_class in pod_classes]
     terms = [term for shape in shapes for term in (*shape.affinity, *(term for _, term in shape.preferences))]

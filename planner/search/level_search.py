@@ -1,6 +1,6 @@
 """Finds the finest level with a domain that holds the whole gang, and the best domain of that level.
 
-    b1: r1 ...  r2 ...        a dot is a free node; six pods of a node each
+    b1: r1 ...  r2 ...        a dot is a free node; six pods that use a whole node each
     b2: r3 .... r4 ..
 
 Host: the best host takes one of six pods. Rack: r3 takes four. Block: b1 and b2 both take six, so the search
@@ -8,8 +8,9 @@ ends here, and `DomainRanking` chooses between them. One domain of a finer level
 several domains, so the first level with a domain for all pods contains the optimum.
 
 In mode `domain` no other gang may use a domain that the gang will hold; above the reservable level the gang
-may use only hosts whose reservable domain no other gang uses. If the budget ends, the search runs again with
-a beam, which keeps only a few sums at each step: its placement is valid but not proved best.
+may use only hosts in domains of the reservable level that no other gang uses. If the budget ends, the search
+runs again as a beam search, which keeps only a few sums (numbers of pods for some of a domain's children) at
+each step: its placement is valid but not proved best.
 """
 
 from __future__ import annotations
@@ -40,29 +41,29 @@ from planner.search.space import SearchSpace
 CLASSES: CacheSection[tuple[Hashable, Exclusivity, Weights], CapacityClasses] = CacheSection(
     "capacity classes", results=len
 )
-"""Keyed by the pod classes, which nodes they may use, and the weights. Entries never become stale, because
-each result depends only on a domain's capacity. Each new capacity adds a result."""
+"""Keyed by the pod classes, the domains that they may use (`Exclusivity`), and the weights. Entries never
+become stale, because each result depends only on a domain's capacity. Each new capacity adds a result."""
 
 RANKINGS: CacheSection[tuple[Hashable, int, Exclusivity, Weights], DomainRanking] = CacheSection(
     "domain rankings", results=lambda ranking: ranking.size
 )
-"""Keyed by the pod class, the required level, which nodes it may use, and the weights. Never stale and
-growing like `CLASSES`. Only for a single pod class: with several the budget may end, and the entry would keep
-that."""
+"""Keyed by the pod class, the required level, the domains that the class may use, and the weights. Entries
+never become stale and grow like those of `CLASSES`. Only for requests with a single pod class: with several
+classes the budget may end, and the entry would keep the incomplete result."""
 
 
 _BEAMS = (24, 6)
-"""Sums that a beam search keeps at each step after the full search has run out of budget: first a wide beam,
-then, if that runs out too, a narrow one."""
+"""Numbers of sums that beam searches keep at each step. If the full search runs out of budget, a search with
+the wide beam follows; if that also runs out, one with the narrow beam."""
 
 
 _BEAM_BUDGET = 2_000_000
-"""The budget of each beam search, in sums; a full search has 3,000,000."""
+"""The budget of each beam search, in sums that it computes; a full search has 3,000,000."""
 
 
 @dataclass(slots=True)
 class LevelSearch:
-    """Searches for one gang over one search space, which share a budget."""
+    """The searches for one gang in one search space. They share a budget."""
 
     space: SearchSpace
     request: TopologyRequest
@@ -75,19 +76,21 @@ class LevelSearch:
         self.spare = self.budget if self.budget.hard else replace(self.budget)
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> LevelSearch:
-        """A search for the same gang in another space."""
+        """Returns a search for the same gang in another space."""
         return LevelSearch(space, self.request, self.mode, budget)
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
-        """The best placement with these pod classes inside one domain of the `required` level (ROOT:
-        anywhere)."""
+        """Returns the best placement of these pod classes inside one domain of the `required` level (ROOT:
+        anywhere in the tree)."""
         return self.space.base.plan_cache.exclusively(
             lambda: self._search_within_budget(pod_classes, required)
         )
 
     def anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
-        """A placement of these pod classes over the whole topology, in domains that can be held; it may lie
-        in one. None also where the search ends first."""
+        """Returns the best placement of these pod classes as if they had to span the whole topology, without
+        a search of finer levels; None if there is none or the budget ends first.
+
+        The placement may still lie in a single domain."""
         return self.space.base.plan_cache.exclusively(lambda: self._anywhere(pod_classes))
 
     def _anywhere(self, pod_classes: tuple[PodClass, ...]) -> Placement | None:
@@ -99,8 +102,8 @@ class LevelSearch:
         return None
 
     def fits_at(self, level: int) -> LevelAttempt:
-        """Returns how many pods the best domain of exactly this level holds, with preferred levels
-        ignored.
+        """Returns the best domain of exactly this level and the number of pods that it holds, with preferred
+        levels ignored.
         """
         return self.space.base.plan_cache.exclusively(lambda: self._fits_at(level))
 
@@ -113,8 +116,8 @@ class LevelSearch:
             return LevelAttempt(self._key_of(level), (), 0, wanted, "the search ended first")
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """Returns the packing of these pod classes, in which the gang may use any domain of the search
-        space.
+        """Returns the packing of these pod classes in domains that the gang may use if it spans the whole
+        topology.
         """
         return self._ranking(pod_classes, ROOT, self._use(ROOT), self.space.weights(pod_classes), 0).packing
 
@@ -145,9 +148,9 @@ class LevelSearch:
     def _search(
         self, pod_classes: tuple[PodClass, ...], required: int, beam: int, attempts: list[LevelAttempt]
     ) -> Placement | None:
-        """Returns the best placement; with a beam it is not proved best.
+        """Returns the best placement; with a beam (not 0) it is not proved best. None if there is none.
 
-        Attempts are added to `attempts`, so that they are known even if the budget ends.
+        Attempts are appended to `attempts`, so that the caller has them even if the budget ends.
         """
         pod_classes = merged(self.space, pod_classes)
         capacity, match = self.space.capacity, self.space.match(pod_classes)
@@ -170,8 +173,10 @@ class LevelSearch:
         return None
 
     def _use(self, level: int) -> Exclusivity:
-        """Returns which domains the gang may use. In mode `domain` it holds a whole domain, or each
-        reservable domain that it uses.
+        """Returns which domains the gang may use for a placement at this level.
+
+        In mode `domain` the gang will hold the domain of the level, or, above the reservable level, each
+        domain of the reservable level that it uses.
         """
         if self.mode != "domain":
             return "shared"
@@ -182,8 +187,8 @@ class LevelSearch:
     ) -> DomainRanking:
         """Returns the ranking of domains for these pod classes.
 
-        The ranking of one pod class is cached for later plans, because its search always completes. With
-        several pod classes only the capacity classes are cached.
+        The ranking for a single pod class is cached for later plans, because its search always completes.
+        With several pod classes only the capacity classes are cached.
         """
         cache = self.space.base.plan_cache
         if beam or len(pod_classes) > 1:
@@ -236,7 +241,9 @@ class LevelSearch:
         *,
         clear: bool,
     ) -> LevelAttempt:
-        """Returns how many pods the level's best domain holds, if none holds all."""
+        """Returns the attempt at a level of which no domain holds the whole gang: the domain that holds the
+        most pods.
+        """
         nearest = ranking.nearest(self.space.capacity, match, level, clear=clear)
         if nearest is None:
             wanted = sum(pod_class.count for pod_class in pod_classes)
@@ -248,7 +255,7 @@ class LevelSearch:
 
 
 def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> EligibilityMap:
-    """The match of the domain that a path leads to."""
+    """Returns the eligibility map of the domain at this path; `match`: that of the root."""
     branch = space.tree.root
     for place in path:
         match, branch = match.inside(len(branch.children))[place], branch.children[place]
@@ -256,14 +263,16 @@ def _down(space: SearchSpace, match: EligibilityMap, path: ChildPath) -> Eligibi
 
 
 def _bare(pod_classes: Sequence[PodClass]) -> tuple[PodClass, ...]:
-    """Returns the pod classes without the names of their PodSets, so that other gangs can reuse the
-    search.
+    """Returns the pod classes without their `parts` (PodSets), so that other gangs can reuse the cached
+    results.
     """
     return tuple([replace(pod_class, parts=()) for pod_class in pod_classes])
 
 
 def _key(pod_class: PodClass) -> Hashable:
-    """Returns everything that a search reads from a pod class, except labels, which are part of the map."""
+    """Returns everything that a search reads from a pod class as a cache key, except label constraints, which
+    are part of the eligibility map.
+    """
     shape = pod_class.shape
     requests = tuple(sorted(shape.requests.items()))
     levels = (

@@ -1,21 +1,23 @@
 """The cost of a placement as one integer: the placement with the lowest cost is chosen.
 
-    two pods of a node each          racks  nodes  opened racks  ...
+    two pods of a whole node each    racks  nodes  opened racks  ...
     in one rack that is in use         1      2         0               cheapest
     in one pristine rack               1      2         1
     in two racks that are in use       2      2         0               dearest: the first digit decides
 
-The digits, from the most to the least significant:
+The digits of the integer, from the most to the least significant:
 
 1. the number of domains used, level by level from the coarsest to the hosts
-2. the pristine domains that are opened, from the coarsest to the reservable level
-3. the reservable domains without a holder that are touched: a hold in one keeps away every gang that wants
-   the whole domain
-4. the pristine domains that are opened below the reservable level
-5. how far the hosts miss the preferred node affinity
+2. the number of pristine (unused) domains that are opened, from the coarsest to the reservable level, the
+   level of the domains that a gang can hold whole
+3. the number of domains of the reservable level that are used and in which no gang is: a gang there keeps
+   away every other gang that wants the whole domain
+4. the number of pristine domains that are opened below the reservable level
+5. the penalty of the hosts: how much of the weight of preferred node affinity they miss
 6. the free capacity in the used domains, in the order of the first digit, so that full domains are preferred
 
-Each digit is wide enough never to overflow into the next, and the costs of disjoint parts can be added.
+Each digit is wide enough never to overflow into the next, and the costs of disjoint parts of a placement can
+be added.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ from planner.model.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The weight of one unit of each digit; per level if the digit has levels."""
+    """The weight of one unit of each digit; by level, coarse to fine, if the digit counts by level.
+
+    `reservable` is not a weight but the index of the reservable level.
+    """
 
     domains: tuple[int, ...]
     opened: tuple[int, ...]
@@ -39,20 +44,21 @@ class Weights:
     free: tuple[int, ...]
 
     def breaks(self, capacity: DomainCapacity) -> int:
-        """Returns the cost of touching a pristine domain, or a reservable domain without a holder."""
+        """Returns the cost of opening the domain if it is pristine, and of using it if it is a domain of the
+        reservable level in which no gang is; else 0.
+        """
         opened = 0 if capacity.opened else self.opened[capacity.level]
         return opened + (self.unheld if capacity.level == self.reservable and not capacity.gang else 0)
 
     def own(self, capacity: DomainCapacity) -> int:
-        """Returns the cost of touching the domain itself, without the domains inside it."""
+        """Returns the cost of using the domain itself, without the domains inside it."""
         level = capacity.level
         return self.domains[level] + self.breaks(capacity) + self.free[level] * capacity.worth
 
 
 def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> Weights:
-    """Returns the weights for a topology with this capacity when empty and this maximum penalty of a host.
-
-    They do not depend on running pods: free capacity is never more than in the empty cluster.
+    """Returns the weights for a topology. `empty`: its capacity in the empty cluster, which bounds each free
+    capacity, so the weights do not depend on running pods. `worst_penalty`: the maximum penalty of one host.
     """
     levels, reservable = len(topology.levels), topology.reservable_index
     count_bits = (empty.size + 1).bit_length()
@@ -61,7 +67,9 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
     shift = 0
 
     def digits(bits: int, count: int) -> list[int]:
-        """Returns weights for `count` digits of `bits` bits each, the most significant first."""
+        """Returns the weights of `count` digits of `bits` bits each, the most significant first, above all
+        digits that were made before.
+        """
         nonlocal shift
         steps = [1 << (shift + bits * place) for place in range(count)]
         shift += bits * count
@@ -77,7 +85,7 @@ def weights(topology: Topology, empty: DomainCapacity, worst_penalty: int) -> We
 
 
 def without(weights: Weights, levels: Collection[int]) -> Weights:
-    """Returns weights with which domains of these levels cost nothing."""
+    """Returns the weights with those of these levels set to 0, so that using their domains costs nothing."""
 
     def bare(digits: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(0 if level in levels else digit for level, digit in enumerate(digits))

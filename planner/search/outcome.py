@@ -2,11 +2,12 @@
 
     a: 2 pods, d: 2 pods      one class of four pods, from the PodSets master (1) and worker (3)
 
-The search counts the pods of a class. They are assigned to its PodSets in the order of the hosts: master 1 on
-a; worker 1 on a and 2 on d.
+The search only counts the pods of a class. These are then assigned to its PodSets in the order of the hosts:
+master 1 on a; worker 1 on a and 2 on d.
 
-`Place` is a function that returns an outcome: the search itself, or the search by the rules that a gang asks
-for. It is passed to the code that tries changed problems: leaf-spine rules, equal parts, alternatives.
+`Place` is the type of functions that return an outcome: the search itself (`place`), or the search with the
+extensions that a gang requests. Code that tries changed problems gets it as an argument: leaf-spine rules,
+equal parts, alternatives.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ Spot = TypeVar("Spot")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The problem that was searched, the result in each topology, and the `best` result; None for no
-    placement.
+    """The problem that was searched, the result in each topology, and the `best` result, or None if there is
+    no placement.
 
-    `notes`: remarks on the placement. `holding`: what the gang holds, if that is decided already
-    (`extensions.holding`).
+    `notes`: warnings about the placement. `holding`: what the gang will hold, if that is decided already
+    (`extensions.holding`); None before.
     """
 
     problem: PlacementProblem
@@ -50,7 +51,7 @@ class Place(Protocol):
     """Finds the placement of a problem."""
 
     def __call__(self, problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-        """`budget`: shared by all searches; without one, each search has its own."""
+        """Returns the outcome. `budget`: shared by all searches; None gives each search its own."""
         ...
 
 
@@ -62,8 +63,8 @@ def domain_of(result: SearchResult) -> Domain:
 
 
 def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Assignment, ...]:
-    """Returns the pods of each pod class, assigned to its PodSets in the order of the hosts; then sorted by
-    PodSet.
+    """Returns the number of pods of each PodSet on each node: PodSets in the order of the gang, nodes in that
+    of the tree.
     """
     assert result.placement is not None, "only a placement has pods"
     pods_by_node = result.placement.pods_by_node
@@ -78,8 +79,10 @@ def assignments_of(problem: PlacementProblem, result: SearchResult) -> tuple[Ass
 def deal_to_pod_sets(
     pod_classes: PodClasses, seats: Sequence[tuple[Spot, Sequence[int]]]
 ) -> Iterator[tuple[str, Spot, int]]:
-    """Yields PodSet, host or domain, and number of pods, by pod class; `seats`: each host or domain, with its
-    pods of each class.
+    """Divides the pods of each class among the PodSets of the class, in the order of `seats`.
+
+    `seats`: hosts or domains, each with the number of its pods of each class. Yields the name of a PodSet, a
+    host or domain, and the number of pods of the PodSet there.
     """
     for class_index, pod_class in enumerate(pod_classes):
         parts = iter(pod_class.parts)

@@ -1,13 +1,13 @@
-"""`place`: the best placement of a problem, by the search that serves its kind of request.
+"""`place`: the best placement of a problem, by the search for its kind of request.
 
-    b1: r1 ...  r2 ...        a dot is a free node; a PodSet of four pods of a node each, rack preferred
+    b1: r1 ...  r2 ...        a dot is a free node; a PodSet of four pods of a whole node each, rack preferred
     b2: r3 ..
 
-With the rack required there is no placement. Without a level, the last and least strict step, there is one,
-so the steps between are searched too. With the block required, b1 is the answer. If the last step had no
-placement, none of the others would.
+With the rack required there is no placement. Next, the last and least strict relaxation is searched, which
+requires no level: if it had no placement, no other relaxation would have one. It has one, so the relaxations
+between are searched too: with the block required, b1 is the answer.
 
-The table `SEARCHES` says which search serves which request. Around it:
+The table `SEARCHES` lists the search for each kind of request. Besides:
 
 - Each topology that the gang may mean is searched, and the most compact placement is returned. If there is
   none and the gang asks for no level, all nodes of the cluster are searched in the same way.
@@ -37,7 +37,9 @@ from planner.search.space import search_space
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One way to search a tree: which pod classes it `serves`, and the search that it `runs`."""
+    """A search of a tree. `request`: the kind of request, as text; `serves`: reports whether the search is
+    for these pod classes; `runs`: the search itself.
+    """
 
     request: str
     serves: Callable[[PodClasses], bool]
@@ -45,24 +47,25 @@ class Search:
 
 
 SEARCHES = (
-    # Rules that a tree cannot enforce by itself: branch and bound over level searches of a refined tree with
-    # caps and exclusions (search/rules).
+    # Rules that a search of the tree cannot enforce by itself: branch and bound over level searches of a tree
+    # with the labels as additional levels, and with caps and exclusions (search/rules).
     Search("pods apart, together or spread over labels that are no levels", has_rules, place_by_rules),
-    # Every mixture of the classes in every domain. If these are too many, classes are pooled and assigned to
-    # hosts afterwards; if that does not decide it either, a beam search follows (search/mixtures).
+    # Every combination of counts of the classes in every domain. If these are too many, classes are pooled
+    # and assigned to hosts afterwards; if that gives no result either, a beam search follows
+    # (search/mixtures).
     Search("several kinds of pods", lambda pod_classes: len(pod_classes) > 1, LevelSearch.search),
     # How many pods go into each domain: a knapsack over its children (search/packing/domain_packing.py).
     Search("one kind of pods", lambda pod_classes: True, LevelSearch.search),
 )
-"""The first row that serves the request is used. All of them look for the finest level with a domain for the
-whole gang, and for the best domain of that level (search/level_search.py).
+"""The first row that serves the pod classes is used. All searches look for the finest level with a domain for
+the whole gang, and for the best domain of that level (search/level_search.py).
 """
 
 
 def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """Returns the best placement of the problem, or what was tried if there is none.
+    """Returns the outcome for the problem: the result in each topology, and the best placement, if any.
 
-    `budget`: shared by all searches; without one, each search has its own.
+    `budget`: shared by all searches; None gives each search its own.
     """
     base = problem.snapshot.base
     results = [
@@ -80,8 +83,8 @@ def place(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcom
 def _try(
     problem: PlacementProblem, tree: TopologyTree, request: TopologyRequest, budget: WorkBudget | None
 ) -> SearchResult:
-    """Returns the result of searching the tree; if the search ends without a placement, one class after
-    another.
+    """Returns the result of searching the tree. If the budget ends before a placement is found, the classes
+    are placed one after the other instead.
     """
     budget = budget or WorkBudget()
     result = _searched(problem, tree, request, budget)
@@ -104,7 +107,7 @@ def _searched(
     space, steps = search_space(problem.snapshot, tree, occupied=problem.occupied), relaxations(request)
     steps = steps if problem.occupied else steps[-1:]
     mode, required = problem.gang.reserve, request.required
-    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as all others together
+    last_budget = budget if budget.hard else WorkBudget(budget.left)  # as much as for all the others together
     search = LevelSearch(space, request, mode, budget)
     result = _run(search, steps[0], required)
     if result.placement is not None or len(steps) == 1:
@@ -124,8 +127,10 @@ def _searched(
 def _in_tree(
     tree: TopologyTree, request: TopologyRequest, result: LevelSearchResult, *, complete: bool
 ) -> SearchResult:
-    """Returns the result in its topology; `complete`: whether the earlier relaxations were searched
-    completely.
+    """Returns the result of a relaxation as the result in the topology.
+
+    `complete`: whether all earlier relaxations were searched completely; if not, the placement is not proved
+    best.
     """
     placement = result.placement
     if placement is not None and not complete:
@@ -134,9 +139,7 @@ def _in_tree(
 
 
 def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSearchResult:
-    """Returns the best placement in one domain of the required level, by the search that serves these pod
-    classes.
-    """
+    """Returns the best placement in one domain of the required level, by the search for these pod classes."""
     for row in SEARCHES:
         if row.serves(pod_classes):
             return row.runs(search, pod_classes, required)
@@ -144,7 +147,9 @@ def _run(search: LevelSearch, pod_classes: PodClasses, required: int) -> LevelSe
 
 
 def _most_compact(results: Iterable[SearchResult]) -> SearchResult | None:
-    """Returns the placement in the finest domain, on the fewest hosts; then the first by topology name."""
+    """Returns the result with the placement in the finest domain; of several, the one on the fewest hosts,
+    then the first. None if there is no placement.
+    """
     return min((result for result in results if result.placement), key=_compactness, default=None)
 
 

@@ -1,10 +1,10 @@
 """The result of searching one tree: the placement, the attempts level by level, and whether it was complete.
 
-    b1: r1 ...  r2 ...        a dot is a free node; three pods of a node each, rack required
+    b1: r1 ...  r2 ...        a dot is a free node; three pods that use a whole node each, rack required
 
-Tried were the host, the best of which takes one of three pods, then the rack, where r1 takes three. The
-placement is in the branch b1/r1, with the nodes 0, 1 and 2 of the tree and one pod of the first class on
-each.
+There are two attempts: at the host level the best host takes one of three pods, and at the rack level r1
+takes all three. The placement is in the branch b1/r1, on the nodes 0, 1 and 2 of the tree, with one pod of
+the first class on each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from planner.request.topology_request import TopologyRequest
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement: nodes with the number of pods of each pod class, in the domain `branch`."""
+    """Nodes with the number of pods of each pod class, in the domain `branch`. `exact`: proved best."""
 
     branch: Subtree
     pod_classes: tuple[PodClass, ...]
@@ -31,8 +31,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class LevelSearchResult:
-    """The result of one level search. `attempts`: from the finest level to the coarsest. `complete`: no
-    budget ended the search, so if it has no placement, there is none.
+    """The result of one level search.
+
+    `attempts`: from the finest level to the coarsest. `complete`: whether the search finished within its
+    budget; if so, and `placement` is None, no placement exists.
     """
 
     placement: Placement | None
@@ -52,4 +54,4 @@ class SearchResult:
 
 
 PodsByNode = list[tuple[int, tuple[int, ...]]]
-"""Nodes, by index in the domain, each with the number of pods of each class."""
+"""Indexes of nodes in a tree or domain, ascending, each with the number of pods of each pod class."""

@@ -1,11 +1,11 @@
-"""A tree as one gang sees it: its domains and what each domain holds, now or when the cluster is empty.
+"""The search space of one gang: the domains of a tree and their free capacity, now or in the empty cluster.
 
-    tree          root ─ r1 ─ a, b          which domains exist
-    capacity      root ─ r1 ─ 8, 3 GPUs     what is free in them now; when empty: 8, 8
+    tree          root ─ r1 ─ a, b          the domains
+    capacity      root ─ r1 ─ 8, 3 GPUs     what is free in them now; in the empty cluster: 8, 8
 
-`occupied` is the cluster as it is; otherwise the cluster is empty: no bound pods, no reservations, no
-cordons, and every node ready. Costs depend on capacities and never on the gang's selectors, so a gang that is
-planned again with its own node affinity gets the same plan.
+If `occupied`, the cluster is as it is now; otherwise it is empty: no bound pods, no reservations, no cordons,
+and every node ready. The cost weights depend on capacities and never on the gang's selectors, so a gang that
+is planned again with its own node affinity gets the same plan.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from planner.search.objective import Weights, weights, without
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """One tree at one moment (`occupied`) or when empty; `capacity` is that of the whole tree.
+    """One tree with its capacity, now (`occupied`) or in the empty cluster.
 
-    `extra`: levels that exist only for rules over labels in a refined tree (`rules.label_levels`); they cost
-    nothing, and no gang is placed at them. `plain`: the tree without these levels; None if it has none.
-    `caps`: caps on the pods of domains.
+    `capacity`: the capacity of the tree's root. `extra`: levels that exist only for rules over labels, in a
+    refined tree (`rules.label_levels`); their domains cost nothing, and no gang is placed at them. `plain`:
+    the tree without these levels; None if it has none. `caps`: maximum numbers of pods in domains.
     """
 
     base: Infrastructure
@@ -43,7 +43,7 @@ class SearchSpace:
     caps: tuple[DomainCap, ...] = ()
 
     def match(self, pod_classes: Sequence[PodClass]) -> EligibilityMap:
-        """Returns where these pod classes may be by the nodes' labels and the caps."""
+        """Returns the eligibility map of the tree for these pod classes, by node labels and the caps."""
         base = self.base
         everywhere = match_of(base.plan_cache, self.tree, pod_classes, divided=base.divided)
         return capped(everywhere, self.tree.root, self.caps)
@@ -66,7 +66,7 @@ class SearchSpace:
         return without(base_weights, self.extra) if self.extra else base_weights
 
     def start(self, path: Sequence[int]) -> int:
-        """Returns the index of the first node of the domain at this path."""
+        """Returns the index, in the tree, of the first node of the domain at this path of child indexes."""
         branch, start = self.tree.root, 0
         for place in path:
             start, branch = start + branch.starts[place], branch.children[place]
@@ -90,6 +90,6 @@ class SearchSpace:
 
 
 def search_space(snapshot: Snapshot, tree: TopologyTree, *, occupied: bool) -> SearchSpace:
-    """The search space of a tree in a snapshot that does not hold the gang itself."""
+    """Returns the search space of a tree in a snapshot that does not contain the gang itself."""
     capacity = snapshot.capacity(tree) if occupied else snapshot.base.empty_capacity(tree)
     return SearchSpace(snapshot.base, tree, occupied, capacity)
