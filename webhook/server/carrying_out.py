@@ -1,4 +1,4 @@
-"""Carries out the ledger steps of a decision."""
+"""Carries out the ledger steps of a decision: reservations, claims and releases."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from webhook.placement.hold import hold_of
 
 @dataclass(frozen=True, slots=True)
 class LedgerSteps:
-    """`hold_seconds`: how long a place is held for an object that is not stored yet, which is longer than a
-    call may take. `undoing`: tasks that release the places of calls that ended before their answers.
+    """Carries out steps in a ledger.
+
+    `hold_seconds`: how long a reservation is held for an object that is not stored yet; longer than a call
+    may take. `undoing`: tasks that release the reservations of calls that ended before their answers.
     """
 
     ledger: Ledger
@@ -26,8 +28,9 @@ class LedgerSteps:
     undoing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def carry_out(self, decision: Decision) -> None:
-        """Carries out every step. Raises `Conflict` if the ledger refuses a place, or has lost one that is
-        claimed.
+        """Carries out every step of the decision.
+
+        Raises `Conflict` if the ledger refuses a reservation, or does not have a reservation that is claimed.
         """
         now = self.clock()
         wishes = [
@@ -46,10 +49,10 @@ class LedgerSteps:
                     await self.ledger.release(reservation_id)
 
     async def _reserve(self, wishes: Sequence[Wish], now: float) -> None:
-        """Makes all of these reservations.
+        """Makes all of these reservations, or none.
 
-        If the call ends before its answer, the places that it was the first to hold are released: nobody was
-        told of them, and until they expire they would block others.
+        If the call is cancelled meanwhile, the reservations that it created are released: no caller knows of
+        them, and they would block other gangs until they expire.
         """
         taking = asyncio.ensure_future(self.ledger.reserve_all(wishes, now))
         try:

@@ -1,6 +1,6 @@
-"""Where the webhook gets its snapshots of the cluster: the protocol, and the source without a cluster.
+"""The source of the webhook's snapshots: the protocol, and the source for a webhook without a cluster.
 
-`surroundings_seen` waits until a source has seen what a call is about.
+`surroundings_seen` waits until a source has seen the namespace and the owner of a call's object.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from webhook.admission.environment import Environment
 from webhook.wire.request import AdmissionRequest
 
 LOOKS, LOOK_PAUSE = 50, 0.02
-"""How often a pod's owner, or a namespace, is looked up, and seconds between two lookups. A watch is rarely
-behind; for a deleted object this costs the whole second.
+"""The maximum number of lookups of a pod's owner and namespace, and the seconds between two of them. A watch
+is rarely behind. If the owner or the namespace was deleted, the call waits the whole second.
 """
 
 
@@ -29,31 +29,35 @@ class ClusterSource(Protocol):
         ...
 
     def environment(self) -> Environment:
-        """Returns what the cluster provides for decisions in addition to the snapshot."""
+        """Returns what decisions need in addition to the snapshot, such as namespaces and parameters."""
         ...
 
     def knows_owner(self, owner: str) -> bool:
-        """Returns whether the workload NAMESPACE/KIND/NAME has been seen, or never will be."""
+        """Reports whether the workload NAMESPACE/KIND/NAME has been seen; also True if its kind is not
+        watched.
+        """
         ...
 
     def knows_namespace(self, name: str) -> bool:
-        """Returns whether the Namespace has been seen, or never will be."""
+        """Reports whether the Namespace has been seen; also True for "", and if namespaces are not
+        watched.
+        """
         ...
 
     def problem(self) -> str:
-        """Returns why the snapshot is older than it should be; "" if it is current."""
+        """Returns why the snapshot may be outdated; "" if it is current."""
         ...
 
     def waiting(self) -> str:
-        """Returns what the first snapshot still lacks, so that no request should come yet; "" once it is
-        complete.
+        """Returns what the first snapshot still lacks; "" once it is complete. Until then calls are
+        refused.
         """
         ...
 
 
 @dataclass
 class NoCluster:
-    """No cluster: policies run, and nothing is planned."""
+    """The source without a cluster: policies run, and nothing is planned."""
 
     settings: Settings = DEFAULT_SETTINGS
 
@@ -62,7 +66,7 @@ class NoCluster:
         return
 
     def environment(self) -> Environment:
-        """Returns only the settings."""
+        """Returns an environment with nothing but the settings."""
         return Environment(settings=everywhere(self.settings))
 
     def knows_owner(self, owner: str) -> bool:
@@ -83,11 +87,13 @@ class NoCluster:
 
 
 async def surroundings_seen(cluster: ClusterSource, request: AdmissionRequest) -> None:
-    """Waits until the request's namespace and its object's controller have been seen by the watches.
+    """Waits until the watches have seen the request's namespace, and for a new object its controller. Waits a
+    second at most.
 
-    The namespace's label decides whether anything is enforced there, and both may be applied at once; a
-    Namespace itself comes with the request. A controller creates pods as soon as it sees their owner, and the
-    owners of a pod tell whether its gang waits, and whether it leaves the plan.
+    A user may apply a namespace and its workloads together, and the mode label of the namespace decides
+    whether anything is enforced. (The request for a Namespace contains it, so there is nothing to wait for.)
+    A controller creates pods as soon as it sees their owner, and the owner tells whether the gang of a pod is
+    queued, and whether it is excluded from planning.
     """
     space = "" if request.kind.kind == "Namespace" else request.namespace
     owner = controller_of(request) if request.operation == "CREATE" else ""

@@ -1,7 +1,8 @@
 """Limits the server's open connections: their number, how long they may be silent, and the bytes in flight.
 
-Otherwise a caller that opens connections and sends nothing, or sends a body byte by byte, could hold memory
-and file descriptors as long as it likes. The API server opens few connections, and sends its data at once.
+Without these limits, a client that opens connections and sends nothing, or sends a body byte by byte, could
+occupy memory and file descriptors without end. The API server opens few connections, and sends its data at
+once.
 """
 
 from __future__ import annotations
@@ -19,67 +20,74 @@ from itertools import chain
 from aiohttp import web
 
 MAX_CONNECTIONS = 256
-"""Maximum number of open connections; with TLS and a body each takes up to a megabyte. An API server opens
-one per call in flight, and limits changing requests to 200 (`--max-mutating-requests-inflight`).
+"""The maximum number of open connections. Each takes up to a megabyte, with TLS and a body. An API server
+opens one for each call in flight, and handles at most 200 changing requests at once
+(`--max-mutating-requests-inflight`).
 """
 
 
 HANDSHAKE_SECONDS = 3.0
-"""Time for the TLS handshake of a new connection."""
+"""Seconds for the TLS handshake of a new connection."""
 
 
 HANDSHAKE_PAUSE = 0.004
-"""Pause in accepting for each handshake that begins at the limit. A flood of new connections, each with a
-handshake of a millisecond or two, then leaves most of the event loop to existing ones, and each of
-`MAX_CONNECTIONS` new ones has a second before it is replaced itself.
+"""Seconds for which no connection is accepted after a handshake has begun while the limit is reached. A
+handshake takes a millisecond or two, so a flood of new connections leaves most of the event loop's time to
+existing ones. And each of `MAX_CONNECTIONS` new connections has about a second before a newer one replaces
+it.
 """
 
 
 ACCEPT_PAUSE = 0.00025
-"""Pause in accepting for each connection that is accepted at the limit: about twice what it costs. If callers
-never begin a handshake, the queue of connections that wait to be accepted moves this fast. With the pause for
-a handshake in its place, a new connection of the API server waited a second in that queue, or longer: the
-kernel drops connections while the queue is full, and the caller repeats them after a second.
+"""Seconds for which no connection is accepted after one was accepted while the limit is reached; about twice
+the time that accepting takes. This is the pace at which the kernel's queue is emptied if clients never begin
+a handshake. It is shorter than `HANDSHAKE_PAUSE`, with which a new connection of the API server would wait a
+second or more in that queue: the kernel drops connections while the queue is full, and the client tries again
+after a second.
 """
 
 
 SHORTEST_PAUSE = 0.001
-"""Pauses are added up until they reach this: the event loop does not sleep for less."""
+"""Seconds up to which pauses are added up before they are made: the event loop cannot sleep for less."""
 
 
 FIRST_REQUEST_SECONDS = 10.0
-"""Time for a new connection to deliver its first whole request, including the handshake."""
+"""Seconds from the end of the handshake until the first whole request of a new connection must have arrived.
+"""
 
 
 IDLE_SECONDS = 120.0
-"""How long a connection may stay open between two calls: more than the 90 s after which Go's HTTP client
-closes it, so that the API server never uses a connection that the server has just closed.
+"""Seconds that a connection may be silent between two calls. Go's HTTP client closes an idle connection after
+90 s; this is longer, so that the API server never uses a connection that this server has just closed.
 """
 
 
 SWEEP_SECONDS = 1.0
-"""Interval between searches for silent connections."""
+"""Seconds between two searches for silent connections."""
 
 
 ACCEPT_AGAIN_SECONDS = 0.05
-"""Pause after a connection could not be accepted, so that a lack of file descriptors causes no busy loop."""
+"""Seconds to wait after a connection could not be accepted, so that a lack of file descriptors causes no busy
+loop.
+"""
 
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Maximum bytes of bodies of calls that are not answered yet. The parsed data takes about ten times as much;
-a usual call has 5 to 50 kB.
+"""The maximum total size in bytes of the bodies of all calls that are not answered yet. The parsed data takes
+about ten times as much. A usual call has 5 to 50 kB.
 """
 
 
 SMALL_BYTES = 64 * 1024
-"""The largest body that does not count toward `MAX_BYTES`."""
+"""The size in bytes up to which a body does not count toward `MAX_BYTES`."""
 
 
 class Connections:
-    """How long each connection of a server has been silent (monotonic seconds), and which is closed first.
+    """Records since when each connection of a server is silent (monotonic seconds), and closes silent ones.
 
-    `new`: connections without a whole request so far, with their start. `idle`: connections after an answer,
-    with its time. Connections in `answered` are being answered and are never closed.
+    `new`: connections that have not delivered a whole request yet, by the time at which they were opened.
+    `idle`: connections between two requests, by the time of the last answer. `answered`: connections whose
+    request is being answered; these are never closed.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -116,14 +124,15 @@ class Connections:
                     _close(handler)
 
     def close_longest_silent(self) -> bool:
-        """Closes one connection, preferably one that never delivered a request; returns whether there was
-        one.
+        """Closes the connection that is silent for longest, preferably one that never delivered a request.
+
+        Returns False if there is no silent connection.
         """
         for silent in (self.new, self.idle):
             while silent:
                 handler = next(
                     iter(silent)
-                )  # each dictionary is ordered by the time at which the connections fell silent
+                )  # the longest silent one: each dictionary is ordered by that time
                 del silent[handler]
                 if handler.transport is not None:
                     _close(handler)
@@ -132,7 +141,7 @@ class Connections:
 
 
 def _close(handler: web.RequestHandler) -> None:
-    """Closes the connection at once: an orderly shutdown would wait for a caller that does not read."""
+    """Aborts the connection: an orderly shutdown would wait for a client that may not read."""
     if isinstance(handler.transport, asyncio.Transport):
         handler.transport.abort()
 
@@ -140,9 +149,9 @@ def _close(handler: web.RequestHandler) -> None:
 class Listener:
     """Accepts connections for an aiohttp server, at most `limit` at once.
 
-    At the limit a new connection replaces the one that has been silent longest: first one whose handshake is
-    not done, of the address with most of them, then as in `Connections`. If all are being answered, the new
-    one is refused.
+    If the limit is reached, a new connection replaces an open one: the oldest that has not finished its
+    handshake, of the client address with most of these; or else the one that is silent for longest
+    (`Connections.close_longest_silent`). If all are being answered, the new connection is closed.
     """
 
     def __init__(
@@ -159,18 +168,19 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._pause = 0.0
-        """Seconds for which accepting has yet to pause."""
+        """Seconds of pauses in accepting that have not been made yet."""
         self._handshakes: dict[str, dict[asyncio.Task[None], None]] = {}
-        """By the caller's address, the longest-running first."""
+        """The unfinished handshakes by the client's address, the oldest first."""
 
     @property
     def port(self) -> int:
-        """The port of the first address."""
+        """The port number of the first address."""
         return int(self._sockets[0].getsockname()[1])
 
     async def open(self, host: str, port: int) -> None:
-        """Listens on every address of `host`. Raises `OSError`, and then listens on none, if an address is
-        not available.
+        """Listens on every address of `host`.
+
+        If one of them is not available, raises `OSError` and listens on none.
         """
         loop = asyncio.get_running_loop()
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -181,7 +191,7 @@ class Listener:
                 self._sockets.append(bound.enter_context(sock))
                 sock.setblocking(False)
             bound.pop_all()
-        # Only now, so that a server that fails to start accepts no caller at another address.
+        # Accept after all ports are bound, so that a server that fails to start has answered no client.
         self._tasks = [asyncio.create_task(self._accept(sock)) for sock in self._sockets]
         self._tasks.append(asyncio.create_task(self._sweep()))
 
@@ -200,7 +210,7 @@ class Listener:
         while True:
             try:
                 connection, (address, *_) = await loop.sock_accept(sock)
-            except OSError:  # the caller has gone already, or there are no more file descriptors
+            except OSError:  # the client has hung up already, or there are no free file descriptors
                 await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                 continue
             crowded = self._crowded
@@ -212,12 +222,12 @@ class Listener:
                 task = asyncio.create_task(self._connect(connection))
                 self._handshakes.setdefault(address, {})[task] = None
                 task.add_done_callback(partial(self._forget, address))
-            # Accepting does not wait while callers are queued, which would block everything else.
+            # Sleep even for 0 s: while clients are queued, `sock_accept` never yields to other tasks.
             await asyncio.sleep(self._take_pause())
 
     async def _connect(self, connection: socket.socket) -> None:
-        """Hands the connection over to the server once its handshake is done."""
-        with suppress(OSError, TimeoutError):  # faults of the caller: no certificate, no TLS, gone
+        """Makes the TLS handshake, and then gives the connection to the server."""
+        with suppress(OSError, TimeoutError):  # the client has no certificate, speaks no TLS, or hung up
             async with asyncio.timeout(HANDSHAKE_SECONDS if self._tls else None):
                 if self._tls is not None:
                     await _first_byte(connection)
@@ -232,7 +242,7 @@ class Listener:
             self._connections.opened(handler)
 
     def _take_pause(self) -> float:
-        """Returns the seconds to pause now; 0 while they are fewer than `SHORTEST_PAUSE`."""
+        """Returns the seconds to pause now, and resets them; 0 while they are fewer than `SHORTEST_PAUSE`."""
         if self._pause < SHORTEST_PAUSE:
             return 0.0
         pause, self._pause = self._pause, 0.0
@@ -240,7 +250,7 @@ class Listener:
 
     @property
     def _crowded(self) -> bool:
-        """Whether there are as many connections as allowed."""
+        """Whether the number of connections, with unfinished handshakes, has reached the limit."""
         handshakes = sum(map(len, self._handshakes.values()))
         return handshakes + len(self._server.connections) >= self._limit
 
@@ -266,8 +276,9 @@ class Listener:
 
 
 async def _first_byte(connection: socket.socket) -> None:
-    """Waits until the caller sends something, which costs nothing until then. Closes the connection if the
-    wait is cancelled.
+    """Waits until the client has sent a byte. Closes the connection if the wait is cancelled.
+
+    So a client that sends nothing costs no TLS state and no pause for a handshake.
     """
     loop = asyncio.get_running_loop()
     heard = asyncio.Event()
@@ -282,10 +293,10 @@ async def _first_byte(connection: socket.socket) -> None:
 
 
 class BytesInFlight:
-    """Room for the bodies of calls that are not answered yet; a call without room waits, in order.
+    """Limits the total size of the bodies of calls that are not answered yet. Calls wait for room in order.
 
-    Small bodies need no room: the number of connections bounds them, and they are not delayed by large ones
-    that may never arrive.
+    Small bodies need no room: their number is limited by that of connections, and so they need not wait for
+    large bodies that may never arrive.
     """
 
     def __init__(self, limit: int = MAX_BYTES, small: int = SMALL_BYTES) -> None:
@@ -295,7 +306,9 @@ class BytesInFlight:
 
     @asynccontextmanager
     async def holding(self, size: int) -> AsyncIterator[None]:
-        """Holds room for `size` bytes; waits for it until the caller's own deadline."""
+        """A context that holds room for `size` bytes. Waits for the room until the caller's deadline cancels
+        it.
+        """
         size = 0 if size <= self._small else size
         if size and (self._waiting or size > self._free):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -303,11 +316,11 @@ class BytesInFlight:
             try:
                 await turn
             except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():  # the turn came at the moment of the cancellation
+                if turn.done() and not turn.cancelled():  # it got its room at the moment of the cancellation
                     self._give(size)
                 else:
                     self._waiting = deque(entry for entry in self._waiting if entry[1] is not turn)
-                    self._give(0)  # a smaller body behind it may have room
+                    self._give(0)  # a smaller body that waits after it may have room
                 raise
         else:
             self._free -= size

@@ -1,4 +1,4 @@
-"""The log line of a decision: JSON, without the content of pods."""
+"""Formats log lines as JSON. The line of a decision does not contain the object."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from webhook.admission.decision_record import PLAN, Decision, Phase
 from webhook.wire.request import AdmissionRequest
 
 LONGEST_MESSAGE = 4096
-"""Maximum characters of a message in the log: collectors cut longer lines, which then are invalid JSON."""
+"""The maximum number of characters of a message in the log: log collectors cut long lines, and a cut line is
+invalid JSON.
+"""
 
 
 def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, seconds: float) -> str:
-    """Returns one line for a decision: user, object, verdict, its cause, and a summary of the plan.
+    """Returns the log line of a decision: user, object, verdict, its cause, and a summary of the plan.
 
-    `uid` is the request's, as in the API server's audit log. `policy` is the policy that first refuses or
-    would refuse (`plan` for the planner); `changedBy` lists those that change the object.
+    `uid` is that of the request, as in the API server's audit log. `policy` is the first policy that refuses
+    the object, or would refuse it in mode `enforce` (`plan` for the planner). `changedBy` lists the policies
+    that change the object.
     """
     response, in_enforce = decision.response, decision.in_enforce
     plan = decision.plan.first.answer if decision.plan is not None else None
@@ -54,8 +57,8 @@ def log_line(phase: Phase, request: AdmissionRequest, decision: Decision, second
 
 
 def answers(decision: Decision) -> Iterator[tuple[str, str]]:
-    """Yields each policy with an effect: changed, passed, refused, warned, failed or exempt; and ended
-    exemptions.
+    """Yields each evaluated policy with its result, without duplicates: `changed`, `passed`, `refused`,
+    `warned`, `failed`, `exempt`, or `exemption-ended` if an exemption has expired.
     """
     by_policy = [(effect.policy, "changed") for effect in decision.effects if effect.policy != PLAN]
     if decision.mutated is not None:
@@ -72,7 +75,7 @@ def answers(decision: Decision) -> Iterator[tuple[str, str]]:
 
 
 def json_line(**fields: object) -> str:
-    """Returns the fields as one line, starting with the time in RFC 3339."""
+    """Returns the fields as one line of JSON; the first field is `time`, the current time in RFC 3339."""
     now = datetime.fromtimestamp(time.time(), UTC)
     moment = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return orjson.dumps({"time": moment, **fields}).decode()

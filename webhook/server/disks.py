@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 LEAST_BYTES = 2**20
-"""Free space below which a disk counts as full: more than a large gang's reservation, its journal and a new
-certificate together need.
+"""The number of free bytes below which a disk counts as full. A large gang's reservation, its journal entry
+and a new certificate together need less.
 """
 
 
 def full_disks(folders: Mapping[str, Path]) -> Iterator[str]:
-    """Yields a sentence for each of these folders that is on a full disk or unreadable; keys name their
+    """Yields a sentence for each folder that is unreadable, or whose disk is full; keys name the folders'
     content.
     """
     for kept, folder in folders.items():

@@ -1,11 +1,12 @@
-"""Decides which call is next, so that a flood of calls from one user does not delay the others. Pure: no
-clock, no threads.
+"""Chooses the next call, so that a flood of calls from one user does not delay other users. Pure: no clock,
+no threads.
 
-The model is Kubernetes' API Priority and Fairness. The calls of one flow (a user in a namespace) are assigned
-a hand of queues, and each waits in the shortest of them (shuffle sharding): a flow that fills its own hand
-leaves nearly every other flow a free queue. The queue that has been given least work so far is served next,
-measured by the seconds that its calls took (start-time fair queuing). One of the seats is never given to the
-flow that has all others, so other flows need not wait until a decision of it has ended.
+The model is API Priority and Fairness of Kubernetes. A call waits in a *queue* until it gets a *seat*, the
+right to be decided. Each *flow* (a user in a namespace) has a *hand*, a few queues that a hash of its name
+selects, and each of its calls waits in the shortest of them (shuffle sharding). So a flow that fills its
+whole hand leaves nearly every other flow a queue with room. The next call is taken from the queue that has
+received the least work so far, measured by the seconds that its calls took (start-time fair queuing). No flow
+gets all seats: the last one stays free for other flows, which then need not wait until a decision has ended.
 
 Example with two seats: `a` sends 100 calls of a second each, then `b` one of 10 ms. One call of `a` runs, 99
 wait; the call of `b` takes the other seat at once.
@@ -21,19 +22,24 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 QUEUES, HAND = 64, 6
-"""As in Kubernetes' default levels: for one flow in 75 million the whole hand is another flow's."""
+"""The number of queues, and of queues in a hand. One of 75 million hands is the same as that of a given flow.
+Some default priority levels of Kubernetes have the same `handSize`.
+"""
 LENGTH = 50
-"""Maximum number of calls in one queue: 300 of a flow, more than can be decided before their deadline."""
+"""The maximum number of waiting calls in one queue, so 300 for a flow: more than can be decided before their
+deadline.
+"""
 ESTIMATE = 0.02
-"""Assumed seconds of a call until it has ended: those of an ordinary pod."""
+"""The assumed seconds of a call that has not ended yet: those of an ordinary pod."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class _Queue(Generic[T]):
-    """A queue. `start`: the virtual second at which its next call begins, which grows with the work it was
-    given.
+    """A queue of waiting calls. `start`: its virtual time, the sum of the seconds that its calls took; an
+    idle queue catches up with the others when a call comes. `running`: the number of its calls that have a
+    seat.
     """
 
     waiting: deque[Ticket[T]] = field(default_factory=deque)
@@ -43,7 +49,7 @@ class _Queue(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ticket(Generic[T]):
-    """A call that waits or runs."""
+    """A call that waits or has a seat; `queue`: the number of its queue."""
 
     flow: str
     call: T
@@ -51,7 +57,10 @@ class Ticket(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """Calls that wait for one of `seats`, and those that have one."""
+    """The calls that wait for one of `seats` seats, and those that have one.
+
+    `queues`, `hand`, `length`: see `QUEUES`, `HAND` and `LENGTH`.
+    """
 
     def __init__(self, seats: int, queues: int = QUEUES, hand: int = HAND, length: int = LENGTH) -> None:
         self._seats, self._hand, self._length = seats, hand, length
@@ -60,7 +69,7 @@ class FairQueue(Generic[T]):
         self._now = 0.0
 
     def put(self, flow: str, call: T) -> Ticket[T] | None:
-        """Adds a call to a queue; None if every queue of its flow's hand is full."""
+        """Adds a call to the shortest queue of its flow's hand; None if all queues of the hand are full."""
         numbers = hand_of(flow, len(self._queues), self._hand)
         number = min(numbers, key=lambda queue: (self._load(queue), numbers.index(queue)))
         queue = self._queues[number]
@@ -73,7 +82,7 @@ class FairQueue(Generic[T]):
         return ticket
 
     def take(self) -> Ticket[T] | None:
-        """Returns the call that gets a free seat now, None if no waiting call may have one."""
+        """Gives a free seat to the next call and returns it; None if no waiting call may have a seat now."""
         if self._running.total() >= self._seats:
             return None
         ready = [number for number in range(len(self._queues)) if self._is_ready(number)]
@@ -88,7 +97,7 @@ class FairQueue(Generic[T]):
         return ticket
 
     def end(self, ticket: Ticket[T], seconds: float) -> None:
-        """Records that a call has left its seat after this much work."""
+        """Records that a call has left its seat after `seconds` of work."""
         queue = self._queues[ticket.queue]
         queue.start += seconds - ESTIMATE
         queue.running -= 1
@@ -97,7 +106,7 @@ class FairQueue(Generic[T]):
             del self._running[ticket.flow]
 
     def leave(self, ticket: Ticket[T]) -> bool:
-        """Removes a waiting call; False if it has, or had, a seat."""
+        """Removes a waiting call and returns True; False if the call already has, or had, a seat."""
         waiting = self._queues[ticket.queue].waiting
         if ticket not in waiting:
             return False
@@ -105,7 +114,7 @@ class FairQueue(Generic[T]):
         return True
 
     def __len__(self) -> int:
-        """How many calls wait."""
+        """Returns the number of waiting calls."""
         return sum(len(queue.waiting) for queue in self._queues)
 
     def _load(self, number: int) -> int:
@@ -118,7 +127,7 @@ class FairQueue(Generic[T]):
 
 @lru_cache(maxsize=4096)
 def hand_of(flow: str, queues: int = QUEUES, hand: int = HAND) -> tuple[int, ...]:
-    """Returns the queues of a flow: distinct, and the same each time."""
+    """Returns the hand of a flow: the numbers of `hand` distinct queues, the same at each call."""
     return tuple(
         _dealt(int.from_bytes(hashlib.sha256(flow.encode("utf-8", "surrogatepass")).digest()), queues, hand)
     )

@@ -1,8 +1,8 @@
-"""Excludes objects that live as long as the process from Python's cycle collector.
+"""Excludes long-lived objects from Python's cycle collector.
 
-A full collection visits every object and stops decisions meanwhile: a third of a second after a thousand
-decisions, longer with each. Snapshots and cached plans have no cycles and are freed by reference counting, so
-visiting them again finds nothing.
+A full collection visits every object, and no decision runs meanwhile: after a thousand decisions it takes a
+third of a second, and longer with each further one. Snapshots and cached plans have no reference cycles and
+are freed by reference counting, so another visit would find nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Mapping
 
 
 def look_at_the_young_alone() -> None:
-    """Freezes all objects that exist now, and those that survive a full collection from now on."""
+    """Freezes all existing objects, and after each later full collection those that survived it.
+
+    A frozen object is not visited by the collector again (`gc.freeze`).
+    """
     gc.freeze()
     if _outlived not in gc.callbacks:
         gc.callbacks.append(_outlived)

@@ -29,40 +29,43 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import BODY_LIMIT, BadCall, decode, encode
 
 DEADLINE = 4.0
-"""Deadline of one call in seconds: below the `timeoutSeconds: 5` of the webhook configurations."""
+"""The deadline of one call in seconds: below the `timeoutSeconds: 5` of the webhook configurations, so that
+the API server receives the refusal with its message.
+"""
 
 
 BODY_SECONDS = 2.0
-"""Time for the body of a call, which the API server sends at once."""
+"""Seconds for the body of a call to arrive. The API server sends it at once."""
 
 
 CLOSED = 499
-"""The status that is counted if a caller hangs up, as in nginx; nobody receives it."""
+"""The HTTP status that metric and log show if a caller hangs up, as in nginx. It is sent to nobody."""
 
 
 log = logging.getLogger("bayplan")
 
 
 def tell_nobody(phase: Phase, request: AdmissionRequest, decision: Decision) -> None:
-    """Does nothing: without a cluster there is nowhere to report to."""
+    """Does nothing. The default observer: without a cluster, decisions are reported nowhere."""
 
 
 def no_end() -> float:
-    """Returns 0: no certificate is served."""
+    """Returns 0, which means that no certificate is served."""
     return 0.0
 
 
 def no_problem() -> str:
-    """Returns "": decisions are made in this process."""
+    """Returns "", no problem: decisions are made in this process."""
     return ""
 
 
 @dataclass(slots=True)
 class Webhook:
-    """The request handlers. `stopping`: not ready while calls in flight are finished.
+    """The HTTP handlers.
 
-    `begun`: the cluster was known once, so calls are answered. `callers`: names of client certificates that
-    may call; if empty, everyone may (with a certificate of the client CA, if there is one).
+    `stopping`: the server reports that it is not ready, and finishes the calls in flight. `begun`: the first
+    snapshot of the cluster was complete, so calls are answered. `callers`: the names in client certificates
+    that may call; if empty, everyone may (with a certificate of the client CA, if there is one).
     """
 
     service: Service
@@ -74,31 +77,32 @@ class Webhook:
     bodies: BytesInFlight = field(default_factory=BytesInFlight)
     callers: frozenset[str] = frozenset()
     observer: Callable[[Phase, AdmissionRequest, Decision], None] = tell_nobody
-    """Called with each decision after it is answered. It runs on the event loop, so it is fast and never
-    raises.
+    """Called with each decision after it is answered. It runs on the event loop, so it must be fast and must
+    not raise.
     """
     certificate_end: Callable[[], float] = no_end
-    """Returns when the serving certificate ends, seconds since the epoch."""
+    """Returns when the serving certificate expires, in seconds since the epoch; 0 if none is served."""
     folders: Mapping[str, Path] = field(default_factory=dict)
-    """Where files are written, by what is kept there."""
+    """The folders into which the server writes, by a name of their content. /readyz warns if a disk is full.
+    """
     workers_problem: Callable[[], str] = no_problem
-    """Returns why fewer worker processes run than requested."""
+    """Returns why fewer worker processes run than requested; "" if there are enough."""
 
     def app(self) -> web.Application:
-        """The aiohttp application: calls, probes and metrics."""
+        """Returns the aiohttp application with calls, probes and metrics."""
         app = self.calls()
         self._add_probes(app)
         return app
 
     def calls(self) -> web.Application:
-        """/mutate and /validate alone."""
+        """Returns an application with only /mutate and /validate."""
         app = web.Application(client_max_size=BODY_LIMIT + 1, middlewares=[self._middleware()])
         app.router.add_post("/mutate", self._handler("mutate"))
         app.router.add_post("/validate", self._handler("validate"))
         return app
 
     def probes(self) -> web.Application:
-        """/healthz, /readyz and /metrics alone."""
+        """Returns an application with only /healthz, /readyz and /metrics."""
         app = web.Application(middlewares=[self._middleware()])
         self._add_probes(app)
         return app
@@ -136,8 +140,9 @@ class Webhook:
         return handle
 
     def _check_caller(self, call: web.Request) -> None:
-        """Checks the caller's name: a CA of the cluster also signs other clients, such as kubelets. Raises
-        `BadCall` 403.
+        """Raises `BadCall` 403 if no name in the caller's certificate is in `callers`.
+
+        A valid signature alone is not enough: a CA of the cluster also signs other clients, such as kubelets.
         """
         if not self.callers:
             return
@@ -147,11 +152,11 @@ class Webhook:
             raise BadCall(f"the client certificate ({shown}) may not call; --client-names has others", 403)
 
     def _check_begun(self) -> None:
-        """Refuses calls before the first complete snapshot, because nothing can be planned and nothing is
-        admitted unplanned.
+        """Raises `BadCall` 503 before the first complete snapshot: nothing can be planned, and nothing is
+        admitted without a plan. The `failurePolicy` of the webhook then decides.
 
-        A Service sends nothing to a replica that is not ready, but a connection may be older than that.
-        Raises `BadCall` 503; the caller's failurePolicy decides.
+        A Service routes no new connection to a replica that is not ready, but the API server may still have
+        an open one.
         """
         if not self.begun:
             waiting = self.service.cluster.waiting()
@@ -168,7 +173,7 @@ class Webhook:
                     answer = await guarded(request, handler)
             else:  # a call counts once its body is complete
                 answer = await guarded(request, handler)
-            if self.stopping:  # the caller's next call goes to another replica
+            if self.stopping:  # so that the caller opens a connection to another replica for its next call
                 answer.force_close()
             return answer
 
@@ -203,7 +208,11 @@ class Webhook:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        """Ready once the cluster is known and while it serves; the detail says what is old or missing."""
+        """Answers 200 from the first complete snapshot on until the server stops, otherwise 503.
+
+        The body is JSON: the revision of the policies, what is outdated or missing (`problems`), and the
+        settings.
+        """
         waiting = self.service.cluster.waiting()
         # In a thread: reading changed objects may take long, for example ten thousand keys.
         settings = (
@@ -248,7 +257,10 @@ class Webhook:
         return snapshot.with_book(book) if snapshot is not None and book is not None else None
 
     async def _ledger_problem(self) -> list[str]:
-        """Returns why nothing can be reserved now. The server stays ready and reports it in the detail."""
+        """Returns why nothing can be reserved now, in a list that is empty if the ledger is available.
+
+        The server stays ready in spite of it, and reports it in the body of /readyz.
+        """
         try:
             await self.service.ledger.book(self.service.clock())
         except LedgerUnavailable as error:
@@ -256,8 +268,8 @@ class Webhook:
         return []
 
     def problems(self) -> list[str]:
-        """Returns what is older than it should be: the newest policies, parameters or cluster files are
-        invalid.
+        """Returns why older data is in use: the newest policies, parameters or cluster files are invalid, or
+        the watches are behind.
         """
         policies, cluster = self.service.policies.error, self.service.cluster.problem()
         problems = (str(policies) if policies else "", cluster, *self.service.parameters.problems)
@@ -265,9 +277,10 @@ class Webhook:
 
 
 def _announced(call: web.Request) -> int:
-    """Returns the size of the body in its header; the limit if it is not stated.
+    """Returns the body's size in bytes according to the header `Content-Length`, `BODY_LIMIT` if there is
+    none.
 
-    Raises `BadCall` without reading the body: 415 if it is not plain JSON, 413 if it is too large.
+    Does not read the body. Raises `BadCall` 415 if it is not plain JSON, 413 if it is too large.
     """
     if call.content_type != "application/json":
         raise BadCall(f"expected content type application/json, found {call.content_type}", 415)

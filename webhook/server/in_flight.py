@@ -1,8 +1,8 @@
-"""Reservations that this replica is about to make, so that its calls do not all choose the same rack.
+"""Reservations *in flight*: those that this replica is about to make in the ledger.
 
-Between a decision and its commit the ledger does not have the reservation yet. Decisions that are made
-meanwhile see it as if it were held. This is only a hint: the ledger decides, and a reservation that it
-refuses is forgotten with its call.
+The ledger does not contain a reservation until it is committed. Other decisions of this replica that are made
+before that plan as if the reservation were held already, so that they do not all choose the same rack. This
+is only a hint: the ledger decides, and a reservation that it refuses is removed here when its call ends.
 """
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ from planner.ledger.conflicts import RecordedReservation, Wish, in_the_way
 from planner.model.reservation import Reservation
 
 KEPT_SECONDS = 5.0
-"""Time after which an entry is forgotten if its call never settled it; calls end sooner (`http.DEADLINE`)."""
+"""Seconds after which an entry is removed, even if its call never settled it. Calls end sooner
+(`http.DEADLINE`).
+"""
 
 
 _NEWEST = 2**62
-"""A ledger revision later than any, for entries that are still in flight."""
+"""A ledger revision that is later than all others, for entries that have no revision yet."""
 
 
 @dataclass(slots=True)
 class InFlightReservation:
-    """One reservation that is being made. Times are monotonic seconds; `settled` is 0 until then."""
+    """One reservation that a call is about to make, or has just made.
+
+    `begun`: when it was added; `settled`: when the ledger had answered, 0 before. Both are monotonic seconds.
+    """
 
     reservation: Reservation
     begun: float
@@ -40,7 +45,7 @@ InFlight = tuple[InFlightReservation, ...]
 
 
 async def settled(promised: InFlight) -> None:
-    """Waits until the calls that make these reservations have their answers."""
+    """Waits until the ledger has answered each of these reservations, at most `KEPT_SECONDS` for each."""
     for held in promised:
         with suppress(TimeoutError):
             async with asyncio.timeout(KEPT_SECONDS):
@@ -48,16 +53,17 @@ async def settled(promised: InFlight) -> None:
 
 
 class InFlightReservations:
-    """The reservations in flight of one replica, by id. Decisions run in threads, so a lock protects them."""
+    """The reservations in flight of one replica, by id. Thread-safe, since decisions run in threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_id: dict[str, InFlightReservation] = {}
 
     def over(self, snapshot: Snapshot, read: float) -> tuple[Snapshot, InFlight]:
-        """Returns the snapshot with the reservations that it cannot contain yet, and these reservations.
+        """Returns the snapshot with all reservations that it may lack, and these reservations.
 
-        `read`: when the snapshot's reservations were read from the ledger.
+        `read`: when the snapshot's reservations were read from the ledger, in monotonic seconds. A
+        reservation that was settled before is in the snapshot.
         """
         unread = tuple(held for held in self._live() if not held.settled or held.settled > read)
         for held in unread:
@@ -65,7 +71,11 @@ class InFlightReservations:
         return snapshot, unread
 
     def add(self, wishes: Iterable[Wish], since: float) -> InFlight | None:
-        """Adds all of these; None if what other threads added after `since` leaves no room for them."""
+        """Adds all of these reservations and returns their entries.
+
+        Returns None and adds nothing if one of them conflicts with a reservation that another thread added
+        since `since`, the start of the decision (monotonic seconds): the decision did not see that one.
+        """
         new = tuple(wishes)
         with self._lock:
             newer = [
@@ -83,8 +93,9 @@ class InFlightReservations:
         return added
 
     def settle(self, promised: InFlight, *, kept: bool) -> None:
-        """Records the ledger's answer: the reservations were made (`kept`), or not. Called on the event
-        loop.
+        """Records the ledger's answer: the reservations were made (`kept`), or not.
+
+        Must be called on the event loop, where other calls wait for the answer (`settled`).
         """
         with self._lock:
             for held in promised:

@@ -1,12 +1,13 @@
-"""nod-ai's metrics under their names, with correct values, so that existing dashboards keep working.
+"""The metrics of nod-ai's leaf-spine scheduler under their original names, so that existing dashboards work.
 
 Histograms by placement strategy ("balanced" if a gang names none), in seconds:
-`topology_scheduler_latency_seconds` is a whole mutating call that planned a gang, from the first byte to the
-answer; `topology_scheduler_placement_duration_seconds` is the part that decides and reserves. Gauges by
-topology and domain (`planner.leafspine.usage`), computed at the scrape: `topology_domain_utilization_ratio`,
-`topology_gpu_allocation_ratio`, `topology_scheduler_domain_fragmentation_ratio`. The counter
-`topology_placement_decisions_total` has strategy and result: success, queued or failure.
-`topology_scheduler_recovery_duration_seconds` is the controller's, and only the leader counts.
+`topology_scheduler_latency_seconds` is a whole mutating call that planned a gang, from its first byte to its
+answer; `topology_scheduler_placement_duration_seconds` is the part that decides and reserves, divided by the
+number of gangs. Gauges by topology and domain (`planner.leafspine.usage`), computed at each scrape:
+`topology_domain_utilization_ratio`, `topology_gpu_allocation_ratio`,
+`topology_scheduler_domain_fragmentation_ratio`. The counter `topology_placement_decisions_total` has strategy
+and result: success, queued or failure. `topology_scheduler_recovery_duration_seconds` is not here: only the
+leader exports it (`webhook.kube.controller.recovery_metrics`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from planner.leafspine.usage import domain_uses
 from webhook.placement.workload_plan import WorkloadPlan
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""One bucket is the target: a placement in under 0.5 s."""
+"""Upper bounds in seconds. The scheduler's target, a placement in under 0.5 s, is one of them."""
 
 
 _RESULT = {"admitted": "success", "queued": "queued", "rejected": "failure"}
@@ -31,7 +32,7 @@ _DOMAIN = ["topology", "domain"]
 
 @dataclass(frozen=True, slots=True)
 class TopologyMetrics:
-    """The instruments; `recovery` is updated by the controller if there is one."""
+    """The Prometheus histograms, the counter and the gauges."""
 
     latency: Histogram
     placement: Histogram
@@ -41,7 +42,7 @@ class TopologyMetrics:
     fragmentation: Gauge
 
     def observe(self, plan: WorkloadPlan, latency: float, placement: float) -> None:
-        """Counts one mutating call that planned gangs."""
+        """Counts one mutating call that planned gangs; `latency` and `placement` are its seconds."""
         for placed in plan.placed:
             strategy = placed.group.fabric.strategy or "balanced"
             self.decisions.labels(strategy, _RESULT[placed.answer.decision]).inc()
@@ -50,7 +51,7 @@ class TopologyMetrics:
             self.latency.labels(plan.first.group.fabric.strategy or "balanced").observe(latency)
 
     def look(self, snapshot: Snapshot | None) -> None:
-        """Sets the gauges to the current values, and removes those of removed domains."""
+        """Sets the gauges to the values of the snapshot's domains, and removes all other series."""
         for gauge in (self.utilization, self.allocation, self.fragmentation):
             gauge.clear()
         for use in domain_uses(snapshot) if snapshot is not None else ():
@@ -61,7 +62,7 @@ class TopologyMetrics:
 
 
 def topology_metrics(registry: CollectorRegistry) -> TopologyMetrics:
-    """Returns the instruments, on this registry."""
+    """Returns new metrics in this registry."""
     return TopologyMetrics(
         Histogram(
             "topology_scheduler_latency_seconds",

@@ -1,5 +1,5 @@
-"""The addresses that a webhook listens on: calls over TLS, and probes and metrics there or on their own
-port.
+"""Opens and closes the ports of a webhook: calls over TLS; probes and metrics on the same port or a separate
+one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from webhook.server.connections import IDLE_SECONDS, Connections, Listener
 from webhook.server.http import Webhook
 
 READ_BUFFER = 16 * 1024
-"""Bytes that a connection reads ahead of its call; aiohttp keeps twice as many."""
+"""Bytes of a call that are buffered before the handler reads them, per connection; aiohttp buffers up to
+twice as many.
+"""
 
 
 STOP_SECONDS = 10.0
@@ -23,7 +25,7 @@ STOP_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Running:
-    """A listening server; `probes` if probes and metrics have a port of their own."""
+    """A server that listens; `probes` is None unless probes and metrics have a separate port."""
 
     webhook: Webhook
     calls: tuple[web.AppRunner, Listener]
@@ -31,24 +33,24 @@ class Running:
 
     @property
     def port(self) -> int:
-        """The port of the calls."""
+        """The port number for calls."""
         return self.calls[1].port
 
     @property
     def probe_port(self) -> int:
-        """The port of probes and metrics."""
+        """The port number for probes and metrics."""
         return (self.probes or self.calls)[1].port
 
     async def drain(self, seconds: float) -> None:
-        """Reports not ready and keeps serving for a while, because callers learn later that the server stops.
+        """Makes /readyz fail, and serves for `seconds` more, until all callers use other replicas.
 
-        Each connection is closed after its next answer, so that none is cut when the listener closes.
+        Each connection is closed after its next answer, so that `stop` interrupts none.
         """
         self.webhook.stopping = True
         await asyncio.sleep(seconds)
 
     async def stop(self) -> None:
-        """Reports not ready, stops listening, and finishes the calls in flight."""
+        """Makes /readyz fail, stops listening, and finishes the calls in flight within `STOP_SECONDS`."""
         self.webhook.stopping = True
         for runner, listener in filter(None, (self.calls, self.probes)):
             await listener.close()
@@ -58,9 +60,9 @@ class Running:
 async def start(
     webhook: Webhook, host: str, port: int, tls: ssl.SSLContext | None, probe_port: int | None = None
 ) -> Running:
-    """Listens on `host:port` (0 picks a free port), over TLS if a context is given.
+    """Listens on `host:port` (port 0: any free one), over TLS if `tls` is given.
 
-    With `probe_port`, probes and metrics are served there in plain HTTP, and nowhere else: the kubelet and
+    With `probe_port`, probes and metrics are served only there, in plain HTTP, because the kubelet and
     Prometheus have no client certificate. Raises `OSError` if an address is not available.
     """
     if probe_port is None:

@@ -1,4 +1,6 @@
-"""The content of /metrics. Each server has its own registry, so that tests and reloads share no counters."""
+"""The content of /metrics. Each server has its own Prometheus registry, so that tests and reloads share no
+counters.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ class Metrics:
     standing: StandingMetrics
 
     def observe(self, phase: str, decision: Decision, seconds: float, deciding: float) -> None:
-        """Counts one answered request: seconds in total, and seconds for deciding and reserving."""
+        """Counts one answered call.
+
+        `seconds`: from its start to its answer; `deciding`: the part of them for the decision and the ledger.
+        """
         self.decisions.labels(phase, "true" if decision.response.allowed else "false", decision.mode).inc()
         if phase == "mutate" and decision.mode != "off":
             self.outcomes.labels(decision.outcome, decision.mode).inc()
@@ -54,7 +59,11 @@ class Metrics:
     def exposition(
         self, policies: PolicySet, settings: Mapping[str, Any], healthy: bool, standing: Standing
     ) -> bytes:
-        """Returns the text that Prometheus scrapes; `settings` are the current ones, as in /readyz."""
+        """Returns the text that Prometheus scrapes, after it has set the gauges to the current values.
+
+        `settings`: as in /readyz, empty if unknown; `healthy`: the newest policies, parameters and files are
+        valid.
+        """
         self.topology.look(standing.snapshot)
         self.standing.look(standing)
         self.policy_set.clear()
@@ -70,7 +79,7 @@ class Metrics:
 
 
 def metrics() -> Metrics:
-    """Returns new metrics on a registry of their own."""
+    """Returns new metrics on a new registry."""
     registry = CollectorRegistry()
 
     def counter(name: str, meaning: str, *labels: str) -> Counter:

@@ -1,4 +1,9 @@
-"""The current parameters: read once per change; the last valid ones stay while newer ones are invalid."""
+"""Keeps the current parameters: reads them once per change, and keeps the last valid ones if newer ones are
+invalid.
+
+Parameters are the ConfigMap `bayplan-parameters` and the parameter files of the policies; they contain the
+settings.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,12 @@ from webhook.policy.model.policy import PolicySet
 class ParametersStore:
     """Adds the parameters to the environment of each decision. Thread-safe.
 
-    A replica that starts with invalid parameters has no valid ones: it leaves out the invalid parts, so that
-    the choices for other keys and namespaces still apply. An emptied or deleted ConfigMap means the defaults,
-    which is how the shipped one begins. As that may be a mistake, there is a warning for as long as it stays
-    so.
+    A replica that starts with invalid parameters has no earlier valid ones. It ignores only the invalid
+    parts, so that the values of other keys and namespaces apply. If the ConfigMap is emptied or deleted, the
+    defaults apply. That may be a mistake, although the ConfigMap of the shipped manifests is empty too; so
+    there is a warning as long as it has no keys.
+
+    `current`: the parameters in force; `problems`: what is invalid in the newest ones.
     """
 
     def __init__(self) -> None:
@@ -34,8 +41,8 @@ class ParametersStore:
 
     def _now(self, policies: PolicySet, configured: Json | None) -> Parameters:
         with self._lock:
-            # Compared by identity: comparing a ConfigMap of 1 MiB for each request would take longer than the
-            # decision.
+            # By identity: to compare the content of a ConfigMap of 1 MiB in each request would take longer
+            # than the decision.
             if self._read is None or self._read[0] is not policies or self._read[1] is not configured:
                 newest, problems = read_parameters(policies, configured)
                 self._emptied = _emptied(self._read[1] if self._read else None, configured, self._emptied)
@@ -46,7 +53,10 @@ class ParametersStore:
 
 
 def _emptied(before: Json | None, after: Json | None, warning: str) -> str:
-    """Returns the warning that the ConfigMap had keys and has none now; `warning` is the previous one."""
+    """Returns the warning that the ConfigMap had keys and has none in its newest version, "" if it has keys.
+
+    `warning`: the previous one, which is repeated if the ConfigMap had no keys before either.
+    """
     had, has = (len(data_of(obj)) if obj is not None else 0 for obj in (before, after))
     if has:
         return ""

@@ -1,12 +1,13 @@
-"""Decides which of several concurrent decisions continues: a long one pauses while a short one runs.
+"""Chooses which of several concurrent decisions continues: a long decision pauses while a short one runs.
 
-Threads of one interpreter share one core, so a short decision beside a long one would take twice its time and
-more. The rule is least attained service: who has worked least goes first. What a decision will cost is not
-known beforehand, but those of one flow (a user in a namespace) are alike: one of a flow whose decisions took
-long counts as long from its first step. The rule is applied where the deadline is checked
-(`planner.model.deadline.poll`), so a long decision gives way within a few milliseconds. It keeps nothing
-meanwhile that another could wait for: each has entries of the plan cache of its own
-(`planner.cluster.plan_cache.apart`).
+The threads of a Python interpreter share one core, so a short decision that runs beside a long one would take
+at least twice as long. The rule is *least attained service*: the decision that has worked least goes first.
+The cost of a decision is not known beforehand, but decisions of one flow (a user in a namespace) are similar:
+if those of a flow took long, its next one counts as long from its first step.
+
+The rule is applied where the deadline is checked (`planner.model.deadline.poll`), so a long decision pauses
+within a few milliseconds. A paused decision holds no lock that another could wait for: each decision has its
+own part of the plan cache (`planner.cluster.plan_cache.apart`).
 """
 
 from __future__ import annotations
@@ -19,28 +20,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 SHORT = 0.03
-"""Core seconds up to which a decision never yields, unless its flow counts as long: that of an ordinary pod
-takes 13 ms."""
+"""Core seconds up to which a decision counts as short and never pauses, unless its flow counts as long. The
+decision on an ordinary pod takes 13 ms.
+"""
 
 
 PATIENCE = 2.0
-"""How long a decision stands still at most, in multiples of what it has worked (`SHORT` at least): however
-many short ones come, it has a third of its time, and so it is not taken for one that a busy machine left no
-time (`service.BUSY_SHARE`)."""
+"""The longest total pause of a decision, as a multiple of the core seconds that it has worked (at least
+`SHORT`). So it runs for a third of its time, however many short decisions arrive. As this is above
+`service.BUSY_SHARE`, pauses alone never make a late decision look like one that an overloaded machine
+delayed.
+"""
 
 
 RECENT = 1 / 4
-"""How much of a flow's expected seconds its latest decision makes up. The expected seconds decide whether the
-flow counts as long: from `SHORT` on."""
+"""The weight of the latest decision in the expected core seconds of a flow, which are a moving average. A
+flow counts as long if they are `SHORT` or more.
+"""
 
 
 CAP = 4
-"""In multiples of `SHORT`, what a decision counts for at most: however long it was, its flow counts as short
-again after seven of 13 ms."""
+"""The most that one decision adds to the average, as a multiple of `SHORT`. So after a decision of any
+length, its flow counts as short again after seven decisions of 13 ms.
+"""
 
 
 MOST_FLOWS = 4096
-"""Flows whose expected seconds are kept; the one that was decided least recently is forgotten."""
+"""The number of flows whose expected seconds are kept; the flow whose last decision is oldest is removed
+first.
+"""
 
 
 LOOK_SECONDS = 0.02
@@ -49,7 +57,11 @@ LOOK_SECONDS = 0.02
 
 @dataclass(slots=True, eq=False)
 class _Running:
-    """`began`: the thread's CPU time at the start; `paused`: seconds for which it paused."""
+    """A decision that runs.
+
+    `began`: the thread's CPU seconds at its start; `is_short`: whether it counts as short; `paused`:
+    seconds of its pauses.
+    """
 
     began: float
     is_short: bool
@@ -66,8 +78,11 @@ class Precedence:
 
     @contextmanager
     def running(self, over: Callable[[], bool], flow: str) -> Iterator[Callable[[], bool]]:
-        """Within it a decision of the flow runs in this thread. Gives what the decision is to ask at each
-        step of long work: whether it is `over`; before it answers, it lets others go first."""
+        """A context in which a decision of the flow runs in this thread.
+
+        Yields the function that the decision calls at each step of long work. It pauses while short decisions
+        run, and then returns whether the decision should end, which is the result of `over`.
+        """
         own = _Running(time.thread_time(), self._expected.get(flow, 0.0) < SHORT)
 
         def asked() -> bool:

@@ -1,4 +1,8 @@
-"""Seats for decisions, given in the order of a `FairQueue`, on the event loop."""
+"""Starts decisions in the order of a `FairQueue`. A *seat* is the right to run in one of the deciding
+threads.
+
+Everything here runs on the event loop, except for the work itself.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,13 @@ Turn = asyncio.Future[None]
 
 
 class Crowded(Exception):  # noqa: N818 - an outcome, not a fault
-    """Too many calls of the flow wait, or this one has waited too long."""
+    """The queue of the call's flow is full, or the call got no seat in time."""
 
 
 class Seats:
-    """As many concurrent decisions as there are threads, in fair order."""
+    """Limits concurrent decisions to `count`, the number of threads, and starts waiting ones in fair
+    order.
+    """
 
     def __init__(self, count: int) -> None:
         self._queue: FairQueue[Turn] = FairQueue(count)
@@ -28,10 +34,11 @@ class Seats:
     async def submit(
         self, executor: Executor, flow: str, work: Callable[[], T], until: float = math.inf
     ) -> Future[T]:
-        """Runs the work in a thread of the executor when the flow's turn has come.
+        """Waits for a seat of the flow, starts the work in a thread of the executor, and returns its future.
 
-        `until`: the latest monotonic time to start. The seat becomes free when the work ends, even if its
-        caller has gone, and only after the waiting callers were told. Raises `Crowded`.
+        `until`: the latest time to start, in monotonic seconds. The seat becomes free when the work has
+        ended, even if the caller has hung up, and only after the future's waiters were notified. Raises
+        `Crowded` if the queue is full or there was no seat until then.
         """
         loop = asyncio.get_running_loop()
         ticket = self._queue.put(flow, loop.create_future())
@@ -42,14 +49,14 @@ class Seats:
             async with asyncio.timeout(until - time.monotonic() if until < math.inf else None):
                 await ticket.call
         except (TimeoutError, asyncio.CancelledError) as error:
-            if not self._queue.leave(ticket):  # its turn came at the moment of the cancellation
+            if not self._queue.leave(ticket):  # it got its seat at the moment of the cancellation
                 self._end(ticket, 0.0)
             if isinstance(error, TimeoutError):
                 raise Crowded from None
             raise
         began = time.monotonic()
         outcome: Future[T] = Future()
-        outcome.set_running_or_notify_cancel()  # begun work is never cancelled
+        outcome.set_running_or_notify_cancel()  # work that has started is never cancelled
 
         def ended(running: Future[T]) -> None:
             if (error := running.exception()) is not None:

@@ -1,8 +1,8 @@
-"""One admission call: decides it, and has its reservations made in the ledger.
+"""Decides one admission call, and makes its reservations in the ledger.
 
-The decision is pure and runs in a thread, on the book that the ledger has; its steps are carried out by
-`LedgerSteps`. On a conflict (another caller took the place meanwhile) the call is decided again on a new
-snapshot, as long as there is time.
+The decision is a pure function. It runs in a thread, on the reservations that the ledger has at that moment
+(the book); `LedgerSteps` carries out its steps afterwards. On a conflict (another caller reserved the place
+meanwhile) the call is decided again on a new snapshot, as long as there is time.
 """
 
 from __future__ import annotations
@@ -40,48 +40,52 @@ from webhook.wire.request import AdmissionRequest
 from webhook.wire.review import Response
 
 TRY_SECONDS = 3.0
-"""How long a call whose place was taken is decided again: less than the deadline of a call (`http.DEADLINE`),
-so that there is time to answer "apply again". `bayplan serve --deadline` keeps the proportion.
+"""Seconds from the start of a call during which it is decided again after another caller took its place. Less
+than the deadline of a call (`http.DEADLINE`), so that there is time to answer "apply again"; `bayplan serve
+--deadline` keeps the proportion.
 """
 
 
 RIVALS_BY_LOSS = 4
-"""How many rivals a lost place counts for, in addition to the calls in flight here: it shows that other
-replicas have calls too.
+"""Concurrent calls (`Environment.rivals`) that are assumed for each conflict of the call, in addition to
+those of this replica: a conflict shows that other replicas are planning too. A plan with rivals avoids the
+places that they probably choose.
 """
 
 
 GONE_LOOKS = (0.1, 0.2, 0.4)
-"""Seconds after which a call is decided again if a workload of the same name holds a place: it may just have
-been deleted, before the watch reported it. If it still exists after the last attempt, the call is refused.
+"""Pauses in seconds before a call is decided again because another workload of the same name holds a place:
+that workload may just have been deleted, and the watch not have reported it yet. If it still exists after the
+last pause, the call is refused.
 """
 
 
 THREADS = 2
 """Threads that decide in this process. More would make each decision slower, since Python runs one at a time,
 and delay the event loop. The second thread keeps one slow decision from blocking all others. With worker
-processes (`webhook.server.workers`), a thread waits for each of them.
+processes (`webhook.server.workers`), there is one thread per worker, which waits for its answers.
 """
 
 
 ANSWER_SHARE = 1 / 8
-"""The share of a call's remaining time that is reserved for its answer: half a second of four, for the ledger
-and the network. A decision that would need it is ended, and answered with a message.
+"""The share of a call's remaining time that is reserved for its answer, that is for the ledger and the
+network: half a second of four. A decision that is not finished before that is stopped, and the call refused
+with a message.
 """
 
 
 BUSY_SHARE = 1 / 4
-"""Minimum share of a core that a decision had if the object is to blame for being too expensive. With less,
-the machine or this process is busy, and the object can be decided another time.
+"""The minimum share of a core that a late decision must have had for the object to count as too expensive.
+With a smaller share, the machine or this process is overloaded, and the user is told to apply again.
 """
 
 
 @dataclass(slots=True)
 class CallTime:
-    """The deadline of a call by the monotonic clock.
+    """The time of one call, as its decisions see it from their threads.
 
-    `ended`: the caller has gone, or was answered. Decisions check it inside all long work. `worked`: core
-    seconds of its decisions.
+    `until`: when decisions must end, monotonic seconds. `ended`: the call was cancelled (its caller hung up,
+    or its deadline passed). `worked`: core seconds that its decisions took.
     """
 
     until: float = math.inf
@@ -89,12 +93,14 @@ class CallTime:
     worked: float = 0.0
 
     def over(self) -> bool:
-        """Returns whether a decision for the call should end now."""
+        """Reports whether a decision for the call should end now. All long loops of a decision ask this."""
         return self.ended or time.monotonic() > self.until
 
 
 Decider = Callable[[AdmissionRequest, PolicySet, Snapshot | None, Phase, Environment], tuple[Decision, float]]
-"""`decide`, with the core seconds that another process took for it."""
+"""The type of a function that decides like `decide`, and also returns the core seconds that another process
+took for it (`Pool.decide`).
+"""
 
 
 def decide_here(
@@ -104,7 +110,7 @@ def decide_here(
     phase: Phase,
     environment: Environment,
 ) -> tuple[Decision, float]:
-    """Decides in the calling thread."""
+    """Decides in the calling thread; returns 0 core seconds of other processes."""
     return decide(request, policies, snapshot, phase, environment), 0.0
 
 
@@ -118,9 +124,10 @@ def _again() -> ThreadPoolExecutor:
 
 
 def _steady() -> Callable[[], float]:
-    """Returns a clock: seconds since the epoch as of now, advanced monotonically.
+    """Returns a clock that reads the machine's time once, in seconds since the epoch, and advances
+    monotonically.
 
-    Holds neither expire early nor late if somebody sets the machine's clock.
+    So no hold expires early or late if somebody sets the machine's clock.
     """
     offset = time.time() - time.monotonic()
     return lambda: offset + time.monotonic()
@@ -128,7 +135,7 @@ def _steady() -> Callable[[], float]:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Answers admission requests. `clock` gives seconds since the epoch, and never jumps."""
+    """Answers admission requests. `clock`: returns seconds since the epoch, and never jumps."""
 
     policies: PolicyStore
     ledger: Ledger
@@ -143,23 +150,23 @@ class Service:
     precedence: Precedence = field(default_factory=Precedence)
     """Which of the running decisions continues."""
     again: ThreadPoolExecutor = field(default_factory=_again)
-    """A call whose place was taken does not queue behind later calls, which would otherwise always be
-    faster.
+    """The thread for calls that are decided again after a conflict. They do not queue with new calls, which
+    might take their place again.
     """
     try_seconds: float = field(default_factory=lambda: TRY_SECONDS)
     hold_seconds: InitVar[float] = HOLD_SECONDS
     steps: LedgerSteps = field(init=False)
 
     def __post_init__(self, hold_seconds: float) -> None:
-        """Derives what carries out the decisions."""
+        """Creates `steps` from the ledger and the clock."""
         object.__setattr__(self, "steps", LedgerSteps(self.ledger, self.clock, hold_seconds))
 
     async def answer(self, request: AdmissionRequest, phase: Phase, deadline: float = math.inf) -> Decision:
-        """Decides, and unless it is a dry run carries out the decision's ledger steps.
+        """Decides on a request, and unless it is a dry run carries out the decision's ledger steps.
 
-        `deadline`: the end of the call by the monotonic clock. A decision that takes longer becomes a refusal
-        with a message before that. Never raises for an invalid object or an unavailable ledger: both become
-        refusals with a message.
+        `deadline`: the end of the call, monotonic seconds. A decision that takes too long is stopped before
+        that (`ANSWER_SHARE`) and becomes a refusal with a message, as do an invalid object and an unavailable
+        ledger: none of them raises an error.
         """
         await surroundings_seen(self.cluster, request)
         started = time.monotonic()
@@ -203,7 +210,9 @@ class Service:
         return in_mode(environment.mode(request), refused)
 
     def out_of_time(self, request: AdmissionRequest, deadline: float) -> Decision:
-        """Returns the answer to a call whose decision or ledger did not finish in time."""
+        """Returns the refusal of a call whose decision or reservation did not finish within `deadline`
+        seconds.
+        """
         message = f"no decision within {deadline:g} s: the webhook or the API server has too much to do"
         return self._refused(request, 429, "TooManyRequests", f"{message}; apply again in a moment")
 
@@ -213,13 +222,17 @@ class Service:
         return self._refused(request, 429, "TooManyRequests", message)
 
     async def _try(self, request: AdmissionRequest, phase: Phase, lost: int, call: CallTime) -> Decision:
-        """Makes one decision and carries it out. Raises `Conflict` if the ledger refuses it."""
+        """Makes one decision and carries it out.
+
+        `lost`: the number of conflicts that the call had so far. Raises `Conflict`, `Occupied` or
+        `LedgerUnavailable` if the ledger does not make a reservation, `Crowded` if the queue is full.
+        """
         threads = self.again if lost else self.threads
         while True:
             read = time.monotonic()
             book = await self.ledger.book(self.clock(), reservations_of(request))
             work = partial(self._decide, request, phase, book, read, lost, call)
-            # A call whose place was taken has had its turn.
+            # A call that is decided again after a conflict had its turn in the queue already.
             draft = await self._drafted(
                 threads.submit(work)
                 if lost
@@ -253,15 +266,15 @@ class Service:
         return self.surroundings()[1].settings
 
     def in_force(self) -> dict[str, Any]:
-        """Returns the current settings for display."""
+        """Returns the current settings and their warnings, for /readyz and /metrics."""
         _, environment = self.surroundings()
         parameters = environment.parameters or NO_PARAMETERS
         settings = parameters.in_force(environment.settings(""), environment.namespaces)
         return {**settings, "warnings": [*settings["warnings"], *environment.wrong_labels()]}
 
     async def _drafted(self, deciding: Future[_Draft], call: CallTime) -> _Draft:
-        """Waits for the decision of a thread. If the call ends before, the thread's work and its reservations
-        in flight end too.
+        """Waits for the decision of a thread. If the call is cancelled meanwhile, stops the decision, and
+        removes its reservations from those in flight.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -316,8 +329,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A decision before its steps. `relied`: reservations of its gangs that another call is making, which may
-    still be refused; `promised`: those that this call is about to make.
+    """A decision whose steps are not carried out yet.
+
+    `relied`: reservations of the decision's own gangs that another call is making, and that the ledger may
+    still refuse. `promised`: the reservations in flight that this call is about to make.
     """
 
     decision: Decision
@@ -326,12 +341,14 @@ class _Draft:
 
 
 def _flow(request: AdmissionRequest) -> str:
-    """Returns the flow of a call: a user in a namespace."""
+    """Returns the flow of a call for the fair queue: its user and namespace, in words for messages."""
     return f"{request.user_info.username or 'somebody'} in {request.namespace or 'no namespace'}"
 
 
 def _relied(decision: Decision, unread: InFlight) -> InFlight:
-    """Returns the reservations in flight on which the decision relies for its own gangs."""
+    """Returns the reservations in `unread` that are of the decision's own gangs, so that its plan repeats
+    them.
+    """
     held = decision.plan.reservations if decision.plan is not None else ()
     replayed = [reservation_identity(reservation) for reservation in held]
     return tuple(promise for promise in unread if reservation_identity(promise.reservation) in replayed)

@@ -1,6 +1,7 @@
-"""Gauges of the state at the scrape: the queue by age, holds without users, the end of the certificate.
+"""Gauges that are computed at each scrape: queued gangs and unused reservations by age, the certificate's
+expiry.
 
-The age is a label with five values, so a thousand waiting gangs are five series.
+The age is a label with five values, so that a thousand queued gangs are five series.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from webhook.placement.fair_order import WaitingGang
 from webhook.placement.hold import is_used
 
 AGES = (("1m", 60.0), ("10m", 600.0), ("1h", 3600.0), ("1d", 86_400.0), ("older", float("inf")))
-"""Each age label, and the number of seconds below which it applies."""
+"""The value of the age label, and the seconds below which it applies, in increasing order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The current state, at the time `now`, seconds since the epoch.
+    """The state that the gauges show, at the time `now`. Times are seconds since the epoch.
 
     `snapshot`: the cluster with its reservations, None if unknown. `waiting`: the queued gangs.
-    `certificate_end`: when the serving certificate ends, 0 if none is served.
+    `certificate_end`: when the serving certificate expires, 0 if none is served.
     """
 
     now: float
@@ -35,7 +36,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class StandingMetrics:
-    """The instruments."""
+    """The Prometheus gauges."""
 
     waiting: Gauge
     unused: Gauge
@@ -60,12 +61,12 @@ def _by_age(gauge: Gauge, seconds: Iterable[float]) -> None:
 
 
 def age_of(seconds: float) -> str:
-    """Returns the label of an age."""
+    """Returns the label value of an age in seconds."""
     return next(name for name, below in AGES if seconds < below)
 
 
 def standing_metrics(registry: CollectorRegistry) -> StandingMetrics:
-    """Returns the instruments, on this registry."""
+    """Returns new gauges in this registry."""
     return StandingMetrics(
         Gauge(
             "bayplan_waiting_gangs",

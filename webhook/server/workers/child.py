@@ -1,4 +1,6 @@
-"""The code that a worker runs: one decision after the other, until the serving process has gone."""
+"""The code that a worker runs: one decision after another, until the serving process closes the link or
+ends.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ from webhook.server.workers.worker_environment import WorkerMemory, worker_envir
 
 @dataclass(slots=True)
 class Child:
-    """Makes decisions. `late`: returns whether the serving process wants the current decision ended."""
+    """The state of a worker process.
+
+    `late`: reports whether the serving process wants the current decision to end.
+    """
 
     link: WorkerLink
     policies: PolicySet
@@ -32,7 +37,7 @@ class Child:
     memory: WorkerMemory = field(default_factory=WorkerMemory)
 
     def run(self) -> None:
-        """Runs until the end of the link."""
+        """Answers jobs until the other end of the link is closed."""
         with plan_cache.in_own_lane(), suppress(LinkLost):
             while True:
                 self._answer(self.link.receive())
@@ -63,8 +68,8 @@ class Child:
 
 
 def _bare(plan: WorkloadPlan) -> WorkloadPlan:
-    """Returns the plan without its snapshot, which the serving process has, and without resolved requests,
-    whose reservations are already made.
+    """Returns the plan without its snapshot, which the serving process adds again (`with_snapshot`), and
+    without its resolved requests, which are not needed after the plan.
     """
     placed = tuple(replace(gang, answer=replace(gang.answer, request=None)) for gang in plan.placed)
     return replace(plan, placed=placed, snapshot=None)  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""The serving process's side of one decision: what is sent, and the answers to questions meanwhile."""
+"""What the serving process sends to a worker for one decision, and how it answers the decision's
+questions.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,17 @@ from webhook.wire.request import AdmissionRequest
 
 @dataclass(slots=True)
 class Knowledge:
-    """What a worker was told so far, apart from the cluster."""
+    """The data that a worker has received so far, apart from the cluster; only differences from it are sent.
+
+    `sequences`: the last answer to each question that has a list as its answer.
+    """
 
     parameters: Parameters = NO_PARAMETERS
     sequences: dict[Any, Sequence[Any]] = field(default_factory=dict)
 
 
 def surroundings(request: AdmissionRequest, environment: Environment, knowledge: Knowledge) -> Surroundings:
-    """Returns the part of an environment that is sent with a job. The server's environments have their
-    parameters.
-    """
+    """Returns the part of the environment that is sent with a job, and records it in `knowledge`."""
     parameters = environment.parameters or NO_PARAMETERS
     namespace = environment.namespaces.get(request.namespace)
     news = None if parameters is knowledge.parameters else _without_memory(parameters)
@@ -45,20 +48,22 @@ def surroundings(request: AdmissionRequest, environment: Environment, knowledge:
 
 
 def _without_memory(parameters: Parameters) -> Parameters:
-    """Leaves out a cache that other threads modify while it is sent."""
+    """Returns the parameters with empty caches: other threads may modify these while they are sent."""
     return replace(parameters, _objects={}, _settings={})
 
 
 def reply_to(question: Question, environment: Environment, knowledge: Knowledge) -> EnvironmentReply:
-    """Returns the answer to a question, or the error that the environment raises."""
+    """Returns the environment's answer to a question, or the error that the environment raised."""
     try:
         return EnvironmentReply(_ANSWERS[question.topic](environment, knowledge, question))
-    except Exception as error:  # the decision handles it, as if it had been raised there
+    except Exception as error:  # raised again in the worker, where the decision handles it
         return EnvironmentReply(error=error)
 
 
 def _listed(now: Callable[[Environment, Question], Sequence[Any]]) -> Callable[..., Any]:
-    """Returns a function that answers with a list: as the difference from the previous answer."""
+    """Returns a function that answers a question with the difference between the list that `now` returns and
+    the one of the previous answer.
+    """
 
     def answer(environment: Environment, knowledge: Knowledge, question: Question) -> Any:
         key, latest = (question.topic, *question.words), now(environment, question)
@@ -83,7 +88,7 @@ _ANSWERS: Mapping[Topic, Callable[[Environment, Knowledge, Question], Any]] = {
 def with_snapshot(
     decision: Decision, request: AdmissionRequest, snapshot: Snapshot | None, environment: Environment
 ) -> Decision:
-    """Returns the decision of a worker with its plan's snapshot: the cluster with what the plan holds."""
+    """Returns a worker's decision with the snapshot of its plan: the cluster with the plan's reservations."""
     plan = decision.plan
     if plan is None or snapshot is None:
         return decision

@@ -1,4 +1,6 @@
-"""How many cores this process may use, by its affinity and the limit of its control group."""
+"""Counts the cores that this process may use, by its CPU affinity and the limit of its control group
+(cgroup).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +8,16 @@ import os
 from pathlib import Path
 
 GROUPS = Path("/sys/fs/cgroup")
-"""The path of a container's own control group (version 2); below it, in `cpu`, that of version 1."""
+"""The folder of a container's own control group (version 2); in version 1 it is `cpu` below it."""
 
 
 def given_cores(groups: Path = GROUPS) -> int:
-    """Returns whole cores, at least one; a limit of 2500m gives two."""
+    """Returns the number of whole cores, at least one: two for a limit of 2500m."""
     return max(1, min(len(os.sched_getaffinity(0)), int(_limit(groups))))
 
 
 def _limit(groups: Path) -> float:
-    """Returns the limit in cores; without a limit, more than any machine has."""
+    """Returns the limit in cores; a number greater than any machine has if there is no limit."""
     unlimited = float(2**16)
     try:
         quota, period = (groups / "cpu.max").read_text().split()

@@ -1,4 +1,4 @@
-"""Whole messages over a socket between two processes of one program."""
+"""Sends and receives whole messages over a socket between two processes of this program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 _SIZE = struct.Struct("<Q")
 
 STALLED_SECONDS = 5.0
-"""How long a message that has begun may make no progress; after that the other process counts as stopped."""
+"""Seconds without progress in a message that has begun, after which the other process counts as stopped."""
 
 
 class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
@@ -19,8 +19,8 @@ class LinkLost(Exception):  # noqa: N818 - an outcome, not a fault
 
 
 class WorkerLink:
-    """One end of the connection. The writer is this program itself, forked, so what is read may be
-    unpickled.
+    """One end of the connection. Messages are pickled, which is safe here: the other end is a fork of this
+    process.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -29,12 +29,13 @@ class WorkerLink:
         self._poll.register(end, select.POLLIN)
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Returns the file descriptor of the socket."""
         return self._end.fileno()
 
     def send(self, message: Any) -> None:
-        """Sends a message. Raises `LinkLost`, and the error of `pickle` for a value that cannot be sent;
-        nothing is sent then.
+        """Sends a message.
+
+        Raises `LinkLost`, or the error of `pickle` for a value that cannot be pickled; then nothing was sent.
         """
         payload = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         self._end.settimeout(STALLED_SECONDS)
@@ -44,11 +45,11 @@ class WorkerLink:
             raise LinkLost(str(error)) from None
 
     def has_message(self, seconds: float) -> bool:
-        """Returns whether a message, or the end of the other process, arrives within this many seconds."""
+        """Reports whether a message begins to arrive, or the other process ends, within this many seconds."""
         return bool(self._poll.poll(1000 * seconds))
 
     def receive(self) -> Any:
-        """Returns the next message; waits without limit. Raises `LinkLost`."""
+        """Waits for the next message without a limit, and returns it. Raises `LinkLost`."""
         self._end.settimeout(None)
         first = self._read(1)
         self._end.settimeout(STALLED_SECONDS)
@@ -56,7 +57,7 @@ class WorkerLink:
         return pickle.loads(self._read(size))
 
     def close(self) -> None:
-        """Closes this end; the other process sees the end."""
+        """Closes this end. The other process gets `LinkLost` when it reads."""
         self._end.close()
 
     def _read(self, size: int) -> bytes:

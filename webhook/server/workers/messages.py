@@ -1,4 +1,4 @@
-"""The messages between the serving process and a worker."""
+"""The messages between the serving process and a worker. For the topics of questions, see `conversation`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Topic = Literal["settings", "waiting", "params", "skips", "access", "pod group",
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The part of the environment of one decision that is sent with it; the worker asks for the rest.
+    """The part of a decision's environment that is sent with its job; the worker asks for the rest.
 
-    `settings`: by namespace, those that nearly every decision needs. `parameters`: None if they are those of
-    the last job. `pod_groups`: their number.
+    `settings`: by namespace, only those that nearly every decision needs. `parameters`: None if they are the
+    same as in the last job. `pod_groups`: the number of PodGroups. The other fields: see `Environment`.
     """
 
     namespaces: Mapping[str, Any]
@@ -37,8 +37,9 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class DecisionJob:
-    """One decision. `difference`: what has changed in the cluster since the last job, None without a
-    cluster.
+    """The order to make one decision.
+
+    `difference`: the change of the cluster since the last job; None if there is no cluster.
     """
 
     request: AdmissionRequest
@@ -49,7 +50,7 @@ class DecisionJob:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question of a decision to its environment."""
+    """A question of a decision to its environment; `words` are its arguments."""
 
     topic: Topic
     words: tuple[Any, ...] = ()
@@ -57,7 +58,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReply:
-    """The answer; `error` is raised in the decision."""
+    """The answer to a question; if `error` is not None, the worker raises it."""
 
     value: Any = None
     error: Exception | None = None
@@ -65,7 +66,7 @@ class EnvironmentReply:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The decision without its plan's snapshot, and the core seconds that it took."""
+    """A decision without its plan's snapshot; `worked`: the core seconds that it took."""
 
     decision: Decision
     worked: float
@@ -73,6 +74,6 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The decision raised an unexpected error, or cannot be sent; contains a traceback."""
+    """The report that a decision raised an unexpected error, or could not be sent; contains the traceback."""
 
     traceback: str

@@ -1,11 +1,13 @@
-"""The workers of a server, and which of them decides.
+"""The worker processes of a server, and the choice of the one that decides.
 
-`Pool.decide` replaces `decide`: a thread gives its decision to an idle worker and waits. If none fits (it is
-the first decision, or policies or topologies changed), the serving process decides itself and then forks a
-worker, which shares the computed results. A server that rarely has concurrent calls therefore has one worker.
+`Pool.decide` is called instead of `decide`: the calling thread gives the decision to an idle worker and
+waits. If that worker cannot make it (there is no worker yet, or policies or topologies have changed), the
+serving process decides itself and then forks a new worker, which shares the results in its caches. A server
+that rarely has concurrent calls therefore has one worker.
 
-A worker that was killed or has ended is replaced, and its decision is made again by a new one. If that one is
-lost too, the call is answered with a message, and the decision is never made in the serving process.
+A worker that was killed or has ended is replaced, and a new one makes its decision again. If that one is lost
+too, the call is refused with a message. The serving process never makes such a decision: it might be killed
+by it as well, for example for its memory.
 """
 
 from __future__ import annotations
@@ -36,11 +38,11 @@ from webhook.wire.review import Response
 log = logging.getLogger("bayplan")
 
 ATTEMPTS = 2
-"""Maximum number of workers that one decision may cost."""
+"""The maximum number of workers that may be lost for one decision."""
 
 
 def started_workers() -> Metric:
-    """Returns the counter, without a registry."""
+    """Returns a new counter of started workers, without a registry."""
     meaning = (
         "Processes that decide, started, by why: asked, policies (changed), cluster (other places), changes "
         "(too many to share the picture still), lost (killed, or ended)"
@@ -49,25 +51,25 @@ def started_workers() -> Metric:
 
 
 def living_workers() -> Gauge:
-    """Returns the gauge, without a registry."""
+    """Returns a new gauge of running workers, without a registry."""
     return Gauge("bayplan_workers", "Processes that decide (`serve --workers`)", registry=None)
 
 
 class Pool:
-    """At most `count` workers. Thread-safe; `close` it after the last decision."""
+    """A pool of at most `count` workers. Thread-safe. `close` must be called after the last decision."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.problem = ""
-        """Why there are fewer workers than requested, "" if there are enough."""
+        """Why there are fewer workers than requested; "" if there are enough."""
         self.idle: queue.Queue[WorkerProcess | None] = queue.LifoQueue()
-        """All slots, including empty ones. The last used one is taken first, because it has least to catch
-        up.
+        """The workers that have no decision, None for each that is not started. The one that was used last is
+        taken first, because it has missed the fewest changes of the cluster.
         """
         for _ in range(count):
             self.idle.put(None)
         self.pids: set[int] = set()
-        """The current processes."""
+        """The process ids of all running workers."""
         self._lock = threading.Lock()
         self.starts = started_workers()
         self.workers = living_workers()
@@ -81,10 +83,12 @@ class Pool:
         phase: Phase,
         environment: Environment,
     ) -> tuple[Decision, float]:
-        """Returns the answer of `decide`, and the core seconds that a worker took for it."""
+        """Returns the decision as `decide` makes it, and the core seconds that a worker took for it (0 if
+        this process decided). Raises `WorkerFault` if `decide` raised an unexpected error in the worker.
+        """
         for attempt in range(ATTEMPTS):
             with self._slot(environment) as slot:
-                if slot is None:  # the time was over before a worker was idle
+                if slot is None:  # the call's time was over before a worker was idle
                     break
                 unfit = slot.unfit(policies, snapshot)
                 if unfit and not attempt:
@@ -119,7 +123,7 @@ class Pool:
         return decide(request, policies, snapshot, phase, environment), 0.0
 
     def close(self) -> None:
-        """Ends all workers."""
+        """Waits until all workers are idle, and ends them."""
         for _ in range(self.count):
             worker = self.idle.get()
             if worker is not None:
@@ -127,7 +131,7 @@ class Pool:
 
     @contextmanager
     def _slot(self, environment: Environment) -> Iterator[_Slot | None]:
-        """Reserves a slot for the length of a decision; None if the time of the call ends before."""
+        """A context that reserves a slot; yields None if the call's time is over before a slot is free."""
         while True:
             try:
                 worker = self.idle.get(timeout=LOOK_SECONDS)
@@ -143,7 +147,7 @@ class Pool:
             self.idle.put(slot.worker)
 
     def start(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> WorkerProcess | None:
-        """Starts a new worker; None if that fails."""
+        """Starts a new worker; returns None and sets `problem` if that fails."""
         try:
             worker = WorkerProcess.forked(policies, snapshot)
         except OSError as error:
@@ -158,29 +162,31 @@ class Pool:
         return worker
 
     def end(self, worker: WorkerProcess) -> None:
-        """Kills a worker."""
+        """Kills the worker's process."""
         with self._lock:
             self.pids.discard(worker.pid)
         worker.kill()
 
 
 class WorkerFault(Exception):  # noqa: N818 - the server's log has it whole
-    """An unexpected error in a worker, with its traceback."""
+    """An unexpected error in a worker; contains its traceback."""
 
 
 class _Slot:
-    """The slot of a worker; `worker` is None if it is empty."""
+    """The place of one worker in the pool, reserved for one decision; `worker` is None if no worker is
+    started.
+    """
 
     def __init__(self, pool: Pool, worker: WorkerProcess | None) -> None:
         self._pool = pool
         self.worker = worker
 
     def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
-        """Returns why this slot cannot decide with these policies on this cluster, "" if it can."""
+        """Returns why this slot's worker cannot decide with these policies on this cluster; "" if it can."""
         return "asked" if self.worker is None else self.worker.unfit(policies, snapshot)
 
     def fork(self, policies: PolicySet, snapshot: Snapshot | None, reason: str) -> bool:
-        """Puts a new worker into this slot; returns whether that succeeded."""
+        """Replaces this slot's worker by a new one; returns whether that succeeded."""
         self._emptied()
         self.worker = self._pool.start(policies, snapshot, reason)
         return self.worker is not None
@@ -188,7 +194,10 @@ class _Slot:
     def decided(
         self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
     ) -> Done | Failed:
-        """Returns the answer of the worker in this slot. Raises the errors of `WorkerProcess.decide`."""
+        """Returns the answer of this slot's worker.
+
+        Raises the errors of `WorkerProcess.decide`, after it has killed the worker.
+        """
         assert self.worker is not None, "whoever asks has made sure that it fits"
         try:
             return self.worker.decide(request, snapshot, phase, environment)
@@ -203,7 +212,7 @@ class _Slot:
 
 
 def _lost(request: AdmissionRequest, policies: PolicySet, environment: Environment) -> Decision:
-    """Returns the answer for a request over which each worker was lost."""
+    """Returns the refusal of a request for which `ATTEMPTS` workers were lost."""
     message = (
         f"{ATTEMPTS} processes in turn were killed or ended while they decided on it; apply again, and if it "
         "happens again look for their end in the node's log (memory?)"

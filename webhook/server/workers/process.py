@@ -1,10 +1,11 @@
-"""One worker as the serving process sees it: a fork of it.
+"""One worker as the serving process sees it: a fork of itself.
 
-The fork happens in a thread of a process with other threads. That is safe for what the worker runs: `decide`
-takes only the locks of the plan cache and of the capacity pool, which are held during the fork, so none is
-left locked by a thread that the worker does not have. The worker never uses the cache lanes that other
-threads had at that moment, nor the event loop, TLS, the watches and logging, and it closes their files. A
-worker that still gets stuck is killed like any other that does not answer.
+The serving process has several threads, and only the one that forks exists in the worker. A lock that another
+thread holds at that moment would stay locked there for ever. That is no problem for a worker: `decide` takes
+only the locks of the plan cache and of the capacity cache, and the forking thread holds both during the fork.
+The worker never uses the parts of the plan cache that other threads had at that moment, nor the event loop,
+TLS, the watches and logging, and it closes their files. A worker that hangs in spite of this is killed, like
+any other that does not answer in time.
 """
 
 from __future__ import annotations
@@ -33,37 +34,43 @@ from webhook.server.workers.messages import DecisionJob, Done, Failed, Question
 from webhook.wire.request import AdmissionRequest
 
 LOOK_SECONDS = 0.02
-"""Interval at which the waiting thread checks whether its call is over."""
+"""Seconds between two checks of the waiting thread whether its call is over."""
 
 GRACE_SECONDS = 0.4
-"""How long a worker may take to end a decision that is over: it checks every few milliseconds, and the answer
-has an eighth of the call's time, half a second of four.
+"""Seconds that a worker has to end a decision whose call is over, before it is killed. A decision checks this
+every few milliseconds. It is less than the time that is reserved for the answer, half a second of four
+(`service.ANSWER_SHARE`).
 """
 
 MOST_CHANGES = 2000
-"""Changed records after which a worker is forked again, because it shares less memory with each. At 5,000
-nodes with 50,000 pods a new worker has 16 MB of its own, after 3,000 changes 58 MB; a fork takes 30 ms.
+"""The number of changed records of the snapshot after which a worker is replaced by a new fork, because with
+each change it shares less memory with the serving process. In a cluster of 5,000 nodes with 50,000 pods, a
+new worker has 16 MB of its own, and 58 MB after 3,000 changes; a fork takes 30 ms.
 """
 
 
 class Overdue(Exception):  # noqa: N818 - an outcome, not a fault
-    """The worker did not end a decision that was over."""
+    """The worker did not end a decision whose call was over within `GRACE_SECONDS`."""
 
 
 @dataclass(slots=True)
 class WorkerProcess:
-    """A worker, and what it knows. Used by one thread at a time."""
+    """A worker process, and the data that it has. Used by one thread at a time.
+
+    `policies`: the policies at its fork; `snapshot`: the cluster of its last decision; `changes`: the changed
+    records since its fork.
+    """
 
     pid: int
     link: WorkerLink
     over: mmap.mmap
-    """A byte that both processes see: 1 if the decision should end."""
+    """A byte of shared memory: 1 if the current decision should end."""
     policies: PolicySet
     snapshot: Snapshot | None
     knowledge: Knowledge = field(default_factory=Knowledge)
     changes: int = 0
     difference: SnapshotDelta | None = None
-    """The change of the cluster that is sent with the next decision."""
+    """The change of the cluster that is sent with the next decision; set by `unfit`."""
 
     @classmethod
     def forked(cls, policies: PolicySet, snapshot: Snapshot | None) -> WorkerProcess:
@@ -82,10 +89,10 @@ class WorkerProcess:
         return cls(pid, WorkerLink(parent_end), over, policies, snapshot)
 
     def unfit(self, policies: PolicySet, snapshot: Snapshot | None) -> str:
-        """Returns why it cannot decide with these policies, or cannot follow to this cluster.
+        """Returns why the worker cannot decide with these policies on this cluster; "" if it can.
 
-        The result is a reason of `bayplan_worker_starts_total`; "" if it can, and the next decision is then
-        on that cluster.
+        The result is the label `reason` of the metric `bayplan_worker_starts_total`. If it is "", the next
+        call of `decide` must be for this cluster.
         """
         if self.policies is not policies:
             return "policies"
@@ -99,10 +106,10 @@ class WorkerProcess:
     def decide(
         self, request: AdmissionRequest, snapshot: Snapshot | None, phase: Phase, environment: Environment
     ) -> Done | Failed:
-        """Decides one request on a cluster that the worker fits.
+        """Has the worker decide on one request, and returns its answer. `unfit` must have returned "" before.
 
-        Raises `LinkLost` if the worker has ended, `Overdue` if it does not end in time, and the error of
-        `pickle` for a request that cannot be sent. After each of these the worker must be killed.
+        Raises `LinkLost` if the worker has ended, `Overdue` if it does not end the decision in time, and the
+        error of `pickle` for a request that cannot be sent. After each of these the worker must be killed.
         """
         difference, self.difference = self.difference, None
         if difference is not None:
@@ -127,7 +134,7 @@ class WorkerProcess:
         return self.link.receive()
 
     def kill(self) -> None:
-        """Kills the process and releases everything."""
+        """Kills the process, waits for its end, and closes the link."""
         self.link.close()
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
@@ -139,7 +146,7 @@ def _fork(snapshot: Snapshot | None) -> int:
     with ExitStack() as held, warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
-        )  # for forks of multi-threaded processes, from Python 3.12 on
+        )  # Python 3.12 and later warn of each fork of a process with threads
         held.enter_context(plan_cache.still())
         if snapshot is not None:
             held.enter_context(snapshot.base.capacities.lock)
@@ -147,11 +154,11 @@ def _fork(snapshot: Snapshot | None) -> int:
 
 
 def _live(child: Child) -> NoReturn:
-    """Runs the worker. It never returns to the code of the serving process."""
+    """Runs the worker in the forked process, and exits. Never returns to the code of the serving process."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
-        # The serving process stops it by closing the link, after its calls have ended.
+        # The serving process ends its workers itself, by SIGKILL after its calls have ended.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         gc.freeze()
@@ -165,7 +172,10 @@ def _live(child: Child) -> NoReturn:
 
 
 def _close_all_but(kept: int) -> None:
-    """Closes the ports and connections of the serving process, which must end with that process."""
+    """Closes all inherited files apart from `kept` and the standard streams.
+
+    The ports and connections of the serving process must not stay open when that process has closed them.
+    """
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2 and int(name) != kept:
             with suppress(OSError):

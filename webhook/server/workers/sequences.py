@@ -1,4 +1,4 @@
-"""The difference between two long lists of which little changes. Pure."""
+"""Computes and applies the difference between two versions of a long list. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SequenceDelta:
-    """The first `prefix` and the last `suffix` items stay; `middle` replaces those between them."""
+    """A difference: the first `prefix` and the last `suffix` items are unchanged; `middle` replaces those
+    between.
+    """
 
     prefix: int
     middle: tuple[Any, ...]
@@ -17,7 +19,9 @@ class SequenceDelta:
 
 
 def sequence_delta(former: Sequence[Any], latest: Sequence[Any]) -> SequenceDelta:
-    """Compares by identity: an unchanged record is the same object."""
+    """Returns the difference from `former` to `latest`. Compares items by identity: an unchanged record is
+    the same object in both.
+    """
     common = min(len(former), len(latest))
     prefix = next((n for n in range(common) if former[n] is not latest[n]), common)
     common -= prefix
@@ -26,5 +30,5 @@ def sequence_delta(former: Sequence[Any], latest: Sequence[Any]) -> SequenceDelt
 
 
 def sequence_after(former: Sequence[Any], delta: SequenceDelta) -> tuple[Any, ...]:
-    """Returns the later sequence."""
+    """Returns the sequence that results from applying the difference to `former`."""
     return (*former[: delta.prefix], *delta.middle, *former[len(former) - delta.suffix :])

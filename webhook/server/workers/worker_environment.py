@@ -1,5 +1,5 @@
-"""The environment of a decision in a worker: what was sent with it, and questions for the rest. The only I/O
-is `ask`, which is passed in.
+"""The environment of a decision in a worker: the data that was sent with the job, and questions to the
+serving process for the rest. The only I/O is `ask`, which is passed in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Ask = Callable[[Question], Any]
 
 @dataclass(slots=True)
 class WorkerMemory:
-    """What a worker keeps from one job to the next. The serving process knows it and sends differences."""
+    """The data that a worker keeps from one job to the next. The serving process sends only differences from
+    it; its copy is `conversation.Knowledge`.
+    """
 
     parameters: Parameters = NO_PARAMETERS
     sequences: dict[Any, tuple[Any, ...]] = field(default_factory=dict)
@@ -31,7 +33,9 @@ class WorkerMemory:
 def worker_environment(
     sent: Surroundings, memory: WorkerMemory, ask: Ask, late: Callable[[], bool]
 ) -> Environment:
-    """Returns the environment. Each answer is kept for the rest of the decision."""
+    """Returns the environment of a decision. Answers of `ask` about settings, PodGroups and lists are kept
+    for the rest of the decision.
+    """
     if sent.parameters is not None:
         memory.parameters = sent.parameters
     sequence = partial(_sequence, memory, ask, {})
@@ -94,7 +98,9 @@ class _Settings:
 
 
 class _PodGroups(Mapping[tuple[str, str], Mapping[str, Any]]):
-    """The PodGroups of the cluster, of which a decision reads only those that its pods name."""
+    """The PodGroups of the cluster by namespace and name. Each is asked for when it is read: a decision reads
+    only those that its pods name.
+    """
 
     def __init__(self, count: int, ask: Ask) -> None:
         self._count = count
