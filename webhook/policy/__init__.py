@@ -1,9 +1,9 @@
-"""Mutating- and ValidatingAdmissionPolicies from files, run as Kubernetes runs its own.
+"""Runs MutatingAdmissionPolicies and ValidatingAdmissionPolicies from files as Kubernetes runs its own.
 
-Five packages: `model` is what a policy is once it is read, `engine` runs policies over one object (pure),
-`functions` has what they may call beside Kubernetes' own functions, `loading` reads them from files and tells
-every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
-`model.policy`, then `engine.mutation` and `engine.validate`.
+Five packages: `model` contains the records of a policy that was read, `engine` runs policies over one object
+(pure), `functions` are the CEL functions in addition to Kubernetes' own, `loading` reads policies from files
+and reports every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan test`). Begin with
+`model.policy`, then `engine.mutation` and `engine.validate`. *Upstream* is Kubernetes' implementation.
 
     from webhook.policy import from_object, load, run_mutating, run_validating
     from webhook.policy.loading.files import PolicyStore, load_paths   # disk and Git
@@ -13,18 +13,18 @@ every problem with its line, `testing` runs the cases of `tests.yaml` (`bayplan 
     request = from_object(obj, "CREATE", old_object=None, namespace="default")
 
     mutated = run_mutating(policies, request, obj, inputs)
-    mutated.object       # what the policies made of it, without the defaults set for evaluation
+    mutated.object       # the object after all policies, without the defaults set for evaluation
     mutated.effects      # Effect(policy, binding, patch): RFC 6902 against the object before that run
-    mutated.errors       # Failure under failurePolicy Fail: refuse; str(failure) is for people
-    mutated.warnings     # Failure under Ignore: warn
-    mutated.skipped      # Skipped(policy, lacks): the caller has no such variables
+    mutated.errors       # Failure with failurePolicy Fail: refuse; str(failure) is a message for users
+    mutated.warnings     # Failure with failurePolicy Ignore: warn
+    mutated.skipped      # Skipped(policy, lacks): policies whose variables the caller does not have
 
     findings = run_validating(policies, request, mutated.object, inputs)
     findings.allowed, findings.message, findings.reason, findings.code
     findings.warnings, findings.audit_annotations, findings.denials, findings.audited, findings.passed
 
-`inputs` is a `PolicyInputs`: what the caller knows of the request, such as the variables `gang`, `plan` and
-`cluster`. `webhook.admission` gives its `Evaluation`; without it policies run on the object alone.
+`inputs` is a `PolicyInputs`: what the caller knows about the request, such as the variables `gang`, `plan`
+and `cluster`. `webhook.admission` passes its `Evaluation`; without inputs, policies run on the object alone.
 """
 
 from webhook.policy.engine.inputs import BareInputs, FileParams, Params, PolicyInputs

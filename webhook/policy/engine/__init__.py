@@ -1,8 +1,8 @@
 """Runs policies over one object; each policy sees the changes of the former ones. Pure.
 
-- `inputs`: what the engine asks of its caller
+- `inputs`: the interface through which the caller provides parameters, variables and the authorizer
 - `policy_pass`: which policy runs where, and at what cost; `targets`: the object or its pod templates
-- `alike`: templates that differ only in values that hardly any policy reads are judged once
+- `alike`: runs policies once for templates that differ only in values that hardly any policy reads
 - `exemptions`: objects to which a policy does not apply, and until when
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read

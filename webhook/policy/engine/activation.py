@@ -14,11 +14,11 @@ from webhook.policy.model.policy import BAYPLAN_VARIABLES, Expression, NamedExpr
 
 @dataclass(slots=True, eq=False)
 class Activation(dict[str, Any]):
-    """What an expression sees: the current object, the request, parameters, and all variables.
+    """The names that an expression may read: the current object, the request, parameters, and all variables.
 
-    Each mutation gets a new activation, because the object has changed then and `variables` are computed
-    again, as upstream does. The activation is the mapping of the names that were read so far, and computes
-    missing ones.
+    Each mutation gets a new activation: the object has changed since the last one, and `variables` are
+    computed again, as upstream does. The mapping contains the names that were read so far; another name is
+    computed when it is read.
     """
 
     policy: Policy
@@ -34,7 +34,9 @@ class Activation(dict[str, Any]):
     params: Mapping[str, Any] | None
 
     def evaluate(self, expression: Expression, budget: CostBudget | None = None) -> Any:
-        """The value of an expression. Raises CelError."""
+        """Returns the value of an expression. Raises CelError if it has none, or costs more than
+        the budget.
+        """
         return expression.evaluate(self, budget or self.budget)
 
     def __missing__(self, name: str) -> Any:
@@ -70,8 +72,8 @@ class Activation(dict[str, Any]):
 
 
 class Variables(Mapping[str, Any]):
-    """The `variables` of a policy: each evaluated on first use; an error is kept and raised to every
-    reader.
+    """The `variables` of a policy. Each is evaluated when it is first read; an error is kept, and raised
+    again by each later read.
     """
 
     __slots__ = ("activation", "expressions", "values_read")

@@ -1,9 +1,9 @@
 """Runs policies once for all templates that differ only in values which hardly any policy reads.
 
-The templates of one object usually differ in what their containers run, and in labels and annotations that
-name a part. Values that differ are replaced by a stand-in (`webhook.cel.values.stand_in`). What a policy does
-without reading a stand-in holds for all templates with the same form. A policy that reads one is run on each
-template.
+The templates of one object usually differ in what their containers run (image, command, environment), and in
+labels and annotations that name a part. Values that differ are replaced by a stand-in
+(`webhook.cel.values.stand_in`); the result is the *form* of the template. If a policy reads no stand-in, its
+effect is the same on all templates with the same form. Otherwise it is run on each template.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 Show = Callable[[Target], dict[str, Any]]
 
 POD_SET: Any = StandIn()
-"""Stands for `gang.podSet`, and for the PodSet whose part of `plan` is read."""
+"""Stand-in for the PodSet's name, in `gang.podSet` and for the PodSet whose part of `plan` is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,8 +38,8 @@ class Form:
     def kept_by(self, changed: Any) -> bool:
         """Returns whether templates of this form still have a common form after a change.
 
-        They do if all remaining stand-ins are where they were, and no default that depends on one is computed
-        again.
+        `changed`: the form after a policy. They have a common form if all remaining stand-ins are where they
+        were, and no default that depends on a stand-in (an image's pull policy) has changed.
         """
         left = dict(_stand_ins(changed, ()))
         stays = all(self.stand_ins.get(place) is stand_in for place, stand_in in left.items())
@@ -48,20 +48,22 @@ class Form:
 
 @dataclass(slots=True)
 class Forms:
-    """The forms of one object's templates in one pass. `places`: the paths at which values differ, each with
-    its stand-in; None until the first form is requested.
+    """The forms of one object's templates in one pass over the policies.
+
+    `places`: the stand-ins, by the paths at which templates differ; None until the first form is requested.
+    `forms`: by the form's content as JSON.
     """
 
     places: dict[Path, StandIn] | None = None
     forms: dict[bytes, Form] = field(default_factory=dict)
     of_templates: dict[Path, tuple[Any, Form | None]] = field(default_factory=dict)
-    """By the path of the template: its state, and the form of that state."""
+    """By the path of the template: its content, and the form of that content."""
 
     def form(self, target: Target, templates: Sequence[Target], show: Show) -> Form | None:
-        """Returns the form of a template; None if it is judged alone.
+        """Returns the form of a template; None if policies are run on this template by itself.
 
-        The only template of an object is judged alone, and so is an updated one, which is shown with its own
-        old state. `show` returns the JSON that policies see of a target.
+        That is so for the only template of an object, and for an updated one, whose `oldObject` is its own.
+        `show` returns the JSON of a target that policies see.
         """
         if not target.path or target.old is not None or target.inlined is not None or len(templates) < 2:
             return None
@@ -97,7 +99,7 @@ def with_pod_set_hidden(target: Target) -> Target:
 
 
 def _unlike(shown: Iterator[Json]) -> Iterator[Path]:
-    """Yields the paths at which the values of some pods differ, each once."""
+    """Yields the paths at which the values of two of these pods differ, each once."""
     first: dict[Path, Any] = {}
     differing: set[Path] = set()
     for pod in shown:
@@ -145,4 +147,6 @@ def _containers(pod: Json) -> Iterator[tuple[str, int, Json]]:
 
 
 def _blank(_: object) -> None:
-    """Returns the content of a stand-in, which is empty: the paths say which stand-ins there are."""
+    """Returns None: orjson writes a stand-in as null, so forms are equal if they have stand-ins at the same
+    paths.
+    """

@@ -18,10 +18,12 @@ Json = dict[str, Any]
 
 
 class Changes(Protocol):
-    """What differs between an object with defaults before and after a policy."""
+    """The changes of a policy to an object with defaults."""
 
     def onto(self, raw: Any) -> Any:
-        """Returns the object without defaults, `raw`, with the changes; what did not change is shared."""
+        """Returns `raw`, the object without defaults, with the changes; unchanged parts are shared
+        with it.
+        """
         ...
 
 
@@ -39,7 +41,9 @@ def changes_between(before: Any, after: Any) -> Changes | None:
 
 
 def carry(raw: Any, before: Any, after: Any) -> Any:
-    """Returns `raw` with the changes from `before` (raw with defaults) to `after`; the rest is shared."""
+    """Returns `raw` with the changes from `before` (`raw` with defaults) to `after`; unchanged parts are
+    shared with `raw`.
+    """
     changes = changes_between(before, after)
     return raw if changes is None else changes.onto(raw)
 
@@ -67,8 +71,8 @@ class _MapChanges:
 
 @dataclass(frozen=True, slots=True)
 class _ListChanges:
-    """`elements`: for each element after, its index before, and its changes; None for an element that is new,
-    or did not change.
+    """`elements`: for each element of `after`, its index in `before` (None for a new element), and its
+    changes (None for no change).
     """
 
     before: list[Any]
@@ -99,7 +103,9 @@ def _of_maps(before: Json, after: Json) -> Changes | None:
 
 
 def _of_lists(before: list[Any], after: list[Any]) -> Changes:
-    """Elements that stayed keep their raw form; they are matched by equality, then by name, then by index."""
+    """Returns the changes of a list. Elements are matched by equality, then by name, then by index; those
+    that have a counterpart keep their form without defaults.
+    """
     left = dict.fromkeys(range(len(before)))
     places_by_name: dict[str, list[int]] = {}
     for index, item in enumerate(before):
@@ -123,13 +129,17 @@ def _of_lists(before: list[Any], after: list[Any]) -> Changes:
 
 
 def _name(item: Any) -> str | None:
-    """What names an element of a list, as of containers; None where nothing does."""
+    """Returns the `name` of an element of a list, such as a container's; None if it has none."""
     name = item.get("name") if isinstance(item, dict) else None
     return name if isinstance(name, str) else None
 
 
 def _namesake(item: Any, before: list[Any], namesakes: list[int]) -> int | None:
-    """The element of the same name: the equal one, or else the first. None but them can be equal."""
+    """Returns the index of the element with the same name, an equal one if there is one; None if there is
+    no such element.
+
+    Only elements with the same name can be equal, so no others are compared.
+    """
     equals = (place for place in namesakes if equal(before[place], item))
     return next(equals, namesakes[0] if namesakes else None)
 

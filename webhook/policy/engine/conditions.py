@@ -2,8 +2,8 @@
 same.
 
 The policies of a folder begin with the same conditions ("enabled", "requests GPUs"), and most policies do not
-apply to an object, so their conditions are most of the cost. A condition that reads neither the object nor
-anything of a PodSet holds for all templates of an object or for none.
+apply to an object, so their conditions are most of the cost. A condition that reads neither the object nor a
+PodSet's values has the same result for all templates of an object.
 """
 
 from __future__ import annotations
@@ -18,14 +18,18 @@ from webhook.policy.model.policy import Expression
 
 @dataclass(slots=True)
 class KnownConditions:
-    """The values of conditions in one pass. An entry is valid while its inputs are the same objects."""
+    """The values of conditions in one pass over the policies. An entry is valid for the same inputs, compared
+    by identity.
+    """
 
     values: dict[tuple[object, ...], tuple[tuple[Any, ...], Any]] = field(default_factory=dict)
-    """By meaning and the identity of the inputs, which are kept alive so that each identity stays unique."""
+    """The inputs and the value, by the condition's meaning and the identities of the inputs. The inputs are
+    kept alive so that no other object gets the same `id`.
+    """
 
     def evaluate(self, condition: Expression, activation: Activation, budget: CostBudget) -> Any:
-        """Returns the value of a condition. Raises CelError, each time for the policy whose condition
-        it is.
+        """Returns the value of a condition. Raises CelError, which is not cached: its label names the
+        policy's own condition.
         """
         reads = condition.reads
         obj = shown = None

@@ -52,10 +52,10 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
     """Returns a copy with the defaults of its kind; a shallow copy for an unknown kind.
 
-    A null field of a known kind is removed: the API server decodes it as a missing field. managedFields are
-    shared with the object as they are: they may be most of it, and have no defaults. `template`: it is a pod
-    template shown as a Pod, in which requests do not default to limits, so a policy that writes both finds
-    them missing.
+    A null field of a known kind is removed: the API server decodes it as a missing field. `managedFields` are
+    shared with the object, not copied: they may be most of it, and have no defaults. `template`: the object
+    is a pod template shown as a Pod. Its requests do not default to limits, because the API server sets them
+    only when pods are created.
     """
     fill = _template_pod if template else KINDS.get((str(obj.get("apiVersion")), str(obj.get("kind"))))
     if fill is None:
@@ -72,8 +72,8 @@ def defaulted(obj: Mapping[str, Any], *, template: bool = False) -> Json:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Returns a copy of every map and list, without null fields; most of the time is spent here, so it is
-    kept simple.
+    """Returns a deep copy without null fields. Most of the time of `defaulted` is spent here, so this
+    function is kept simple.
     """
     if isinstance(value, dict):
         return {
@@ -85,7 +85,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _fill(target: Any, values: Json) -> None:
-    """Sets what is missing or null."""
+    """Sets those of the values whose keys are missing in the target, or null."""
     if isinstance(target, dict):
         for key, value in values.items():
             if target.get(key) is None:

@@ -24,10 +24,10 @@ from webhook.cel.values.errors import FunctionError
 from webhook.cel.values.schema import SchemaNode
 
 MAX_EXPRESSION: Final = 10 * 1024
-"""Characters of a selector; the API server refuses longer ones (CELSelectorExpressionMaxLength)."""
+"""Maximum length of a selector; the API server refuses longer ones (CELSelectorExpressionMaxLength)."""
 
 MAX_COST: Final = 1_000_000
-"""Units of one evaluation: the API's CELSelectorExpressionMaxCost."""
+"""Maximum cost of one evaluation, in CEL cost units: the API's CELSelectorExpressionMaxCost."""
 
 _BY_DOMAIN: Final = SchemaNode("map", items=SchemaNode("map", items=SchemaNode("any")))
 
@@ -50,7 +50,9 @@ class CelSelectors:
     """The planner's `SelectorEngine`."""
 
     def compile(self, expression: str) -> Selector:
-        """Returns the selector of an expression; one that does not compile has no result for any device."""
+        """Returns the selector of an expression; its result is None for every device if the expression does
+        not compile.
+        """
         return _compiled(expression)
 
 
@@ -65,7 +67,7 @@ def read_cluster(documents: Iterable[tuple[str, object]]) -> Snapshot:
     return read(documents, DEVICE_SELECTORS)
 
 
-# A cluster has a few dozen expressions, but anybody who may write a claim can add one.
+# A cluster has a few dozen expressions, but anybody who may write a claim can add one: hence the bound.
 @lru_cache(maxsize=1024)
 def _compiled(expression: str) -> Selector:
     if len(expression) > MAX_EXPRESSION:
@@ -91,14 +93,14 @@ def _evaluate(program: Program, device: Device) -> bool | None:
 
 
 class _Lookups:
-    """One evaluation's view of a device. `unknown`: it has read a value that is not known."""
+    """One evaluation's view of a device. `unknown`: the evaluation has read a value that is not known."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.unknown = False
 
     def variable(self) -> dict[str, object]:
-        """The value of `device`."""
+        """Returns the value of the CEL variable `device`."""
         capacity = {name: quantity.Quantity(Fraction(size)) for name, size in self.device.capacity}
         return {
             "driver": self.device.driver,
@@ -108,7 +110,9 @@ class _Lookups:
         }
 
     def fail(self) -> NoReturn:
-        """Ends the evaluation of an unknown operand; the other side of `||` or `&&` may decide."""
+        """Raises CelError for an operand whose value is not known; the other operand of `||` or `&&` may
+        still decide.
+        """
         self.unknown = True
         raise CelError("evaluation", "not known of this device")
 

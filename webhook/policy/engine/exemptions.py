@@ -1,8 +1,8 @@
-"""Exemptions: objects to which a policy does not apply, until when and why (PolicyException). Pure.
+"""Exemptions (PolicyException): objects to which a policy does not apply until a given time. Pure.
 
-An exempt policy runs as usual, but its effects are taken back and reported, so that the use of the exemption
-is visible. An exemption that has ended has no effect; that it would have been used is reported too. Refusals
-of the planner do not come from a policy, and cannot be exempted.
+A policy runs on an exempt object as usual, but its effects are undone and reported, so that the use of the
+exemption is visible. An exemption that has ended has no effect, but a report says that it would have been
+used. Refusals of the planner do not come from a policy, and cannot be exempted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Exempted:
-    """The effect of an exemption for one policy and one request: `message` was taken back, or stays if the
-    exemption is `over`.
+    """The use of an exemption for one policy and one request.
+
+    `message`: the policy's effect that was undone; if the exemption is `over`, the effect was not undone.
     """
 
     policy: str
@@ -54,18 +55,19 @@ class Exemptions:
         now: float,
         budget: CostBudget,
     ) -> Exemptions:
-        """Returns those that match the request; none without a clock (`now` infinite)."""
+        """Returns the exemptions that match the request; none if there is no clock (`now` is infinite)."""
         if now == float("inf"):
             return cls((), now)
         return cls(tuple(row for row in all_exemptions if concerns(row, request, budget)), now)
 
     def exempt(self, policy: str) -> PolicyException | None:
-        """Returns the current exemption from a policy; of several the one that ends last."""
+        """Returns the current exemption from a policy; if there are several, the one that ends last."""
         return max(self._of(policy, over=False), key=lambda row: (row.until, row.name), default=None)
 
     def take_back(self, policy: str, outcome: Callable[[], str]) -> bool:
-        """Returns whether the effect of a policy is to be taken back; records that, or that an ended
-        exemption would have applied.
+        """Returns whether the caller must undo the effect of a policy.
+
+        Records the use of the exemption, or of one that has ended. `outcome` returns the effect as text.
         """
         exemption = self.exempt(policy)
         if exemption is not None:
@@ -81,7 +83,7 @@ class Exemptions:
 
     @property
     def outcomes(self) -> tuple[Exempted, ...]:
-        """Returns the effects, in the order in which policies ran."""
+        """The exemptions that were used, in the order in which the policies ran."""
         return tuple(self.used.values())
 
 
@@ -89,7 +91,7 @@ def concerns(exemption: PolicyException, request: AdmissionRequest, budget: Cost
     """Returns whether the exemption applies to a request.
 
     Kind and name are those of the object or of its controller, so that the pods of an exempt Job are exempt
-    too. A condition without a value exempts nothing.
+    too. The exemption does not apply if one of its conditions ends in an error.
     """
     for patterns, texts in (
         (exemption.namespaces, (request.namespace,)),

@@ -1,8 +1,8 @@
-"""What the policy engine asks of its caller: parameter objects, the authorizer, and the variables about
+"""The interface through which the caller provides parameter objects, the authorizer, and the variables about
 gangs.
 
-The engine knows neither workloads nor a cluster: `PolicyInputs` is the interface. `webhook.admission`
-implements it with its `Evaluation`; `BareInputs` serves a request without a gang.
+The engine knows neither workloads nor a cluster; it asks `PolicyInputs`. `webhook.admission` implements it
+with its `Evaluation`; `BareInputs` is for a request without a gang.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class PolicyInputs(Protocol):
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """The available ones of `gang`, `plan` and `cluster`; a policy that reads another one is left out."""
+        """Those of `gang`, `plan` and `cluster` that have values; a policy that reads another one is left
+        out.
+        """
 
     @property
     def params(self) -> Params | None:
@@ -64,11 +66,11 @@ class PolicyInputs(Protocol):
         """Seconds since the epoch, for the end of exemptions; infinite without a clock."""
 
     def variables(self, obj: Object, pod_set: str) -> Mapping[str, Any]:
-        """Returns the available ones of `gang`, `plan` and `cluster` for the current object.
+        """Returns the values of `gang`, `plan` and `cluster` for the current object, by name.
 
         `obj` is the whole object, even if the policy is shown a template: `pod_set` names the PodSet of that
-        template, "" is the object itself. The mapping may be lazy. A ValueError that it raises is an error of
-        the expression that reads it.
+        template; "" means the object itself. The mapping may be lazy. If it raises a ValueError, the
+        expression that reads the variable ends in an error.
         """
 
     def templates(self, obj: Object) -> Sequence[tuple[Path, str]]:
@@ -102,11 +104,11 @@ class BareInputs:
         return ()
 
     def inlined(self, obj: Object) -> Sequence[Template]:
-        """Returns none."""
+        """Returns no pods."""
         return ()
 
     def new_budget(self) -> CostBudget:
-        """Returns upstream's limits."""
+        """Returns a budget with upstream's limits."""
         return CostBudget(poll=poll_policies)
 
 

@@ -1,4 +1,5 @@
-"""One pass of a request over the mutating or the validating policies: what runs where, and at what cost.
+"""One pass of a request over the mutating or the validating policies: which policy runs on which target, and
+at what cost.
 
 A policy runs once for each binding, each target and each parameter object. A target is the object itself or,
 for a policy that runs on templates, a pod template inside it.
@@ -31,7 +32,9 @@ CONDITIONS_SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A policy that could not be evaluated. `fatal`: its failurePolicy is Fail, so the request is refused."""
+    """A policy that could not be evaluated. `label` names the expression that failed, "" for none. `fatal`:
+    its failurePolicy is Fail, so the request is refused.
+    """
 
     policy: str
     binding: str
@@ -45,7 +48,7 @@ class Failure:
 
 
 def failure(policy: Policy, binding: PolicyBinding, label: str, message: str) -> Failure:
-    """Returns a failure of a policy; only this function reads failurePolicy."""
+    """Returns a failure of a policy. This is the only function that reads failurePolicy."""
     return Failure(policy.name, binding.name, label, message, not policy.ignore_failure)
 
 
@@ -60,11 +63,12 @@ class PolicyRun:
 
 @dataclass(slots=True)
 class ObjectCache:
-    """What was computed from the object and its templates, shared by all policies.
+    """Results computed from the object and its templates, shared by all policies.
 
-    Nothing is changed in place: a mutation creates new containers on the path to its change. A part of the
-    object that no policy has changed is therefore the same object, by identity, in each later state, and
-    results for it stay valid. Otherwise each mutation of one of n templates would cost n.
+    Nothing is changed in place: a mutation creates new maps and lists on the path to its change. A part of
+    the object that no policy has changed is therefore the same Python object in each later state, and results
+    for it stay valid. Otherwise, after a mutation of one of n templates, the results of all n would have to
+    be computed again.
     """
 
     own: Target | None = None
@@ -92,9 +96,12 @@ class PolicyPass:
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
     meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
-    """By the identity of a match, which the policies keep alive, and whether the target is a template."""
+    """Whether a match applies, by its identity (policies keep it alive) and whether the target is a template.
+    """
     params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
-    """By the identity of a kind and a reference, which the policies keep alive and share."""
+    """Parameter objects, by the identities of a paramKind and a paramRef, which policies keep alive and
+    share, and whether the policy has no binding.
+    """
 
     @classmethod
     def begin(cls, policies: PolicySet, request: AdmissionRequest, inputs: PolicyInputs) -> PolicyPass:
@@ -105,7 +112,7 @@ class PolicyPass:
         return cls(policies, request, inputs, budget, conditions, exemptions)
 
     def targets(self, policy: Policy, obj: Mapping[str, Any] | None) -> list[Target]:
-        """Returns the targets of a policy on this object; none if it does not match."""
+        """Returns the targets of a policy on this object; [] if the policy matches none."""
         own = self.cache.own
         if own is None or own.raw is not obj:
             own = self.cache.own = own_target(self.request, obj)
@@ -128,8 +135,9 @@ class PolicyPass:
         return cache.templates
 
     def _matches(self, match: MatchResources, target: Target, *, empty_rules_match: bool = False) -> bool:
-        """Returns whether a policy or a binding applies to a target. For its rules all templates are
-        equal.
+        """Returns whether a match of a policy or binding applies to a target.
+
+        Its rules apply to all templates of the object or to none, so they are checked once.
         """
         poll_policies()  # once per target and policy
         key = id(match), bool(target.path)
@@ -140,9 +148,9 @@ class PolicyPass:
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
         """Yields a run for each parameter object of a binding that matches the target.
 
-        If there is none and the binding allows that, upstream leaves the policy out. A bayplan.dev policy
-        runs anyway with `params` null and the defaults in its expressions: otherwise a folder that is given
-        alone with `-p` would silently do nothing.
+        If there is no parameter object and the binding allows that, upstream does not run the policy. A
+        bayplan.dev policy is run with `params` null, so that the defaults in its expressions apply: otherwise
+        a folder of policies that is given with `-p`, without parameters, would do nothing without a message.
         """
         narrows = binding.match is not EVERY_REQUEST
         if narrows and not self._matches(binding.match, target, empty_rules_match=True):
@@ -186,8 +194,8 @@ class PolicyPass:
     def defaulted(self, target: Target, *, template: bool) -> dict[str, Any]:
         """Returns the target with the API server's defaults, as expressions see it; it must not be modified.
 
-        `template`: a template keeps limits without requests (`defaults.defaulted`). Templates with the same
-        form share one object, so that results for it are found by identity.
+        `template`: a template keeps limits without requests (`defaults.defaulted`). Equal templates share one
+        object, so that results for it are found by identity.
         """
         key, shown = (target.path, template), target.obj or {}
         remembered = self.cache.defaulted.get(key)
@@ -211,16 +219,16 @@ class PolicyPass:
         )
 
     def content(self, policy: Policy, run: PolicyRun, target: Target) -> tuple[object, ...] | None:
-        """Returns a key that is equal if a policy does the same, whatever it reads: equal templates with the
-        same parameters.
+        """Returns a key: if two runs have the same key, the policy has the same effect, whatever it reads.
 
-        None if that is unknown.
+        The key stands for the template's content, the binding and the parameters. None if the effect may
+        depend on something else, too.
         """
         content = self._content(target) if policy.alike else None
         return None if content is None else (id(run.binding), id(run.params), content)
 
     def _content(self, target: Target) -> bytes | None:
-        """Returns a key that is equal for equal templates; None for other targets."""
+        """Returns the template as JSON, so that equal templates have equal keys; None for other targets."""
         if not target.path or target.old is not None or target.inlined is not None:
             return None
         remembered = self.cache.contents.get(target.path)
@@ -240,17 +248,19 @@ class PolicyPass:
     def activation(
         self, run: PolicyRun, target: Target, whole: Mapping[str, Any] | None, obj: Mapping[str, Any] | None
     ) -> Activation:
-        """Returns the names that an expression may read about `obj`, the current state of the target.
+        """Returns the names that an expression may read: `obj` is the current state of the target, with
+        defaults.
 
-        `gang`, `plan` and `cluster` are those of `whole`.
+        `gang`, `plan` and `cluster` are those of `whole`, the object that contains the target.
         """
         return Activation(
             run.policy, target, whole, self._variables, self.inputs.authorizer, self.budget, obj, run.params
         )
 
     def conditions_hold(self, run: PolicyRun, activation: Activation) -> Failure | bool:
-        """Returns whether every match condition holds. A false one takes precedence over an error in another,
-        as upstream.
+        """Returns whether every match condition holds, or the failure of one that ended in an error.
+
+        A false condition takes precedence over an error in another one, as upstream.
         """
         error: Failure | None = None
         for condition in run.policy.conditions:

@@ -1,8 +1,8 @@
 """The targets of a policy on an object: the object itself, or each pod template, shown as a Pod.
 
 A Pod is shown as it is. A template is shown with `apiVersion`, `kind` and the workload's namespace, which are
-removed when the result is written back. `request` then names the resource pods, and the operation of the
-original; for matching, a template is always a pod to be created.
+removed when the result is written back. The CEL variable `request` then names the resource `pods` and the
+operation of the original request. For rules and selectors, a template is always a pod to be created.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Target:
     """What a policy sees as `object`; `path` is a template's path in the whole object, `()` for the object
     itself.
 
-    `raw` is the original value, `obj` the shown one. `matched`: the request that rules and selectors match: a
-    template is always a pod to be created. `inlined`: how to show and write a template that is not in
-    Kubernetes' form (Grove's cliques).
+    `raw` is the value in the whole object, `obj` the value as shown. `request`: the CEL variable. `matched`:
+    the request that rules and selectors are compared with. `inlined`: describes a template that is not a
+    PodTemplateSpec (a clique of Grove).
     """
 
     request: AdmissionRequest
@@ -42,7 +42,7 @@ class Target:
     inlined: Template | None = None
 
     def on(self, whole: Mapping[str, Any] | None) -> Target:
-        """Returns the same target in the current object; the target itself if nothing of it has changed."""
+        """Returns this target as it is in `whole`, the current object; `self` if it has not changed."""
         raw = _mapping_at(whole, self.path) if self.path else whole
         if raw is self.raw:
             return self
@@ -69,9 +69,9 @@ def own_target(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> Targ
 def template_targets(
     request: AdmissionRequest, obj: Mapping[str, Any] | None, inputs: PolicyInputs
 ) -> Iterator[Target]:
-    """Returns the templates in an object, for policies that run on templates.
+    """Yields the templates in an object, for policies that run on templates.
 
-    Subresources (a Job's status, a Deployment's scale) have no templates.
+    There are none in subresources (a Job's status, a Deployment's scale).
     """
     if obj is None or request.sub_resource or request.kind == POD:
         return

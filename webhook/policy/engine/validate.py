@@ -64,10 +64,11 @@ class Finding:
 class Findings:
     """The result of the validating policies.
 
-    `denials` refuse the request, and the first gives its reason and code; `errors` (failures with
-    failurePolicy Fail and a binding that denies) refuse it too. `warnings` are shown, `audited` are recorded,
-    in `audit_annotations` as `POLICY.failure` beside the policies' own, `POLICY.KEY`. `passed`: the policies
-    that ran without findings.
+    `denials` refuse the request; the first one gives the reason and the code. `errors` refuse it too:
+    failures with failurePolicy Fail under a binding that denies. `ignored` are failures that do not refuse.
+    `warned` are shown to the user, `audited` are recorded. `audit_annotations` contains audited findings as
+    `POLICY.failure`, and the policies' own annotations as `POLICY.KEY`. `passed`: the policies that ran
+    without findings.
     """
 
     denials: tuple[Finding, ...] = ()
@@ -88,7 +89,7 @@ class Findings:
 
     @property
     def message(self) -> str:
-        """All reasons for a refusal, as text; "" if allowed."""
+        """The messages of all denials and errors, as one text; "" if the request is allowed."""
         return joined(map(str, (*self.denials, *self.errors)))
 
     @property
@@ -141,7 +142,7 @@ def run_validating(
 
 
 class _Collected:
-    """The findings so far."""
+    """Collects the findings, failures and audit annotations of all policies. `ran`: names of policies."""
 
     __slots__ = ("annotations", "failures", "findings", "ran")
 
@@ -152,14 +153,14 @@ class _Collected:
         self.ran: list[str] = []
 
     def acting(self, action: Action) -> tuple[Finding, ...]:
-        """Returns the findings whose binding has an action, each once."""
+        """Returns the findings whose binding has this action, each once."""
         return tuple(dict.fromkeys(row for row in self.findings if action in row.actions))
 
     def annotate(self, policy: str, name: str, text: str) -> None:
-        """Adds an audit annotation; several bindings or parameters may each add a text under one key.
+        """Adds an audit annotation; texts of several bindings or parameters under one key are joined.
 
-        The API server puts the webhook's name and a slash before the key, so the key has none of its own, and
-        it is at most 63 characters long.
+        The API server puts the webhook's name and a slash before the key, so the key contains no slash, and
+        has at most 63 characters.
         """
         key = f"{policy}.{name}".replace("/", ".")[:KEY_LIMIT].rstrip(".-_")
         earlier = self.annotations.get(key)
@@ -174,7 +175,7 @@ class _Collected:
         return [name for name in dict.fromkeys(self.ran) if name not in bad]
 
     def run(self, policy_pass: PolicyPass, policy: ValidatingPolicy, obj: Mapping[str, Any] | None) -> None:
-        """Runs one policy; its findings are taken back if the object is exempt from it."""
+        """Runs one policy; its findings are removed again if the object is exempt from it."""
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         self._run(policy_pass, policy, obj)
         if len(self.findings) == findings and len(self.failures) == failures:
@@ -234,10 +235,10 @@ class _Collected:
         whole: Mapping[str, Any] | None,
         form: Form,
     ) -> bool:
-        """Returns whether a policy has no finding for all templates of a form, without reading what differs
-        between them.
+        """Returns whether a policy passes on all templates of a form: it has no finding, and reads no
+        stand-in.
 
-        If it does read that, nothing is kept, because its findings may depend on the template.
+        If it reads a stand-in, its findings are discarded, because they may depend on the template.
         """
         findings, failures, ran = len(self.findings), len(self.failures), len(self.ran)
         annotations = dict(self.annotations)
@@ -267,8 +268,8 @@ class _Collected:
         self._annotate(activation, run, policy)
 
     def _fail(self, failed: Failure, binding: PolicyBinding) -> None:
-        """Handles a failure with failurePolicy Fail as the binding handles findings: one that only warns does
-        not refuse.
+        """Records a failure. With failurePolicy Fail it counts as a finding of its binding, so it refuses the
+        request only if the binding denies.
         """
         actions = binding.actions
         if failed.fatal and "Deny" not in actions:
@@ -300,7 +301,7 @@ class _Collected:
         )
 
     def _annotate(self, activation: Activation, run: PolicyRun, policy: ValidatingPolicy) -> None:
-        """Adds the policy's own annotations; null and "" leave one out."""
+        """Adds the policy's own audit annotations; an expression that gives null or "" adds none."""
         for row in policy.audit_annotations:
             try:
                 value = activation.evaluate(row.expression)
@@ -312,7 +313,10 @@ class _Collected:
 
 
 def _message(activation: Activation, validation: Validation) -> str:
-    """Returns the messageExpression's text, else the message, else the expression itself."""
+    """Returns the text of messageExpression, else of message, else the expression itself.
+
+    A messageExpression counts only if it gives a single line of at most `MESSAGE_LIMIT` characters.
+    """
     if validation.message_expression is not None:
         try:
             text = activation.evaluate(validation.message_expression)

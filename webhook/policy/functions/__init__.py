@@ -1,6 +1,7 @@
-"""Functions that policies call where CEL has no short expression: JSON in, JSON out, one file per subject.
-Pure.
+"""CEL functions for policies, for questions that CEL cannot answer in a short expression: JSON in, JSON out,
+one file per subject. Pure.
 
-`table.FUNCTIONS` lists all of them by name; each is an ordinary Python function that raises ValueError with a
-short message. Begin with `table`.
+`table.FUNCTIONS` lists all of them by name. Each is a Python function that may raise ValueError with a short
+message, which becomes the error of the expression. The docstring of a function begins with an example of its
+call; docs/cel.md is generated from it. Begin with `table`.
 """

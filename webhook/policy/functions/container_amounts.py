@@ -1,7 +1,7 @@
-"""CPU and memory of one pod's containers, one resource at a time: what is stated, and what each gets.
+"""CPU and memory of one pod's containers, one resource at a time: the stated and the resulting amounts.
 
-The pod's containers are kept as their author wrote them (`StatedContainer`). An amount is computed as text,
-as it is written into the manifest, and counted in whole cores or bytes.
+`StatedContainer` is a container as its author wrote it. Amounts are quantities as text ("1500m", "32Gi"), as
+they are written into the manifest; they are added and compared as whole cores or bytes (`counted`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _GIBIBYTE, _MEBIBYTE = 2**30, 2**20
 class StatedContainer:
     """A container with its GPUs and MIG compute slices, and its own requests and limits.
 
-    `lasts`: it runs as long as the pod (a container or a sidecar), not before the others start.
+    `part`: the list that contains it, "containers" or "initContainers". `lasts`: True for a container that
+    runs as long as the pod, also a sidecar; False for an ordinary init container.
     """
 
     part: str
@@ -41,15 +42,18 @@ class StatedContainer:
 
     @property
     def shares(self) -> bool:
-        """Whether it gets a share of the node: it requests GPUs or slices."""
+        """Whether it gets a share of the node, because it requests GPUs or MIG slices."""
         return self.gpus + self.slices > 0
 
 
 @dataclass(frozen=True, slots=True)
 class AmountRules:
-    """How amounts of one resource are computed: the minimum for a container without GPUs, the share of a GPU
-    and of a slice, the maximum that the namespace allows one container (GiB or cores), the step of CPUs, and
-    which statement takes precedence.
+    """How the amounts of one resource are computed.
+
+    `small`: the amount, as text, of a container without GPUs. `per_gpu`, `per_slice`: the share for each GPU
+    and each MIG compute slice, in cores or bytes. `allowed`: the maximum of one container in the namespace,
+    in cores or GiB. `step`: CPUs are a multiple of it. `limits_first`: a limit takes precedence over a
+    request.
     """
 
     resource: Resource
@@ -76,8 +80,11 @@ def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[J
 def _beside(
     containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
 ) -> Sequence[int]:
-    """For each container what the lasting ones take that run beside or after it: sidecars that are listed
-    later, and all that are no init containers."""
+    """Returns for each init container the total amount of the lasting containers that start after it: the
+    sidecars that are listed later, and all containers in `containers`.
+
+    `lasting`: each container's amount as text, "" for an ordinary init container.
+    """
     counts = [counted(text, rules) if box.lasts else 0 for box, text in zip(containers, lasting, strict=True)]
     mains = [count if box.part == "containers" else 0 for box, count in zip(containers, counts, strict=True)]
     total = sum(counts)
@@ -85,8 +92,8 @@ def _beside(
 
 
 def _part(taken: int, sharers: int, rules: AmountRules) -> int:
-    """Returns what each sharing container gives up to the pod's other containers; cores are given up
-    whole.
+    """Returns how much each container with a share must give up, so that the other containers (`taken` in
+    all) fit beside the shares. Whole cores, rounded up.
     """
     if not sharers:
         return 0
@@ -94,15 +101,16 @@ def _part(taken: int, sharers: int, rules: AmountRules) -> int:
 
 
 def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """Returns the amount of a container or a sidecar."""
+    """Returns the amount of a container or a sidecar, as text."""
     return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
 
 
 def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Json:
-    """Returns an ordinary init container's amount: it may use what the pod has after it ends (`beside`).
+    """Returns an ordinary init container's amount: at least as much as the containers that start later have
+    (`beside`).
 
-    By Kubernetes' rule the pod counts for the larger of its lasting containers together and each init
-    container with the sidecars that started before it. What the other containers have costs nothing extra.
+    Kubernetes counts for a pod the larger of the sum of its lasting containers, and each init container with
+    the sidecars that started before it. An amount up to `beside` therefore does not increase the pod's.
     """
     free = min(beside, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
@@ -111,8 +119,8 @@ def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Jso
 
 
 def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
-    """Returns the stated amount, else the share; a request without a limit gets a limit of at least the
-    share.
+    """Returns the stated amount, else the share. For a request without a limit, returns the larger of the
+    request and the share.
     """
     request, limit = stated(box.requests, rules.resource), stated(box.limits, rules.resource)
     if limit == "" and request != "":
@@ -122,8 +130,8 @@ def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
 
 
 def _share(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """Returns a share of the node, at least a core or a GiB. It is never rounded up, so that all shares
-    fit.
+    """Returns a container's share of the node as text, at least a core or a GiB. It is not rounded up, so
+    that all shares fit together.
     """
     share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - given_up
     if rules.resource == "memory":
@@ -137,7 +145,7 @@ def _bytes_or_cores(allowed: int, rules: AmountRules) -> int:
 
 
 def written(count: int, rules: AmountRules) -> str:
-    """Returns a count as a quantity that is never larger."""
+    """Returns whole cores or bytes as a quantity, rounded down to the step of CPUs or a MiB."""
     if rules.resource == "cpu":
         return str(count - count % rules.step if count >= rules.step else count)
     return show("memory", count - count % _MEBIBYTE) if count >= _MEBIBYTE else str(count)
@@ -148,7 +156,9 @@ def _whole(text: Json, rules: AmountRules) -> Json:
 
 
 def counted(text: Json, rules: AmountRules) -> int:
-    """Returns whole cores or bytes; 0 for an invalid quantity, which the API server refuses."""
+    """Converts a quantity to whole cores or bytes; 0 for an invalid quantity, which the API server
+    refuses.
+    """
     try:
         exact = amount(rules.resource, _whole(text, rules), Where(), up=True)
     except ValueError:
@@ -157,7 +167,10 @@ def counted(text: Json, rules: AmountRules) -> int:
 
 
 def stated(side: Mapping[str, Json], resource: str) -> Json:
-    """Returns the amount on one side, "" if missing or zero; an invalid quantity counts as stated."""
+    """Returns the amount of a resource in requests or limits (`side`); "" if it is missing or zero.
+
+    An invalid quantity is returned as it is.
+    """
     text = side.get(resource, "")
     if text is None or text == "":
         return ""

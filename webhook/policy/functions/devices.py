@@ -1,6 +1,6 @@
-"""Functions of policies over containers, device claims, RDMA adapters and capabilities. Plain JSON.
+"""CEL functions over containers, device claims, RDMA adapters and capabilities. Plain JSON.
 
-What is malformed counts as missing: the API server says what is wrong with a pod, these functions only look.
+A malformed part of a pod counts as missing: the API server reports it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _RDMA = re.compile(
 
 
 def claimed(pod: Json, claims: Json, namespace: Json) -> list[dict[str, Json]]:
-    """`devices.claimed(pod, cluster.claims, gang.namespace)`: the pod's claims, one by one.
+    """`devices.claimed(pod, cluster.claims, gang.namespace)`: a map for each claim in `spec.resourceClaims`.
 
-    Each has `name`, `source` (the claim's or template's name), `known` (the cluster has it), `containers`
-    (the names of those that use it), `channel` (it is a ComputeDomain's), `gpus` and `slices` (devices of GPU
-    and of MIG classes), `all` (as many as the node has: then `gpus` is 0).
+    Each has `name`, `source` (the claim's or template's name), `known` (whether the cluster has it),
+    `containers` (the names of the containers that use it), `channel` (whether it is for a ComputeDomain),
+    `gpus` and `slices` (the numbers of devices of GPU and of MIG classes), `all` (whether it asks for all
+    devices of a node: they are not counted in `gpus` and `slices`).
     """
     spec = _map(_map(pod).get("spec"))
     used = [
@@ -81,7 +82,7 @@ def _claim(
 
 
 def rdma(container: Json) -> dict[str, int]:
-    """`rdma.asked(container)`: RDMA resources by name, as the container asks for them; {} for none."""
+    """`rdma.asked(container)`: the number of each RDMA resource that the container requests, by name."""
     counts: dict[str, int] = {}
     for name, value in _stated(container):
         if _RDMA.fullmatch(name):
@@ -100,7 +101,9 @@ def _stated(container: Json) -> Iterator[tuple[str, Json]]:
 
 
 def with_capability(security: Json, capability: Json) -> Json:
-    """`capabilities.add(securityContext, "IPC_LOCK")`: the context with it, once."""
+    """`capabilities.add(securityContext, "IPC_LOCK")`: the security context with the capability added, unless
+    it has that one or `ALL`.
+    """
     context = _map(security)
     capabilities = context.get("capabilities") or {}
     have = _map(capabilities).get("add") or []
@@ -114,10 +117,10 @@ def with_capability(security: Json, capability: Json) -> Json:
 
 
 def containers(pod: Json) -> list[dict[str, Json]]:
-    """`containers.of(pod)`: the containers (not the init containers) that have a name, in short.
+    """`containers.of(pod)`: a summary of each container that has a name, without init containers.
 
-    Each has `index`, `name`, `env` (name and value, as texts), `envFrom` (whether it takes more from
-    elsewhere), `mounts` (paths), `security`, `limits`, `gpus` (whole ones) and `rdma` (adapters by name).
+    Each has `index`, `name`, `env` (name and value, as strings), `envFrom` (whether it has the field of this
+    name), `mounts` (paths), `security`, `limits`, `gpus` (whole GPUs) and `rdma` (as `rdma.asked`).
     """
     listed = _list(_map(_map(pod).get("spec")).get("containers"))
     return [

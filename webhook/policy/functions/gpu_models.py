@@ -1,4 +1,5 @@
-"""Functions of policies over models of GPUs: which of a cluster's products suit a role, by data sheet.
+"""CEL functions over models of GPUs: which of a cluster's products suits a role best, by NVIDIA's data
+sheets.
 
 A product is named as in the label `nvidia.com/gpu.product` ("NVIDIA-H100-80GB-HBM3").
 """
@@ -17,8 +18,9 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """`words`: those that its product label has, in capitals. `bandwidth`: of its memory, GB/s. `compute`:
-    TFLOPS of its tensor cores in BF16 (FP16 where it has none), dense."""
+    """A model of GPU. `words`: the words, in capitals, that identify it in a product label. `bandwidth`: of
+    its memory, in GB/s. `compute`: dense TFLOPS of its tensor cores in BF16 (FP16 if it has no BF16).
+    """
 
     words: frozenset[str]
     bandwidth: int
@@ -51,12 +53,15 @@ MODELS = (
     _model("V100", 900, 125),
     _model("T4", 320, 65),
 )
-"""The first row of which a label has all words counts: the more words, the earlier."""
+"""The model of a label is the first row whose words it all contains, so a row with more words comes before a
+row with fewer of them.
+"""
 
 
 def strongest(products: Json, strength: Json) -> list[str]:
-    """`gpus.strongest(products, "bandwidth")`: those of the products that have the most of it, or of
-    "compute"; [] where all are alike, or none is known. MIG slices are left out."""
+    """`gpus.strongest(products, "bandwidth")`: the products with the highest memory bandwidth (or "compute");
+    [] if all known products have the same, or none is known. MIG products are ignored.
+    """
     names = [str(product) for product in products] if isinstance(products, list) else []
     figures = {name: figure for name in names if (figure := _figure(name, str(strength)))}
     if len(set(figures.values())) < 2:

@@ -1,7 +1,8 @@
-"""A GPU's share of the nodes that could take a pod: what containers get per GPU if they state nothing.
+"""The share of a node's CPU and memory that belongs to one GPU: what containers that state no amounts get per
+GPU.
 
 Shares are those of empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now. Nodes
-that the pod can never use do not count: a job for eight GPUs is not reduced because of a node with one.
+that the pod can never use do not count: a job for eight GPUs does not get less because of a node with one.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ class GpuPortion:
 
 
 def share_of(shape: PodShape, claimed: int, kinds: Sequence[NodeGroup]) -> GpuPortion | None:
-    """Returns the smallest share on any node that could take the pod, which claims this many GPUs besides its
-    requests.
+    """Returns the smallest share of one GPU on any node that could take the pod.
 
-    If no node has enough, the nodes count that the pod may use by labels and taints. Such a node is then
-    divided by as many GPUs as are requested, so that the missing resource is what the pod requests, not its
-    share. None if it requests no GPU, or no suitable node is known.
+    `claimed`: the number of GPUs that the pod gets by ResourceClaims, in addition to its requests. `kinds`:
+    the cluster's nodes, grouped by equal properties. If no node has enough GPUs, all nodes count that the
+    pod's labels and taints allow; such a node is divided by the number of GPUs that the pod requests, so that
+    its computed share is not the reason why the pod does not fit. None if the pod requests no GPU, or no
+    suitable node is known.
     """
     asked = asked_gpus(shape.requests)
     if not asked and not claimed:

@@ -1,4 +1,4 @@
-"""The function of policies over the spelling of keys and of resources."""
+"""CEL functions that find misspelt keys and resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of policies over LimitRanges and ResourceQuotas: plain JSON in, short texts out."""
+"""CEL functions over LimitRanges and ResourceQuotas: plain JSON in, short texts out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ PREFIXES = ("requests.", "limits.")
 
 
 def broken(pod: Json, ranges: Json) -> list[str]:
-    """`limits.broken(pod, ranges)`: each bound of a LimitRange that the pod or a container of it breaks."""
+    """`limits.broken(pod, ranges)`: a sentence for each bound of a LimitRange that the pod or one of its
+    containers violates.
+    """
     spec = pod.get("spec") or {}
     texts: list[str] = []
     for limit_range in ranges or ():
@@ -53,9 +55,11 @@ def _outside(who: str, amounts: Mapping[str, int], limit_range: Mapping[str, Jso
 
 
 def exceeded(gang: Json, quotas: Json) -> list[str]:
-    """`quota.exceeded(gang, quotas)`: what all pods of a workload ask for beyond what a quota has left.
+    """`quota.exceeded(gang, quotas)`: a sentence for each resource of which all pods of the workload together
+    request more than a ResourceQuota has left.
 
-    Limits count as requests do: GPU pods are Guaranteed by the time they are asked about.
+    The same amounts are compared with quotas of requests and of limits: other policies make GPU pods
+    Guaranteed before, so both are equal.
     """
     total: dict[str, int] = {}
     for pod_set in gang["podSets"]:

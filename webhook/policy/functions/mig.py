@@ -1,7 +1,7 @@
-"""Functions of policies over MIG geometry: plain JSON in, plain JSON out, by the planner's tables.
+"""CEL functions over MIG geometry, by the planner's tables: plain JSON in, plain JSON out.
 
-A GPU is named by its node's product label ("NVIDIA-H100-80GB-HBM3") or by its board ("H100-80"), a profile as
-in its resource name: "1g.10gb.me" where NVIDIA's tables have "1g.10gb+me".
+`product` is a node's product label ("NVIDIA-H100-80GB-HBM3") or a board of the tables ("H100-80"). Profiles
+are written as in resource names: "1g.10gb.me" for "1g.10gb+me" in NVIDIA's tables.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ _SIZE = re.compile(r"(\d+)g\.(\d+)gb")
 
 
 def profiles(product: Json) -> list[str]:
-    """`mig.profiles(product)`: the profiles that a GPU can be split into, smallest first; [] if unknown."""
+    """`mig.profiles(product)`: the MIG profiles of a GPU, smallest first; [] if the product is unknown."""
     board = _board(product)
     return [] if board is None else [_resource(name) for name in sorted(board.profiles, key=_size)]
 
 
 def boards(profile: Json) -> list[str]:
-    """`mig.boards(profile)`: the boards that have a profile; [] where none has."""
+    """`mig.boards(profile)`: the boards that have this MIG profile; [] if none has it."""
     return [name for name, board in BOARDS.items() if _table(profile) in board.profiles]
 
 
 def similar(profile: Json) -> list[str]:
-    """`mig.similar(profile)`: a few profiles that exist, nearest in compute slices, then in memory."""
+    """`mig.similar(profile)`: the four existing profiles that are most similar in compute slices, then
+    memory.
+    """
     g, memory, _ = _size(str(profile))
     names = {name for board in BOARDS.values() for name in board.profiles if not name.endswith("+me")}
     nearest = sorted(names, key=lambda name: (abs(_size(name)[0] - g), abs(_size(name)[1] - memory), name))
@@ -49,7 +51,9 @@ def similar(profile: Json) -> list[str]:
 
 
 def needed(product: Json, profiles: Json) -> int:
-    """`mig.gpusNeeded(product, {profile: n})`: the fewest GPUs that hold these slices, -1 where none can."""
+    """`mig.gpusNeeded(product, {profile: n})`: the minimum number of GPUs that can hold these MIG slices; -1
+    if the product is unknown or cannot hold them.
+    """
     board = _board(product)
     if board is None or not isinstance(profiles, Mapping):
         return -1

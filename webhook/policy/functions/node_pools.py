@@ -1,6 +1,6 @@
-"""The function of policies over node pools: which pools a pod's selectors allow. Plain JSON.
+"""The CEL function over node pools: which pools a pod's selectors ask for. Plain JSON.
 
-What is malformed counts as missing: the API server says what is wrong with a pod.
+A malformed part of a pod counts as missing: the API server reports it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ NODE_POOL = "kai.scheduler/node-pool"
 
 
 def reached(pod: Json, labels: Json, pools: Json) -> list[str]:
-    """`pools.reached(pod, gang.labels, cluster.nodePools)`: the names of the pools that a pod may go to.
+    """`pools.reached(pod, gang.labels, cluster.nodePools)`: the names of the node pools that the pod's
+    selectors ask for.
 
-    A pool counts where each label of its selector is asked for: by the pod's node selector, by an `In` of its
-    required node affinity (each value, in each of its terms), or by the workload's label
-    `kai.scheduler/node-pool`. Who asks for no pool gets none.
+    A pool is included if each label of its selector is asked for by the pod's node selector, by an `In`
+    expression of its required node affinity (any of the values, any of the terms), or by the workload's label
+    `kai.scheduler/node-pool`. [] for a pod that asks for no pool.
     """
     alternatives = list(_alternatives(_map(_map(pod).get("spec")), str(_map(labels).get(NODE_POOL, ""))))
     return [
@@ -37,7 +38,7 @@ def reached(pod: Json, labels: Json, pools: Json) -> list[str]:
 
 
 def _alternatives(spec: Mapping[str, Json], labelled: str) -> Iterator[dict[str, set[str]]]:
-    """Yields what is requested, one entry per term of the affinity: the acceptable values by label key."""
+    """Yields the accepted values by label key, once for each term of the pod's required node affinity."""
     stated = {str(key): {str(value)} for key, value in _map(spec.get("nodeSelector")).items()}
     node = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")).get(REQUIRED))
     for term in _maps(node.get("nodeSelectorTerms")) or [{}]:

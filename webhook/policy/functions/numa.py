@@ -1,8 +1,8 @@
-"""The function of policies over NUMA zones: why a kubelet would reject a pod. Plain JSON.
+"""The CEL function over NUMA zones: why a kubelet would reject a pod. Plain JSON.
 
-It asks `planner.node.topology_manager`, by the kubelet's rules (facts of the CPU, Memory and Device Manager):
-cpu, memory and huge pages are aligned only for a Guaranteed pod, and a container's CPUs only where they are
-whole; devices always.
+The kubelet's rules are in `planner.node.topology_manager`. Its CPU, Memory and Device Managers align cpu,
+memory and huge pages only for a Guaranteed pod, and a container's CPUs only if their number is whole; they
+always align devices.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ NONE: Mapping[str, Json] = {}
 
 
 def numa_misfit(pod: Json, nodes: Json, chosen: Json) -> Mapping[str, Json]:
-    """`numa.misfit(pod, cluster.numa, names)`: why a kubelet would fail a pod, {} if it would not.
+    """`numa.misfit(pod, cluster.numa, names)`: why the kubelet of a node would reject the pod, or {}.
 
-    With names: on the first of those nodes that would refuse it, by what is left of its zones now. Without
-    any: on all nodes that the pod may go to and that have as much in sum; {} if a single empty one would take
-    it. The answer has `node`, `nodes` (how many), `policy`, `scope`, `container` ("" for the pod as a whole),
-    and as text `asked`, `fits` (the most of it in one zone) and `zones` (how many each resource takes).
+    With `names`, these nodes are checked with what is free in their zones; {} if none rejects the pod.
+    Without names, each node is checked as if it were empty, if the pod may go there and it has enough
+    allocatable; {} if one of them accepts the pod. The map describes the first node that rejects it: `node`,
+    `nodes` (how many reject it), `policy`, `scope`, `container` ("" for the pod as a whole), and as text
+    `asked`, `fits` (the most that fits into one zone) and `zones` (how many zones each resource needs).
     """
     spec = _map(_map(pod).get("spec"))
     shape = shape_of(spec, Where())

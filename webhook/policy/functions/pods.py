@@ -1,7 +1,7 @@
-"""Functions of policies over pods, containers and metadata: plain JSON in, plain JSON out.
+"""CEL functions over pods, containers and metadata: plain JSON in, plain JSON out.
 
-They use the planner's tables (which resources are GPUs) and the table of workload kinds, so that policies and
-plan count alike. They raise ValueError with a short message for input that they cannot read.
+They use the planner's tables (which resources are GPUs) and the table of workload kinds, so that policies
+count as the planner does. They raise ValueError with a short message for malformed input.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ computable.
 
 
 _COMPUTE_SLICES = re.compile(r"(?:^|\.)(\d+)g\.")
-"""In a profile such as "3g.40gb" or "1c.3g.20gb": its compute slices."""
+"""Finds the number of compute slices in a MIG profile: 3 in "3g.40gb" and in "1c.3g.20gb"."""
 
 
 def templates(obj: Json) -> list[Json]:
-    """`workload.templates(object)`: each pod template of a workload as a Pod; a Pod is its own.
+    """`workload.templates(object)`: each pod template of a workload as a Pod; for a Pod, the Pod itself.
 
-    What it gives shares its parts with the object: expressions read, they do not write.
+    The Pods share their parts with the object, because expressions do not modify them.
     """
     return [
         {
@@ -49,7 +49,7 @@ def templates(obj: Json) -> list[Json]:
 
 
 def asked(pod: Json) -> bool:
-    """`gpus.asked(pod)`: whether some container of a pod asks for a whole GPU or a MIG slice."""
+    """`gpus.asked(pod)`: whether a container of the pod requests a whole GPU or a MIG slice."""
     spec = _map(pod, "a pod").get("spec")
     containers = [
         container
@@ -60,12 +60,14 @@ def asked(pod: Json) -> bool:
 
 
 def count(container: Json) -> int:
-    """`gpus.count(container)`: whole GPUs that a container asks for, whatever the maker."""
+    """`gpus.count(container)`: the number of whole GPUs that the container requests, of any vendor."""
     return sum(amount for name, amount in _devices(container).items() if name in GPU_RESOURCES)
 
 
 def slices(container: Json) -> int:
-    """`gpus.slices(container)`: compute slices of MIG that a container asks for; 2 × 3g.40gb are 6."""
+    """`gpus.slices(container)`: the number of MIG compute slices that the container requests; 2 × 3g.40gb are
+    6.
+    """
     total = 0
     for name, amount in _devices(container).items():
         if name.startswith(MIG_PREFIX):
@@ -75,10 +77,10 @@ def slices(container: Json) -> int:
 
 
 def whole(quantity: Json, multiple: Json = 1) -> Json:
-    """`cpus.whole("1500m")` is "2", `cpus.whole("5", 4)` is "8": CPUs rounded up to a multiple of whole ones.
+    """`cpus.whole("1500m")` is "2", `cpus.whole("5", 4)` is "8": CPUs rounded up to a multiple of whole CPUs.
 
-    What is whole already comes back as it was written, and what is no quantity too: the API server says what
-    is wrong with it.
+    A quantity that is a multiple already is returned as it was written; so is an invalid quantity, which the
+    API server reports.
     """
     step = max(1, int(multiple))
     try:
@@ -90,12 +92,14 @@ def whole(quantity: Json, multiple: Json = 1) -> Json:
 
 
 def add_annotations(metadata: Json, values: Json) -> dict[str, Json]:
-    """`annotations.add(metadata, {key: value})`: metadata with those annotations that they lack."""
+    """`annotations.add(metadata, {key: value})`: the metadata with these annotations; existing ones
+    are kept.
+    """
     return _added(metadata, "annotations", values)
 
 
 def add_labels(metadata: Json, values: Json) -> dict[str, Json]:
-    """`labels.add(metadata, {key: value})`: metadata with those labels that they lack."""
+    """`labels.add(metadata, {key: value})`: the metadata with these labels; existing ones are kept."""
     return _added(metadata, "labels", values)
 
 

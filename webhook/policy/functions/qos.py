@@ -1,9 +1,9 @@
-"""Functions of policies that make GPU pods Guaranteed: the cpu and memory of each container.
+"""CEL functions that make GPU pods Guaranteed: the cpu and memory of each container.
 
-Plain JSON in and out, except for `cluster.nodeKinds`. A pod's own amounts (`spec.resources`) are the upper
-bound: a resource that is stated there is shared by the containers, and is made equal there. Requests are not
-raised above what any node has that could take the pod as written; then the pod is unchanged, and
-`qos.unraised` says so.
+Plain JSON in and out, except for `cluster.nodeKinds`. If the pod states a resource in its own amounts
+(`spec.resources`), the containers share it, and request and limit are made equal there, not in the
+containers. Requests are not raised above what the nodes have that could take the pod as written; in this case
+the resource is unchanged, and `qos.unraised` says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ _UNBOUNDED = 10**6
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One pod that is to become Guaranteed, with its cluster."""
+    """One pod that is to become Guaranteed, with the facts about its cluster.
+
+    `kinds`: all nodes, grouped by equal properties; `able`: those that could take the pod as written.
+    `share`: of one GPU. `ranges`: the namespace's LimitRanges for containers.
+    """
 
     spec: Mapping[str, Json]
     containers: Sequence[StatedContainer]
@@ -57,8 +61,10 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    """The amounts to write: by resource, each container's amount and the pod's own. `kept`: resources that
-    stay as written, because no node has enough for the raised amount, with that amount.
+    """The amounts to write. `by_resource`: one for each container; `of_pod`: the pod's own amount.
+
+    `kept`: the resources that stay as written, because no node has enough for the raised request, with that
+    request (millicores or bytes).
     """
 
     by_resource: Mapping[Resource, Sequence[Json]]
@@ -69,8 +75,9 @@ class _Amounts:
 def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
     """`qos.guaranteed(pod, {nodeKinds, claims, ranges, rules})`: the amounts that make a pod Guaranteed.
 
-    `containers`: of each by `list` and `name` the `amounts` for requests and limits alike; `pod`: those of
-    the pod's own resources, {} where it has none. A resource that is left out stays as it stands.
+    `containers`: for each container `list`, `name` and `amounts`, which apply to requests and limits alike.
+    `pod`: the amounts of the pod's own resources, {} if it has none. A resource without an amount is left as
+    it is.
     """
     task = _task(pod, around)
     chosen = _chosen(task)
@@ -88,7 +95,9 @@ def guaranteed(pod: Json, around: Json) -> dict[str, Json]:
 
 
 def unraised(pod: Json, around: Json) -> list[str]:
-    """`qos.unraised(pod, …)`: for each resource whose requests stay below the limits, why, and what works."""
+    """`qos.unraised(pod, …)`: a sentence for each resource whose requests stay below the limits: why, and
+    what would work. Same arguments as `qos.guaranteed`.
+    """
     task = _task(pod, around)
     asked = task.shape.requests if task.shape else {}
     sentences = []
@@ -131,9 +140,10 @@ def _shape(spec: Mapping[str, Json]) -> PodShape | None:
 
 
 def _claims(claims: Iterable[Mapping[str, Json]], kinds: Sequence[NodeGroup]) -> dict[str, tuple[int, int]]:
-    """Returns GPUs and slices by claim, by the container that first uses the claim.
+    """Returns the GPUs and MIG slices that claims give, by container name: each claim counts for the first
+    container that uses it.
 
-    All GPUs of a node (allocationMode All) count as those of the largest known node.
+    A claim for all GPUs of a node (allocationMode All) counts as the GPUs of the largest known node.
     """
     every = max((kind.gpus for kind in kinds), default=0) or 1
     by_container: dict[str, tuple[int, int]] = {}
@@ -188,14 +198,14 @@ def _rules(task: _Task, resource: Resource) -> AmountRules:
 
 
 def _count(resource: Resource, text: Json) -> int:
-    """Returns whole cores or bytes."""
+    """Converts a quantity to whole cores or bytes, rounded down."""
     count = amount(resource, text, Where(), up=False)
     return count // 1000 if resource == "cpu" else count
 
 
 def _chosen(task: _Task) -> _Amounts:
-    """Returns the amounts, without resources that no node could provide: cpu is left out first, then memory,
-    then both. If that does not help, nothing is left out.
+    """Returns the amounts, without resources that no node could provide: without cpu if the pod then fits a
+    node, else without memory, else without both. If the pod fits in none of these cases, none is left out.
     """
     own = {name: side for name in RESOURCES if (side := _own(task.spec, name)) is not None}
     texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}
@@ -231,10 +241,11 @@ def _own(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | No
 def _of_pod(
     task: _Task, own: Mapping[Resource, tuple[Json, Json]], texts: Mapping[Resource, Sequence[Json]]
 ) -> dict[Resource, Json]:
-    """Returns the pod's own amounts, made equal on both sides; {} if it has none.
+    """Returns the pod's own amounts (`spec.resources`), which apply to requests and limits; {} if it has
+    none.
 
-    Such a pod is Guaranteed by these alone, so if it states only one of the two resources, the other is set
-    to the containers' total.
+    A pod with own amounts is Guaranteed by these alone. If it states only one of the two resources, the other
+    is therefore set to the containers' total.
     """
     if not own:
         return {}
@@ -250,15 +261,16 @@ def _of_pod(
 
 
 def _covering(resource: Resource, total: int) -> str:
-    """Returns this amount or slightly more as a short quantity; "" for none."""
+    """Returns an amount (millicores or bytes) as a short quantity, memory rounded up to a MiB; "" for 0."""
     if not total:
         return ""
     return show(resource, total if resource == "cpu" else -(-total // 2**20) * 2**20)
 
 
 def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
-    """Returns one amount for request and limit; for a request without a limit, at least its containers'
-    limits and shares of the node together.
+    """Returns one amount for the pod's own request and limit.
+
+    For a request without a limit, it is at least the sum of the containers' limits and shares of the node.
     """
     request, limit = own
     if limit != "":
@@ -271,7 +283,9 @@ def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
 
 
 def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
-    """Returns what the scheduler would count for the pod with these amounts; None if it is malformed."""
+    """Returns the requests that the scheduler would count for the pod with these amounts; None if the pod is
+    malformed.
+    """
     if task.shape is None:
         return None
     try:

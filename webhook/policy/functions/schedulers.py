@@ -1,7 +1,7 @@
-"""Functions of policies over scheduling systems: which are there, which queues they have. Plain JSON.
+"""CEL functions over scheduling systems: which ones the cluster has, with which queues. Plain JSON.
 
-Without a cluster every system is assumed to be there. The parameter `schedulers.present` names systems that
-are taken to be there, with all of their queues, whatever the cluster shows.
+Without a cluster, every system is assumed to be installed. The parameter `schedulers.present` names systems
+that are assumed to be installed with any queue, whatever the cluster shows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRESENT = "schedulers.present"
 
 
 def present(cluster: Json, params: Json, name: Json) -> bool:
-    """`schedulers.present(cluster, params, name)`: whether a scheduler of this name is there.
+    """`schedulers.present(cluster, params, name)`: whether the cluster has a scheduler of this name.
 
     `name`: a schedulerName, or "kueue".
     """
@@ -34,18 +34,19 @@ def present(cluster: Json, params: Json, name: Json) -> bool:
 
 
 def has_queue(cluster: Json, params: Json, name: Json, queue: Json) -> bool:
-    """`schedulers.hasQueue(cluster, params, name, queue)`: whether a system has a queue of this name.
+    """`schedulers.hasQueue(cluster, params, name, queue)`: whether a system has a queue of this name; true if
+    its queues are not known.
 
-    Kueue's are called NAMESPACE/NAME. True too where nothing is known of a system's queues: cluster files
-    hold none where nobody asked for them.
+    Kueue's queues are named NAMESPACE/NAME. Cluster files may contain no queues, if the user did not save
+    them.
     """
     queues = cluster["queues"].get(name)
     return queues is None or name in _forced(params) or queue in queues
 
 
 def topology_for(cluster: Json, name: Json, planned: Json) -> str:
-    """`schedulers.topology(cluster, name, plan.topology)`: the Topology of a system's own that has the levels
-    of the one that was planned in; "" where it has none, or several of which none has its name.
+    """`schedulers.topology(cluster, name, plan.topology)`: the name of the system's own Topology with the
+    same levels as the plan's; "" if it has none, or several and none with the same name.
     """
     levels = cluster["topologies"].get(planned)
     alike = [
@@ -57,18 +58,18 @@ def topology_for(cluster: Json, name: Json, planned: Json) -> str:
 
 
 def follows(cluster: Json, name: Json, level: Json) -> bool:
-    """`schedulers.follows(cluster, name, level)`: whether a Topology that a system follows has this level.
-
-    True too where nothing is known of its Topology objects.
+    """`schedulers.follows(cluster, name, level)`: whether a Topology that the system reads has this level;
+    true if its Topologies are not known.
     """
     followed = cluster["followed"].get(name)
     return followed is None or any(level in levels for levels in followed.values())
 
 
 def queue_follows(cluster: Json, queue: Json, level: Json) -> bool:
-    """`kueue.follows(cluster, queue, level)`: whether a flavor of a LocalQueue, NAMESPACE/NAME, has a level.
+    """`kueue.follows(cluster, queue, level)`: whether a flavor of the LocalQueue (NAMESPACE/NAME) has a
+    Topology with this level.
 
-    Where the flavors of the queue are not known, whether any Topology that Kueue follows has it.
+    If the queue's flavors are not known: whether any Topology that Kueue reads has the level.
     """
     names = cluster["queueTopologies"].get(queue)
     if names is None:
@@ -78,9 +79,10 @@ def queue_follows(cluster: Json, queue: Json, level: Json) -> bool:
 
 
 def wish(cluster: Json, params: Json, topology: Json, required: Json, preferred: Json) -> dict[str, str]:
-    """`schedulers.wish(cluster, params, topology, required, preferred)`: annotations that wish for levels.
+    """`schedulers.wish(cluster, params, topology, required, preferred)`: the annotations that request these
+    levels ("" for no request).
 
-    In KAI's words, where KAI is there and has that topology, else in ours. "" is no wish.
+    KAI's annotations if the cluster has KAI and KAI has that topology, else Bayplan's.
     """
     own = topology_for(cluster, KAI, topology) if present(cluster, params, KAI) else ""
     words = {REQUIRED_LEVEL: required, PREFERRED_LEVEL: preferred}

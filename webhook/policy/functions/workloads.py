@@ -1,4 +1,8 @@
-"""Functions of policies over workloads and levels: where templates lie, what a level's short name means."""
+"""CEL functions over workloads and levels: the places of templates, and the meanings of levels' short names.
+
+A *wish* is the topology request for some pods: a required and a preferred level, and the level and size of
+slices.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,12 @@ Json = Any
 
 
 def places(obj: Json) -> list[Json]:
-    """`workload.places(object)`: each pod template with its path (a JSON Pointer), PodSet and wish.
+    """`workload.places(object)`: a map for each pod template, with its path, PodSet and topology request.
 
-    `path` leads to what holds `metadata` and `spec`, "" for a Pod; `metadata` and `spec` are those that stand
-    there, {} for none. `podSet` is "" where one template serves all PodSets. `required`, `preferred`,
-    `sliceLevel` and `sliceSize` are what its pods ask for, by themselves or as part of their gang, in
-    whichever system's keys; "" and 0 for nothing. `count` pods of it belong to one gang, with `gpus` each.
+    `path`: a JSON Pointer to the object that contains `metadata` and `spec`, "" for a Pod. `metadata`,
+    `spec`: their current values, {} if missing. `podSet`: "" if one template is for all PodSets. `required`,
+    `preferred`, `sliceLevel`, `sliceSize`: the request of its pods or else of their gang, whichever system's
+    keys state it; "" and 0 for none. `count`: the pods of this template in one gang; `gpus`: of each pod.
     """
     return _places(obj, _read(obj))
 
@@ -37,7 +41,7 @@ def _read(obj: Json) -> Workload:
 
 def _places(obj: Json, workload: Workload) -> list[Json]:
     first = workload.gangs[0] if workload.gangs else PodGroup("", ())
-    # Replicas of one object may be made of other templates: the first gang with a PodSet of the name counts.
+    # The gangs of an object may have different PodSets: the first gang with the template's PodSet counts.
     sets_by_name = {"": (first, list(first.pod_sets))}
     for gang in workload.gangs:
         for pod_set in gang.pod_sets:
@@ -76,13 +80,14 @@ def _wish(sets: list[PodSet], gang: Constraint, *, always: bool = False) -> dict
 
 
 def kai_places(obj: Json) -> list[Json]:
-    """`kai.places(object)`: each `metadata` where KAI reads topology keys, with the wish that belongs there.
+    """`kai.places(object)`: a map for each `metadata` in which KAI reads topology keys, with the request to
+    write there.
 
-    On the object itself for its gang; on the group templates of Ray; on the templates of a JobSet's jobs as
-    well, and on these alone where each job has a domain of its own: what stands on a JobSet KAI takes for all
-    of its jobs together. Segments have a place of their own, the workers' template. `path` leads to the
-    metadata; wishes are as in `workload.places`. `alone`: the names of PodSets that have wishes of their own
-    for which KAI has no place.
+    KAI reads the keys of a gang on the object itself; for Ray, on the groups' pod templates; for a JobSet, on
+    the templates of its jobs as well. If each job of a JobSet has a domain of its own, the JobSet itself gets
+    no levels, because KAI would apply them to all of its jobs together. KAI reads segments on the workers'
+    template. `path` leads to the metadata; the request is as in `workload.places`. `alone`: the names of
+    PodSets with requests of their own that KAI cannot read anywhere.
     """
     workload = _read(obj)
     every = _places(obj, workload)
@@ -114,7 +119,7 @@ def kai_places(obj: Json) -> list[Json]:
 
 
 def _segment_places(templates: list[Json]) -> list[Json]:
-    """The workers' template, where segments are asked for."""
+    """Returns the workers' template, if its pods request slices; [] if not."""
     return [
         {**worker, "path": worker["path"] + "/metadata", "required": "", "preferred": ""}
         for worker in templates
@@ -123,7 +128,7 @@ def _segment_places(templates: list[Json]) -> list[Json]:
 
 
 def _job_places(obj: Json, templates: list[Json]) -> list[Json]:
-    """The templates of a JobSet's jobs, above those of their pods."""
+    """Returns the places of a JobSet's job templates, which contain the pod templates."""
     return [
         {
             **place,
@@ -149,9 +154,11 @@ def _job_metadata(obj: Json) -> list[Json]:
 
 
 def level(cluster: Json, topology: Json, word: Json) -> str:
-    """`topology.level(cluster, name, word)`: the label key that a word means in a topology, "" for none.
+    """`topology.level(cluster, name, word)`: the label key of the level that a word means in a topology; ""
+    if it means none.
 
-    A word is a level's key, its alias (KAI's, or a level's name in its ConfigMap) or a short name ("rack").
+    The word is a level's key, its alias (in the Topology object or a scheduler's ConfigMap) or a short name
+    ("rack").
     """
     levels = cluster["topologies"].get(topology)
     if not levels or not isinstance(word, str) or not word:
@@ -161,10 +168,10 @@ def level(cluster: Json, topology: Json, word: Json) -> str:
 
 
 def kueue_queues(gang: Json, params: Json, cluster: Json) -> bool:
-    """`kueue.queues(gang, params, cluster)`: whether a workload is for Kueue to start.
+    """`kueue.queues(gang, params, cluster)`: whether Kueue decides when the workload starts.
 
-    It is where it carries a label of Kueue's, or where its namespace has the default queue
-    (`kueue-topology.queue`) and it names neither a queue nor a scheduler of another system.
+    True if the workload has a label of Kueue, or if its namespace has the default queue (the parameter
+    `kueue-topology.queue`) and it names neither a queue nor a scheduler of another system.
     """
     labels = gang["labels"]
     if any(name.startswith("kueue.x-k8s.io/") for name in labels):

@@ -1,6 +1,6 @@
 """Reads policies from files: all of them or none, and reports every problem with its line.
 
-- `load`: what each document is; offers `load`
+- `load`: sorts the documents of files by kind, and makes a `PolicySet` of them
 - `files`: policies on disk and in Git; `document`: YAML with line numbers
 - `read`, `read_match`, `read_exemption`, `fields`: read the schema, field by field
 - `expressions`: compiles expressions; `variable_fields`: the fields of `gang`, `plan` and `cluster`

@@ -15,7 +15,7 @@ MAX_BYTES = 3 * 1024 * 1024
 
 
 MAX_DEPTH = 100
-"""Maximum nesting; policies need about ten levels, and the parser recurses."""
+"""Maximum nesting, because the parser recurses; policies need about ten levels."""
 
 
 MAX_NODES = 200_000

@@ -17,7 +17,7 @@ from webhook.policy.loading.variable_fields import VARIABLE_FIELDS
 from webhook.policy.model.policy import Expression, NamedExpression, Reads
 
 WHOLE = re.compile(r"(?<!\.)\bvariables\b(?!\s*\.)")
-"""`variables[name]` and similar: any of the variables may be read."""
+"""Finds `variables` without a field, as in `variables[name]`: such an expression may read any variable."""
 
 
 BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authorizer")
@@ -25,13 +25,14 @@ BASE_VARIABLES = ("object", "oldObject", "request", "namespaceObject", "authoriz
 
 @dataclass(slots=True)
 class ExpressionCompiler:
-    """Compiles the expressions of one policy; `variables` grows as the policy declares them, in order.
+    """Compiles the expressions of one policy, in the order in which they are declared.
 
-    `ours`: the policy is of bayplan.dev and sees our variables and functions. `uses`: the root variables that
-    each variable reads, including through other variables. `schema`: describes `object`, if known. An
-    expression that does not fit the schema is a problem of a bayplan.dev policy. For an upstream policy it is
-    one of `warnings`, as in upstream's type checker: the API server compiles `object` as any type, and the
-    expression fails when it runs.
+    `ours`: the policy is of the API group bayplan.dev, so its expressions may use Bayplan's variables and
+    functions. `variables`: the names declared so far. `uses_of`: the root variables that each of them reads,
+    including through other variables. `schema`: of `object`, if its kind is known. An expression that does
+    not fit the schema is a problem of a bayplan.dev policy. For an upstream policy it is one of `warnings`,
+    as in upstream's type checker: the API server compiles `object` as any type, and the expression fails when
+    it is evaluated.
     """
 
     policy: str
@@ -54,8 +55,10 @@ class ExpressionCompiler:
         variables: bool = True,
         required: bool = True,
     ) -> Expression | None:
-        """Returns the expression in a field, None if it is missing or invalid (which is recorded as a
-        problem).
+        """Returns the expression in a field; None if it is missing or does not compile.
+
+        Problems are recorded in `fields`. `gives`: the required type of the value. `mutations`: `Object{}`
+        and `JSONPatch{}` are known. `variables`: the expression may read `variables`.
         """
         text = fields.text(name, required=required)
         if not text:
@@ -76,7 +79,9 @@ class ExpressionCompiler:
         return Expression(self.policy, label, program, self.ours, Reads.of(program))
 
     def _compiled(self, fields: Fields, name: str, text: str, declared: Declarations) -> Program | Problem:
-        """Returns the program, or the problem of the text with these declarations."""
+        """Returns the compiled program, or the problem if the text does not compile with these
+        declarations.
+        """
         path = (*fields.path, name)
         mark = fields.document.mark(path)
         origin = Origin(fields.document.file, mark.line, mark.column, dotted(path), mark.indent)
@@ -118,7 +123,7 @@ class ExpressionCompiler:
 
 
 def read_variables(program: Program) -> set[str] | None:
-    """Returns the names read as `variables.NAME`; None if the expression reads them in another form."""
+    """Returns the names that an expression reads as `variables.NAME`; None if it may read any of them."""
     if WHOLE.search(program.text):
         return None
     paths = (path.split(".") for path in program.reads)

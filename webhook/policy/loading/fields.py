@@ -1,7 +1,7 @@
 """Reads an object strictly: each field is requested by name, and a field that nobody requested is a problem.
 
-The requested fields are all that is known of a format: the JSON schemas for editors are generated from them
-(`python -m tests.docs.generate_policy_schemas`).
+A format is defined only by the fields that are requested; the JSON schemas for editors are generated from
+these requests (`python -m tests.docs.generate_policy_schemas`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Required = bool | str
 
 @dataclass(slots=True)
 class Fields:
-    """One map of a document. The readers return a value and record a value of the wrong type."""
+    """One map of a document. Each method that reads a field returns its value; a value of the wrong type is
+    recorded in `problems`. `read`: the names of the fields that were requested.
+    """
 
     document: PolicyDocument
     path: Path
@@ -51,7 +53,7 @@ class Fields:
         return value
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
-        """Returns one of several words."""
+        """Returns one of `options`, or the default if the field is missing or invalid."""
         value = self.text(name)
         if value and value not in options:
             self.wrong(f"must be one of {', '.join(options)}", name)
@@ -59,7 +61,10 @@ class Fields:
         return value or default
 
     def variant(self, name: str, fields: Mapping[str, str]) -> tuple[str, Fields | None]:
-        """Returns one of several words, and the map that belongs to it."""
+        """Returns the word in a field, and the map that this word requires.
+
+        `fields`: for each valid word, the field that contains the map. The other maps must be missing.
+        """
         word = self.choice(name, tuple(fields), "")
         if not word:
             self._missing(name, f": {' or '.join(fields)}")
@@ -127,12 +132,14 @@ class Fields:
         return result
 
     def free_map(self, name: str, words: str) -> Mapping[str, Any] | None:
-        """Returns a map without reading it, None if it is missing."""
+        """Returns a map without checking its content, None if it is missing. `words`: the type, for
+        messages.
+        """
         value: Mapping[str, Any] | None = self._take(name, (dict,), words)
         return value
 
     def free_list(self, name: str, words: str) -> list[Any] | None:
-        """Returns a list of any values, None if it is missing."""
+        """Returns a list without checking its content, None if it is missing."""
         value: list[Any] | None = self._take(name, (list,), words)
         return value
 
@@ -185,7 +192,7 @@ class Fields:
             self.wrong(f"needs {' or '.join(names)}, and not both")
 
     def ignore(self, *names: str) -> None:
-        """Accepts fields that have no meaning here (status, metadata's bookkeeping)."""
+        """Accepts fields that are not read (status, fields of metadata that the API server sets)."""
         self.read.update(names)
 
     def done(self) -> None:

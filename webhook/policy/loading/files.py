@@ -1,7 +1,7 @@
-"""Policies on disk: reads them, determines their revision, and detects changes. The engine's only I/O.
+"""Policies on disk: reads them, determines their revision, and detects changes. The only I/O of policies.
 
-Nothing here is asynchronous. A server calls `PolicyStore.reload_if_changed` from a thread every few seconds;
-git-sync and ConfigMap mounts change a folder by swapping a symlink, which counts as a change.
+All calls block. A server calls `PolicyStore.reload_if_changed` from a thread every few seconds. git-sync and
+ConfigMap mounts change a folder by replacing a symlink, which counts as a change.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ SCHEMA_SUFFIX = ".schema.json"
 
 
 GIT_SECONDS = 5
-"""Timeout of a `git` command; without an answer only the revision is unknown."""
+"""Timeout of a `git` command; if it is exceeded, the revision is a hash of the content."""
 
 
 COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-"""A whole Git commit, SHA-1 or SHA-256: the name of the folder into which git-sync checks it out."""
+"""A full Git commit hash, SHA-1 or SHA-256: git-sync names the folder of a checkout after it."""
 
 
 COMMIT_SHOWN = 12
-"""Digits of a commit in messages and annotations; enough to distinguish commits of one repository."""
+"""Number of digits of a commit in messages and annotations; enough to tell commits of a repository apart."""
 
 
 READS = 3
-"""Maximum number of times that a set is read again because it changed while it was read."""
+"""Maximum number of attempts to read a set of files that changes while it is read."""
 
 
 def find(paths: Sequence[str | Path]) -> list[Path]:
@@ -118,7 +118,9 @@ def read(files: Sequence[Path]) -> list[tuple[str, str]]:
 
 
 def load_paths(paths: Sequence[str | Path], *, functions: Functions | None = None) -> PolicySet:
-    """The policies in files and folders, with their revision. Raises PolicyError with all problems."""
+    """Returns the policies in files and folders, with their revision. Raises PolicyError with all
+    problems.
+    """
     texts = read(find(paths))
     if not texts:
         shown = ", ".join(map(str, paths))
@@ -160,7 +162,9 @@ def revision(paths: Sequence[str | Path], texts: Sequence[tuple[str, str]]) -> s
 
 
 def _published(files: Iterable[str]) -> str:
-    """Returns the commit whose folder contains every file behind links; "" if there is none."""
+    """Returns the commit after which the folder of all files is named, once links are resolved; "" if there
+    is no such folder.
+    """
     commits: set[str] = set()
     for file in files:
         commit_parts = [part for part in Path(os.path.realpath(file)).parts if COMMIT.fullmatch(part)]
@@ -194,7 +198,9 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 class PolicyStore:
-    """The current policy set. If a reload fails, the last valid set stays, and `error` says why."""
+    """The current policy set. If a reload fails, the last valid set stays in use, and `error` is
+    the reason.
+    """
 
     def __init__(self, paths: Sequence[str | Path], *, functions: Functions | None = None) -> None:
         """Loads the set for the first time. Raises PolicyError: a server does not start with invalid
@@ -207,8 +213,8 @@ class PolicyStore:
         self.error: PolicyError | None = None
 
     def reload_if_changed(self) -> bool:
-        """Loads the set again if a file changed, was added or removed; returns True if a new set is in
-        use.
+        """Loads the set again if a file changed, was added or removed; returns whether a new set is
+        in use.
         """
         if self._fingerprint() == self._seen:
             return False
@@ -221,7 +227,10 @@ class PolicyStore:
         return True
 
     def _load(self) -> PolicySet:
-        """Returns the set at one moment: it is read again if a link was swapped meanwhile."""
+        """Returns a consistent set: it is read again if the files changed while they were read.
+
+        Raises PolicyError, also if they changed during each of `READS` attempts.
+        """
         for _ in range(READS):
             self._seen = self._fingerprint()
             loaded: PolicySet | PolicyError
@@ -229,7 +238,7 @@ class PolicyStore:
                 loaded = load_paths(self.paths, functions=self.functions)
             except PolicyError as error:
                 loaded = error
-            # Without a fingerprint nothing says that what was read belongs together.
+            # Without a fingerprint, the files may be from two versions of the folder.
             is_known = self._seen is not None or isinstance(loaded, PolicyError)
             if is_known and self._fingerprint() == self._seen:
                 break
@@ -241,8 +250,9 @@ class PolicyStore:
         return loaded
 
     def _fingerprint(self) -> tuple[Any, ...] | None:
-        """Returns a value that changes with a file: its real path, inode, size and modification time. None if
-        the files cannot be listed, as while a link is swapped.
+        """Returns the real path, inode, size and modification time of all files, which change with them.
+
+        None if the files cannot be listed, for example while a link is replaced.
         """
         try:
             files = find(self.paths)

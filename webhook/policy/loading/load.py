@@ -59,7 +59,7 @@ ROLES = {
     **dict.fromkeys(BINDING_KINDS, "binding"),
     EXCEPTION_KIND: "exemption",
 }
-"""The role of a document by kind; one of another kind may be parameters."""
+"""The role of a document by kind. A document of any other kind may be a parameter object."""
 
 
 def versions_of(kind: str) -> list[str]:
@@ -75,10 +75,11 @@ def load(
     revision: str = "",
     schemas: Mapping[str, Any] = _NO_SCHEMAS,
 ) -> PolicySet:
-    """Returns the policies in files given as (path, text); `schemas` are those of parameters, by their path.
+    """Returns the policies in files, given as (path, text).
 
     `functions`: the functions by name that bayplan.dev policies may call in addition to Kubernetes' own; by
-    default those of `webhook.policy.functions`. Raises PolicyError with every problem found.
+    default those of `webhook.policy.functions`. `schemas`: JSON schemas of parameters, by the path of the
+    parameters' file. Raises PolicyError with every problem found.
     """
     functions = FUNCTIONS if functions is None else functions
     problems: list[Problem] = []
@@ -156,7 +157,7 @@ def _sort_out(
 
 
 def _once(documents: Sequence[PolicyDocument], problems: list[Problem]) -> None:
-    """Records every duplicate object."""
+    """Records a problem for every duplicate object."""
     seen: dict[tuple[str, ...], PolicyDocument] = {}
     for document in documents:
         first = seen.setdefault(_identity(document), document)
@@ -177,8 +178,8 @@ def _params(documents: Sequence[PolicyDocument], policies: Sequence[Policy]) -> 
 
 
 def _role(document: PolicyDocument, problems: list[Problem]) -> str:
-    """Returns policy, binding, exemption or param; "" for an ignored document or an invalid one (which is
-    recorded).
+    """Returns "policy", "binding", "exemption" or "param"; "" for an ignored document, and for an invalid
+    one, whose problem is recorded.
     """
     value = document.value
     kind, version = (value.get("kind"), value.get("apiVersion")) if isinstance(value, dict) else (None, None)
@@ -227,7 +228,7 @@ def _read_policies(
 def _read_exemptions(
     documents: Sequence[PolicyDocument], policies: Sequence[PolicyDocument], problems: list[Problem]
 ) -> tuple[PolicyException, ...]:
-    """Returns the exemptions by name; each must name existing policies."""
+    """Returns the exemptions, sorted by name; each must name existing policies."""
     names = sorted(Names.of(document).name for document in policies)
     exemptions = []
     for document in documents:
@@ -248,7 +249,7 @@ def _orphans(
     bindings: Sequence[tuple[str, PolicyBinding]],
     policies: Sequence[PolicyDocument],
 ) -> Iterable[Problem]:
-    """A binding that names an unknown policy is most likely a typing error."""
+    """Yields a problem for each binding that names an unknown policy: most likely a typing error."""
     names_there = {(names.kind, names.name) for names in map(Names.of, policies)}
     for document, (kind, binding) in zip(documents, bindings, strict=True):
         if binding.policy and (kind, binding.policy) not in names_there:

@@ -25,7 +25,9 @@ def own_rules(schemas: Mapping[str, Any]) -> ParameterRules:
 
 
 def faults(document: PolicyDocument, schemas: Mapping[str, Any], own: ParameterRules) -> Iterator[Problem]:
-    """Yields the problems of a document's parameters, by the schema beside its file or the common one."""
+    """Yields the problems of a document's parameters, by the schema beside its file; Bayplan's own parameters
+    in any other file are checked by the rules `own`.
+    """
     schema, metadata = schemas.get(document.file), document.value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     beside = schema is not None and name_in(schema) in (None, name)

@@ -75,7 +75,9 @@ class Names:
 
     @classmethod
     def of(cls, document: PolicyDocument) -> Names:
-        """Reads them leniently: a missing or invalid value is empty here and a problem when it is read."""
+        """Returns the names of a document; a missing or invalid value is empty, and becomes a problem when
+        the document is read.
+        """
         value = document.value
         metadata = value.get("metadata")
         fields = metadata if isinstance(metadata, dict) else {}
@@ -111,9 +113,9 @@ def read_policy(
     functions: Mapping[str, Function],
     warnings: list[Problem],
 ) -> Policy | None:
-    """Returns a policy with its bindings; None if a recorded problem leaves nothing to run.
+    """Returns a policy with its bindings; None if a problem was recorded.
 
-    `warnings` receives problems that do not make the policy unusable.
+    Problems that do not make the policy unusable are added to `warnings`.
     """
     before = len(top.problems)
     names, spec = open_object(top)
@@ -147,12 +149,14 @@ def read_policy(
 
 
 def _unbound(param_kind: ParamKind | None) -> PolicyBinding:
-    """Returns the binding of a policy without one: everything it matches, with every parameter object."""
+    """Returns the binding of a policy without one: all requests that it matches, with each
+    parameter object.
+    """
     return PolicyBinding(param_ref=_param_ref(selector=EVERYTHING) if param_kind else None)
 
 
 def open_object(top: Fields) -> tuple[Names, Fields | None]:
-    """Checks the outer fields; returns the map `spec`, None if it is missing."""
+    """Checks the outer fields of an object. Returns its names and the map `spec`, None if it is missing."""
     top.ignore("apiVersion", "kind", "status")
     metadata = top.child("metadata", required=", with a name")
     if metadata is not None:
@@ -184,7 +188,7 @@ def read_conditions(spec: Fields, compiler: ExpressionCompiler, field: str) -> t
 
 
 def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedExpression, ...]:
-    """Returns variables in order; each sees those before it."""
+    """Returns the variables in order; each may read the previous ones."""
     result: list[NamedExpression] = []
     for row in spec.children("variables"):
         name = row.text("name", required=True)
@@ -196,7 +200,7 @@ def _read_variables(spec: Fields, compiler: ExpressionCompiler) -> tuple[NamedEx
         if expression:
             result.append(compiler.declare(name, expression))
         else:
-            # Declared anyway, so that one invalid variable is one problem and not one for each reader.
+            # Declared anyway, so that an invalid variable is one problem, not another for each use of it.
             compiler.variables.append(name)
     return tuple(result)
 
@@ -266,12 +270,12 @@ def _expressions(head: Mapping[str, Any]) -> list[Expression]:
 
 
 def _alike(expressions: Iterable[Expression]) -> bool:
-    """Returns whether none of the expressions reads anything of a PodSet."""
+    """Returns whether no expression reads a value that differs between the PodSets of an object."""
     return not any(expression.reads.pod_set for expression in expressions)
 
 
 _param_kind, _param_ref = lru_cache(maxsize=64)(ParamKind), lru_cache(maxsize=64)(ParamRef)
-"""Equal ones are one object, like matches: nearly all policies of a set have the same."""
+"""Equal values are one object, so that results for it are found by identity: most policies have the same."""
 
 
 def _read_param_kind(fields: Fields | None) -> ParamKind | None:

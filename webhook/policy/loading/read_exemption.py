@@ -14,7 +14,7 @@ EXCEPTION_KIND = "PolicyException"
 
 
 PLANNER = ("plan", "planner")
-"""Not policies, although reports and messages name them beside policies."""
+"""Names that reports and messages use like those of policies, but that are not policies."""
 
 
 def read_exemption(top: Fields) -> PolicyException | None:

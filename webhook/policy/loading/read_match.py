@@ -11,8 +11,9 @@ from webhook.policy.model.match import EVERY_REQUEST, OPERATIONS, SCOPES, MatchR
 from webhook.policy.model.selectors import EVERYTHING, LabelSelector
 
 _match = lru_cache(maxsize=512)(MatchResources)
-"""Equal matches are one object, so that a request is compared with it once, however many policies have it.
-The bound is larger than a set of policies; an evicted entry only costs a second object.
+"""Equal matches are one object, so that a request is compared once with a match that several policies have.
+
+The bound is larger than the number of policies in a set; an evicted entry only costs a second comparison.
 """
 
 

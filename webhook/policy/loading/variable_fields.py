@@ -1,7 +1,7 @@
 """The fields of `gang`, `plan` and `cluster`, so that a misspelt one is a problem when a policy is loaded.
 
-`webhook.variables` gives them their values; the tests hold the two against each other. Only names are
-checked: a value may be anything.
+`webhook.variables` computes their values; a test checks that both have the same fields. Only names are
+checked, not the types of values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OUTLINES: Final[Mapping[str, Any]] = {
         "queueTopologies"
     ),
 }
-"""A map of fields, a list of such maps, or None for what is not looked into."""
+"""By variable: a map of fields, a list with such a map, or None for a value whose content is not checked."""
 
 
 def _node(outline: Any) -> SchemaNode:
@@ -51,4 +51,4 @@ def _node(outline: Any) -> SchemaNode:
 
 
 VARIABLE_FIELDS: Final = {name: _node(outline) for name, outline in _OUTLINES.items()}
-"""By the variable's name."""
+"""The schema of each variable, by name."""

@@ -1,8 +1,8 @@
-"""For which objects an API server calls an admission webhook, according to its configuration. Pure.
+"""Tells for which objects an API server calls an admission webhook, according to its configuration. Pure.
 
 A webhook's rules, selectors and matchConditions mean the same as a policy's. Each webhook of a configuration
-is therefore read as a ValidatingAdmissionPolicy that denies everything it matches: what is denied is what the
-webhook is called for.
+is therefore read as a ValidatingAdmissionPolicy that denies every request that it matches: the API server
+calls the webhook for the requests that this policy denies.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def webhooks_from(configuration: Mapping[str, Any], where: str) -> PolicySet:
 def asks_about(webhooks: PolicySet, request: AdmissionRequest) -> bool:
     """Returns whether the API server calls any of the webhooks for this request.
 
-    A failing condition counts by the webhook's failurePolicy, as upstream: with Fail the request is refused
-    without a call, which is at least as strict.
+    If a matchCondition ends in an error, the webhook's failurePolicy counts, as upstream: with Fail the API
+    server refuses the request without a call, and True is returned.
     """
     return not run_validating(webhooks, request, request.object, BareInputs()).allowed
 

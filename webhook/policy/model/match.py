@@ -51,7 +51,9 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class MatchResources:
-    """matchConstraints of a policy, or matchResources of a binding; without rules a binding matches all."""
+    """matchConstraints of a policy, or matchResources of a binding; a binding without rules matches every
+    request.
+    """
 
     namespace_selector: LabelSelector = EVERYTHING
     object_selector: LabelSelector = EVERYTHING
@@ -60,7 +62,7 @@ class MatchResources:
     exclude_rules: tuple[ResourceRule, ...] = ()
 
     def concerns(self, request: AdmissionRequest, *, empty_rules_match: bool = False) -> bool:
-        """Returns whether rules and namespace match, which no mutation of the object changes."""
+        """Returns whether the rules and the namespace match. No mutation of the object can change this."""
         return (
             self.namespace_selector_holds(request)
             and not self._any(self.exclude_rules, request)
@@ -87,11 +89,11 @@ class MatchResources:
 
     @property
     def selects_all(self) -> bool:
-        """Whether labels do not matter."""
+        """Whether all objects are selected, whatever their labels."""
         return self.object_selector is EVERYTHING
 
     def selects(self, request: AdmissionRequest, obj: Mapping[str, Any] | None) -> bool:
-        """Returns whether the labels of the object, now or before an update, are selected."""
+        """Returns whether the object selector matches the object, or the old object of an update."""
         if self.selects_all:
             return True
         present = [item for item in (obj, request.old_object) if item is not None]

@@ -1,9 +1,8 @@
 """Policy packs: presets that make the shipped policies write for one scheduling system, by the parameter
 `pack`. Pure.
 
-A pack sets some parameters of policies. They take precedence over the file beside the policies, which
-contains all defaults; the cluster's ConfigMap, in which an administrator states differences, takes precedence
-over them.
+A pack sets some parameters of policies. They take precedence over the parameter file beside the policies,
+which contains all defaults. The ConfigMap of the administrator in the cluster takes precedence over the pack.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ SYSTEM_OF: Mapping[str, str] = {"kai": KAI, "kueue": KUEUE, "runai": RUNAI}
 
 
 def fitting(systems: Collection[str]) -> str:
-    """Returns the pack that fits a cluster with these systems: that of the only one, `plain` for none, and
-    `auto` for several, of which the administrator may choose.
+    """Returns the pack that fits a cluster with these systems: the pack of the only system, `plain` if there
+    is none, `auto` if there are several; the administrator may then choose one.
     """
     packs = [pack for pack, system in SYSTEM_OF.items() if system in systems]
     return packs[0] if len(packs) == 1 else AUTO if packs else "plain"

@@ -18,7 +18,9 @@ Json = Mapping[str, Any]
 
 
 PARAMETERS = "bayplan-parameters"
-"""The ConfigMap of this name is Bayplan's own: no policy sees an object of that name from another source."""
+"""The name of Bayplan's own ConfigMap. Policies get its content only from Bayplan's configuration, never from
+another object of this name.
+"""
 
 
 MOST_QUOTED = 80
@@ -36,19 +38,19 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """The texts by key, and those of single namespaces by namespace and key."""
+    """The values of parameters: `everywhere` by key, and `scoped` by namespace and key."""
 
     everywhere: Mapping[str, str]
     scoped: Mapping[str, Mapping[str, str]]
 
     def of(self, namespace: str) -> Mapping[str, str]:
-        """Returns the texts for a namespace."""
+        """Returns the values for a namespace, by key."""
         own = self.scoped.get(namespace)
         return {**self.everywhere, **own} if own else self.everywhere
 
 
 def texts(entries: Iterable[tuple[str, str]]) -> Texts:
-    """Returns the texts of keys; for a repeated key the last one."""
+    """Returns parameters given as (key, value); the last value of a repeated key counts."""
     everywhere: dict[str, str] = {}
     scoped: dict[str, dict[str, str]] = {}
     for key, value in entries:
@@ -71,7 +73,7 @@ def scope_fault(key: str) -> str:
 
 
 def is_parameters(obj: Json) -> bool:
-    """Returns whether an object is a ConfigMap of that name, in any namespace."""
+    """Returns whether an object is a ConfigMap named `bayplan-parameters`, in any namespace."""
     metadata = obj.get("metadata")
     has_name = isinstance(metadata, Mapping) and metadata.get("name") == PARAMETERS
     return has_name and obj.get("apiVersion") == "v1" and obj.get("kind") == "ConfigMap"
@@ -105,7 +107,7 @@ class ParameterRules:
     closed: bool = False
 
     def fault(self, key: str, value: str, *, hint: bool = True) -> str:
-        """Returns the problem of a parameter, "" for none; `hint`: with the key that may be meant."""
+        """Returns the problem of a parameter, "" for none. `hint`: name a similar key for an unknown one."""
         if wrong := scope_fault(key):
             return wrong
         _, name = scope(key)

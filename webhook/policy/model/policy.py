@@ -1,4 +1,4 @@
-"""Policies as they run: read from a file, with every expression compiled."""
+"""The records of policies that were read from a file, with every expression compiled."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ BAYPLAN_VARIABLES = frozenset({"gang", "plan", "cluster"})
 
 
 OF_POD_SET = ("gang.podSet.", "plan.nodes.", "plan.ranks.", "plan.gangs.", "plan.requirements.")
-"""What differs between the PodSets of one object, each with a dot at the end of its name: `gang.podSets`
-belongs to the object, like everything else of `gang` and `plan`.
+"""The fields of `gang` and `plan` that differ between the PodSets of one object; all other fields are equal
+for them. The dot at the end distinguishes `gang.podSet` from `gang.podSets`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The inputs that an expression depends on.
+    """Which inputs an expression reads.
 
-    `target`: the shown object or template, now or before, or its request. `bayplan`: `gang`, `plan` or
-    `cluster`. `pod_set`: the parts of these that belong to a PodSet. `params`: the parameter object.
+    `target`: `object`, `oldObject`, `request` or `variables`. `bayplan`: `gang`, `plan` or `cluster`.
+    `pod_set`: fields of these that differ between PodSets. `params`: the parameter object.
     """
 
     target: bool
@@ -41,8 +41,8 @@ class Reads:
 
     @classmethod
     def of(cls, program: Program) -> Reads:
-        """Returns the inputs that the compiler saw; a variable that is used as a whole counts with all its
-        fields.
+        """Returns the inputs that the compiler found in the expression. If a variable is used as a whole, all
+        its fields count as read.
         """
         roots = program.references
         return cls(
@@ -58,7 +58,8 @@ class Reads:
 class Expression:
     """A compiled expression. `label` is its field path in the policy ("spec.validations[0].expression").
 
-    `ours`: the policy is of bayplan.dev, so our functions and variables are known.
+    `ours`: the policy is of the API group bayplan.dev, so the expression may use Bayplan's functions and
+    variables.
     """
 
     policy: str
@@ -69,13 +70,13 @@ class Expression:
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """A key: expressions with equal keys give the same value for the same inputs, whichever policies they
-        belong to.
+        """A key: expressions with equal keys have the same value for the same inputs, also in different
+        policies.
         """
         return self.ours, self.program.text
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
-        """Returns the value. Raises CelError."""
+        """Returns the value. Raises CelError for an error in the expression or an exceeded budget."""
         return self.program.evaluate(bindings, budget)
 
 
@@ -118,7 +119,7 @@ CONFIG_MAP = ParamKind("v1", "ConfigMap")
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """The objects of the paramKind that a binding refers to: by name, or all that a selector matches."""
+    """A binding's reference to objects of the paramKind: one by name, or all that a selector matches."""
 
     name: str = ""
     selector: LabelSelector | None = None
@@ -141,9 +142,9 @@ class PolicyBinding:
 class Policy:
     """The common fields of both kinds of policy.
 
-    `uses`: root variables that any expression reads, including through variables. `on_templates`: it also
-    runs on pod templates inside workloads. `alike`: it does the same to equal templates, whichever PodSet
-    they belong to.
+    `uses`: the root variables (`object`, `plan`, …) that its expressions read, including through `variables`.
+    `on_templates`: it also runs on pod templates inside workloads. `alike`: no expression reads a PodSet's
+    own values, so the effect on equal templates is the same.
     """
 
     name: str
@@ -185,10 +186,10 @@ class ValidatingPolicy(Policy):
 
 @dataclass(frozen=True, slots=True)
 class PolicyException:
-    """The objects to which some policies do not apply, until when (seconds since the epoch; `ended` as
-    written), and why.
+    """The objects to which some policies do not apply, and the reason.
 
-    Names are patterns: `*` matches any text, `?` any character; () matches everything.
+    `until`: the end, in seconds since the epoch; `ended`: the end as written in the file. Names are patterns:
+    `*` matches any text, `?` any character; () matches everything.
     """
 
     name: str
@@ -207,16 +208,16 @@ class PolicyException:
     conditions: tuple[NamedExpression, ...] = ()
 
     def covers(self, policy: str) -> bool:
-        """Returns whether it applies to the policy of this name."""
+        """Returns whether the exemption is for the policy of this name."""
         return like(policy, self.policies)
 
     def is_over(self, now: float) -> bool:
-        """Returns whether it has ended."""
+        """Returns whether the exemption has ended at `now` (seconds since the epoch)."""
         return now >= self.until
 
 
 def like(text: str, patterns: Iterable[str]) -> bool:
-    """Returns whether a text matches one of some patterns."""
+    """Returns whether a text matches any of the patterns."""
     return any(_pattern(pattern).fullmatch(text) is not None for pattern in patterns)
 
 
@@ -227,12 +228,13 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """All policies that answer a request, in the order in which they run.
+    """All policies, in the order in which they run.
 
-    `mutating`: those that do not read `plan`, then those that do, each group by name, so a plan is made from
-    the result of the former. `params`: the objects beside the policies; `rules`: the schema for Bayplan's
-    own. `exemptions`: by name. `warnings`: expressions that will fail when they run, each with its position.
-    `revision`: Git commit or content hash of the files, "" if unknown.
+    `mutating`: the policies that do not read `plan`, then those that do, each group sorted by name; the plan
+    is made from the result of the first group. `params`: the parameter objects in the policies' files;
+    `rules`: the schema of Bayplan's own parameters. `exemptions`: sorted by name. `warnings`: expressions
+    that will fail when they are evaluated, each with its position. `revision`: Git commit or content hash of
+    the files, "" if unknown.
     """
 
     mutating: tuple[MutatingPolicy, ...] = ()

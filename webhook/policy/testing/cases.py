@@ -34,7 +34,7 @@ OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What a case expects; None and () are not checked."""
+    """The expectations of a case; fields that are None or () are not checked."""
 
     allowed: bool | None = None
     message_contains: tuple[str, ...] = ()
@@ -49,9 +49,9 @@ class Expectation:
 class Case:
     """One case. `about`: the policies that it tests, () for all in its folder.
 
-    `cluster`: the content of the cluster, None if the case has none (policies that need one are left out).
+    `cluster`: the objects of the cluster, None for no cluster (policies that need one are left out).
     `watched`: an object that is not listed does not exist, as in a watched cluster. `now`: seconds since the
-    epoch; without a time no exemption applies.
+    epoch; infinite if the case states no time, and then no exemption applies.
     """
 
     name: str
@@ -107,7 +107,7 @@ def read_cases(documents: Sequence[PolicyDocument], resolve: Resolve) -> CaseFil
 
 
 def read_case_file(top: Fields, resolve: Resolve) -> CaseFile:
-    """Reads the same from the map of a file; problems are recorded there."""
+    """Returns the cases in the outermost map of a file; problems are recorded in it."""
     policies = top.texts("policies")
     cases = [_read_case(row, resolve) for row in top.children("cases", required=": at least one")]
     top.done()
@@ -252,7 +252,10 @@ def _verdict(allowed: bool) -> str:
 
 
 def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...]) -> list[str]:
-    """Each expected text must be part of a warning; `[]` means no warning."""
+    """Returns the differences between expected and actual warnings, as text.
+
+    Each expected text must be part of a warning; () means that no warning is expected, None that any are.
+    """
     if expected is None:
         return []
     if not expected and got:
@@ -262,8 +265,8 @@ def _warning_differences(expected: tuple[str, ...] | None, got: tuple[str, ...])
 
 
 def project(actual: Any, expected: Any) -> Any:
-    """Returns the part of `actual` that `expected` mentions: its keys; for lists of equal length, each
-    element.
+    """Returns the part of `actual` that `expected` mentions: for maps only the keys of `expected`; lists of
+    equal length element by element; any other value as it is.
     """
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         return {key: project(actual[key], value) for key, value in expected.items() if key in actual}

@@ -22,17 +22,17 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Watched(Expression):
-    """An expression that reports its evaluation."""
+    """An expression that calls `tell` when it is evaluated."""
 
     tell: Callable[[Key], None]
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """A key of its own: this expression must be evaluated, not an equal one of another policy."""
+        """A unique key: this expression itself must be evaluated, not an equal one of another policy."""
         return self.policy, self.label
 
     def evaluate(self, bindings: Mapping[str, Any], budget: CostBudget) -> Any:
-        """Returns the value; the evaluation is reported first, so that a failing one counts as reached."""
+        """Returns the value. `tell` is called first, so that an expression that fails counts as reached."""
         self.tell((self.policy, self.label))
         return self.program.evaluate(bindings, budget)
 

@@ -37,7 +37,7 @@ class CaseResult:
 
 @dataclass(slots=True)
 class Summary:
-    """All results, which policies have a case, and which of their expressions were reached."""
+    """All results. `covered`: the names of policies with a case; `reached`: the evaluated expressions."""
 
     results: list[CaseResult] = field(default_factory=list)
     policies: dict[str, Policy] = field(default_factory=dict)
@@ -46,22 +46,22 @@ class Summary:
 
     @property
     def failed(self) -> list[CaseResult]:
-        """Returns the cases with differences."""
+        """The cases with differences."""
         return [result for result in self.results if not result.passed]
 
     @property
     def without_case(self) -> list[Policy]:
-        """Returns the policies without a case."""
+        """The policies without a case."""
         return [policy for name, policy in self.policies.items() if name not in self.covered]
 
     @property
     def expressions(self) -> list[Key]:
-        """Returns all expressions."""
+        """All expressions of the policies, as policy name and field path."""
         return [(e.policy, e.label) for policy in self.policies.values() for e in expressions_of(policy)]
 
     @property
     def unreached(self) -> list[Key]:
-        """Returns the expressions that no case reached."""
+        """The expressions that were not evaluated in any case."""
         return [key for key in self.expressions if key not in self.reached]
 
 

@@ -21,9 +21,7 @@ class MergeError(ValueError):
 
 
 def merge(schema: SchemaNode | None, current: Any, patch: Any, path: Path = ()) -> Any:
-    """Returns `current` with the fields of `patch`. Raises MergeError, which names the field and says what to
-    do.
-    """
+    """Returns `current` with the fields of `patch`. Raises MergeError, which names the field and a remedy."""
     node = None if schema is None or schema.kind == "any" else schema
     if isinstance(patch, Mapping):
         return _merge_map(node, current, patch, path)
@@ -90,7 +88,7 @@ def _keys(node: SchemaNode, item: Any) -> tuple[Any, ...]:
 
 
 def _hashable(keys: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Returns the keys of a row as a hashable value: an object may have any type where a name is expected."""
+    """Returns the keys of an element as a hashable tuple: a malformed object may have a list as a name."""
     return tuple(value if isinstance(value, Hashable) else repr(value) for value in keys)
 
 

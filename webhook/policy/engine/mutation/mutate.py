@@ -30,7 +30,7 @@ Object = Mapping[str, Any]
 
 
 MOST_TOLD = 4
-"""Maximum number of fields that are named of what an exempt policy would have changed."""
+"""Maximum number of changed fields that a message about an exempt policy names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Skipped:
 class Mutated:
     """The object after all policies, and the effects of each.
 
-    `errors` are failures with failurePolicy Fail (the request is refused), `warnings` those with Ignore. The
-    object contains the changes before a failure; a caller that refuses does not use it.
+    `errors` are failures with failurePolicy Fail (the request is refused), `warnings` those with Ignore. If
+    there are errors, `object` has only the changes before them, and is not used. `cost`: CEL cost units.
     """
 
     object: Object
@@ -81,9 +81,10 @@ class _Change:
 
 @dataclass(slots=True)
 class _Outcomes:
-    """The results of the runs of one binding: for templates of one form, and for equal templates.
+    """The results of one binding's runs, kept for other templates.
 
-    `unchanged`: the forms whose templates all runs leave as they are.
+    `unchanged`: forms whose templates no run changes. `changes`: by binding, parameters and form; None if the
+    policy must be run on each template. `results`: the changed template, by content; None for no change.
     """
 
     unchanged: set[Form] = field(default_factory=set)
@@ -97,7 +98,7 @@ PolicyKind = TypeVar("PolicyKind", bound=Policy)
 def run_mutating(
     policies: PolicySet, request: AdmissionRequest, obj: Object, inputs: PolicyInputs | None = None
 ) -> Mutated:
-    """Runs the mutating policies of a set in order, then once more those that ask for reinvocation.
+    """Runs the mutating policies of a set in order, then once more those with reinvocationPolicy IfNeeded.
 
     `obj` is not modified. Never raises for an error of a policy or an object: see `Mutated.errors`.
     """
@@ -111,7 +112,7 @@ def run_mutating(
 def runnable_policies(
     policies: Sequence[PolicyKind], inputs: PolicyInputs
 ) -> tuple[tuple[PolicyKind, ...], tuple[Skipped, ...]]:
-    """Returns the policies whose variables the caller has, and the others."""
+    """Returns the policies whose variables the caller provides, and the policies that are left out."""
     unknown = BAYPLAN_VARIABLES - inputs.variable_names
     lacking = {policy.name: tuple(sorted(policy.uses & unknown)) for policy in policies}
     runnable = tuple(policy for policy in policies if not lacking[policy.name])
@@ -120,9 +121,9 @@ def runnable_policies(
 
 @dataclass(slots=True)
 class MutatingPass:
-    """The object on its way through the mutating policies, step by step.
+    """The mutating policies of one request, run step by step; `obj` is the current object.
 
-    The caller may make the plan between the policies that do not use it and those that do.
+    The caller may make the plan after the policies that do not use it, before those that do.
     """
 
     policy_pass: PolicyPass
@@ -132,7 +133,7 @@ class MutatingPass:
     effects: list[Effect] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     first_results: dict[str, Object] = field(default_factory=dict)
-    """The object after each policy's first run; tells which policies must be reinvoked."""
+    """The object after each policy's first run: if it has changed since, the policy is reinvoked."""
 
     @classmethod
     def begin(
@@ -155,7 +156,7 @@ class MutatingPass:
                 self.first_results[policy.name] = self.obj
 
     def reinvoke(self) -> None:
-        """Runs the policies that ask for reinvocation again, if the object has changed since their
+        """Runs again the policies with reinvocationPolicy IfNeeded, if the object has changed since their
         first run.
         """
         for policy in self.policies:
@@ -176,7 +177,7 @@ class MutatingPass:
         )
 
     def _run(self, policy: MutatingPolicy) -> None:
-        """Runs one policy; its changes are taken back if the object is exempt from it."""
+        """Runs one policy; its changes are undone if the object is exempt from it."""
         obj, effects, failures = self.obj, len(self.effects), len(self.failures)
         self._apply(policy)
         if len(self.effects) == effects and len(self.failures) == failures:
@@ -220,8 +221,9 @@ class MutatingPass:
     def _mutate_alike(
         self, run: PolicyRun, policy: MutatingPolicy, target: Target, before: Object, outcomes: _Outcomes
     ) -> bool:
-        """Runs the policy on one target, or applies its effect on an equal template. Returns whether the
-        effect is the same on all templates of its form.
+        """Runs the policy on one target, or applies the known effect on an equal template.
+
+        Returns whether the effect is the same on all templates of the target's form.
         """
         form = self.policy_pass.form(target, template=True)
         if form is not None:
@@ -247,8 +249,7 @@ class MutatingPass:
     ) -> _Change | None:
         """Returns the effect of one run on all templates of a form.
 
-        None if it reads what differs between them, or fails, because its result may then depend on the
-        template.
+        None if it reads a stand-in or fails: its result may then depend on the template.
         """
         seen = target if policy.alike else with_pod_set_hidden(target)
         steps: list[Changes] = []
@@ -285,10 +286,10 @@ class MutatingPass:
             self.policy_pass.cache.forms.keep(target.on(self.obj), change.form)
 
     def _mutate(self, run: PolicyRun, mutations: Sequence[Mutation], target: Target, before: Object) -> None:
-        """Runs the policy on one target; `before`: the object as the policy found it.
+        """Runs the policy on one target; `before`: the object before this binding of the policy.
 
-        All templates of the object see the same `gang` and `plan`, those of `before`. Otherwise each of n
-        changed templates would cause the n others to be read again.
+        All templates of the object see the same `gang` and `plan`, those of `before`. Otherwise, after each
+        of n changed templates, all n would be read again.
         """
         shown_object = self.policy_pass.defaulted(target, template=bool(target.path))
         whole = before if target.path else self.obj
@@ -305,7 +306,7 @@ class MutatingPass:
             if isinstance(mutated, Failure):
                 self.failures.append(mutated)
                 continue
-            poll_policies()  # of a hundred containers each was merged, and is compared now
+            poll_policies()  # merging and comparing a hundred containers takes long
             raw = target.obj or {}
             carried = carry(raw, shown_object, mutated)
             if carried is not raw:
@@ -317,7 +318,7 @@ class MutatingPass:
 def _mutated_or_failure(
     run: PolicyRun, activation: Activation, mutation: Mutation, obj: dict[str, Any]
 ) -> dict[str, Any] | Failure:
-    """Returns the object after one mutation, or why it cannot be made."""
+    """Returns the object after one mutation, or the failure if the mutation cannot be applied."""
     try:
         return _mutated(activation, mutation, obj)
     except CelError as error:

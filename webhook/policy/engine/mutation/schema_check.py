@@ -1,6 +1,6 @@
-"""Uses the schemas of known kinds: which kind a policy is about, and whether a patched object still fits.
+"""Finds the schema of the kind that a policy matches, and checks mutated objects against it.
 
-A kind without a schema (a CRD) is not checked.
+Objects of a kind without a schema (a CRD) are not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def schema_of(match: MatchResources) -> SchemaNode | None:
-    """Returns the schema of what a policy sees as `object`; None unless its rules are all for one known
+    """Returns the schema of the CEL variable `object`; None unless all rules of the policy match one known
     kind.
     """
     expected = {
@@ -44,14 +44,14 @@ def schema_of(match: MatchResources) -> SchemaNode | None:
 
 
 class ShapeError(ValueError):
-    """A mutation wrote something that the object's kind does not allow."""
+    """A mutation wrote a field or a value that the object's kind does not allow."""
 
 
 def check_shape(before: Mapping[str, Any], after: Any) -> None:
     """Raises ShapeError for an unknown field, or a value of the wrong type.
 
-    Only differences from `before` are checked: an object that was invalid when it arrived is not the policy's
-    fault. A mutation must not change the object's kind either.
+    Only differences from `before` are checked: an object that was invalid in the request is not the policy's
+    fault. Raises it too if the mutation changes `apiVersion` or `kind`.
     """
     if not isinstance(after, Mapping):
         raise ShapeError("what comes out is no object")
