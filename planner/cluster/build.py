@@ -1,4 +1,4 @@
-"""Builds a snapshot of a cluster's objects, in whichever order they come."""
+"""Builds a snapshot from the objects of a cluster, in any order."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def snapshot(
     settings: SchedulerSettings = DEFAULTS,
     schedulers: SchedulersSeen = NOTHING_SEEN,
 ) -> Snapshot:
-    """Returns a snapshot of these objects, in any order. Without a topology all nodes are hosts below the
-    root.
+    """Returns a snapshot of these objects; without a topology, all nodes are hosts directly below the root.
+
+    The mappings have the same keys as the fields of `Infrastructure`.
     """
     offers: dict[tuple[tuple[str, int], ...], Resources] = {}
     by_name = ordered(_sharing(node, offers) for node in nodes)

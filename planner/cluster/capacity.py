@@ -33,13 +33,13 @@ MAX_CORES = 4095
 class DomainCapacity:
     """The free capacity of a domain. Equal capacities are one object (`CapacityPool`).
 
-    `size`: number of nodes. `opened`: some node is in use (not pristine). `gang`: a gang that holds or uses a
-    part of the domain, "" for none. `worth`: free devices times 4096, plus free cores.
+    `size`: the number of nodes. `opened`: a node is in use (not pristine). `gang`: a gang that holds or uses
+    a part of the domain, "" for none. `worth`: free devices times 4096, plus free cores (`worth_of`).
 
-    Only hosts: `free` is the remaining amounts, `held` the gang that holds the whole host, `taints`,
-    `cordoned` and `ready` its conditions, `gpus` its GPUs for pods that share one. All other domains have
-    `children`; if these are many, `chunks` are capacities of several neighbours each. A chunk has `is_chunk`
-    set and the level of the domain that it belongs to.
+    Only hosts have `free` (the remaining amounts), `held` (the gang that holds the whole host), `taints`,
+    `cordoned`, `ready`, and `gpus` (for pods that share a GPU). All other domains have `children`. If there
+    are many children, `chunks` are capacities of several neighbours each. A chunk has `is_chunk` set, and the
+    level of the domain that it belongs to.
     """
 
     level: int
@@ -56,30 +56,30 @@ class DomainCapacity:
     ready: bool = True
     gpus: SharedGpus | None = None
     numa_state: NumaState | None = None
-    """Only for a host whose kubelet refuses pods that do not fit its NUMA zones."""
+    """The NUMA zones of a host whose kubelet refuses pods that it cannot align to them, else None."""
     available_devices: AvailableDevices | None = None
-    """Only for a host with ResourceSlices: its devices for claims."""
+    """The devices of a host with ResourceSlices, for claims; else None."""
     nvlink_size: int = 0
-    """GPUs of each NVLink domain inside a host; 0 if the host is one domain."""
+    """The number of GPUs in each NVLink domain inside a host; 0 if the host is one NVLink domain."""
     chunks: tuple[DomainCapacity, ...] = ()
     is_chunk: bool = False
     span: int = 1
-    """For a chunk, how many children of the domain it covers; else 1."""
+    """The number of the domain's children that a chunk covers; 1 for all others."""
 
     @property
     def amounts(self) -> Resources:
-        """The free amounts of a host."""
+        """The free amounts of a host; only hosts have them."""
         assert self.free is not None, "only hosts are packed"
         return self.free
 
     @property
     def coarsest(self) -> int:
-        """The level of the coarsest domains that are whole inside this capacity."""
+        """The coarsest level whose domains this capacity contains completely."""
         return self.level + self.is_chunk
 
 
 def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
-    """The capacities of a domain's hosts, in the order of the nodes."""
+    """Yields the capacities of a domain's hosts, in the order of the nodes."""
     if capacity.free is not None:
         yield capacity
     for child in capacity.children:
@@ -87,7 +87,7 @@ def hosts(capacity: DomainCapacity) -> Iterator[DomainCapacity]:
 
 
 def worth_of(free: Resources) -> int:
-    """One number to compare free amounts: devices first, then cores."""
+    """Returns a number that orders free amounts by GPUs and MIG devices first, then by cores."""
     devices = sum(
         amount
         for name, amount in free.items()

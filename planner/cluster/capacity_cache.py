@@ -50,7 +50,7 @@ class CapacityPool:
         numa_state: NumaState | None = None,
         available_devices: AvailableDevices | None = None,
     ) -> DomainCapacity:
-        """The capacity of a host with these amounts; `node` gives its taints, cordon and readiness."""
+        """Returns the capacity of a host with these free amounts and the conditions of `node`."""
         amounts = tuple(sorted(free.items()))
         nvlink_size = stated_size(node)
         key = (
@@ -68,7 +68,7 @@ class CapacityPool:
             return capacity
 
     def domain(self, branch: Subtree, children: tuple[DomainCapacity, ...]) -> DomainCapacity:
-        """The capacity of a domain with these children."""
+        """Returns the capacity of a domain with these children."""
         chunks = chunked(children, partial(self._joined, branch, chunks=(), is_chunk=True))
         return self._joined(branch, children, chunks=chunks, is_chunk=False)
 
@@ -100,7 +100,7 @@ class CapacityPool:
             return capacity
 
     def deeper(self, host: DomainCapacity) -> DomainCapacity:
-        """Returns the same host capacity, one level deeper."""
+        """Returns the same host capacity with the next level, for a tree with an added level."""
         key = ("deeper", host)
         with self.lock:
             capacity = self._capacities.get(key)
@@ -112,8 +112,9 @@ class CapacityPool:
 class CapacityIndex:
     """The capacities of trees at one moment, computed on demand.
 
-    A change gives another `CapacityIndex` that keeps the former roots and the names of the nodes that changed
-    since. It rebuilds them when a capacity is requested, so ten events between two plans cost one rebuild.
+    A change gives another `CapacityIndex`, which keeps the former roots and the names of the nodes that have
+    changed since. They are rebuilt only when a capacity is requested, so ten events between two plans cost
+    one rebuild.
     """
 
     __slots__ = ("_pool", "_roots")
@@ -152,7 +153,7 @@ _Root = tuple[Subtree, DomainCapacity, frozenset[str]]
 
 
 def build(pool: CapacityPool, branch: Subtree, host: Callable[[Subtree], DomainCapacity]) -> DomainCapacity:
-    """The capacity of a branch, built from its hosts."""
+    """Returns the capacity of a branch, built from its hosts."""
     if branch.node:
         return host(branch)
     return pool.domain(branch, tuple([build(pool, child, host) for child in branch.children]))

@@ -1,4 +1,4 @@
-"""A snapshot with changed hardware, limits, settings or schedulers. Its nodes and trees stay."""
+"""Replaces hardware, limits, settings or schedulers in a snapshot, which keeps its nodes and trees."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def with_hardware(snapshot: Snapshot, hardware: Infrastructure) -> Snapshot:
 
 
 def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
-    """Copies computed values to the new record: those that depend on nodes and topologies only, and unchanged
+    """Copies those computed values to the new record that depend only on nodes, topologies and unchanged
     devices.
     """
     former, index = base.index, changed.index
@@ -53,7 +53,7 @@ def _hand_over(base: Infrastructure, changed: Infrastructure) -> None:
 
 
 def _with_other_devices(snapshot: Snapshot, claims: Claims) -> set[str]:
-    """Returns the names of nodes whose devices, or whose pods' devices, change with these claims."""
+    """Returns the names of nodes whose devices, or the devices of whose pods, differ with these claims."""
     old = snapshot.base.claims
     if bool(old.slices) != bool(claims.slices):
         return set(snapshot.nodes)  # without ResourceSlices, node labels define the devices

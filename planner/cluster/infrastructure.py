@@ -39,11 +39,11 @@ from planner.node.numa_state import empty_numa_state
 from planner.node.topology_manager import GPUS_LABEL, NumaNode, aligned
 
 NO_TOPOLOGY = Topology("", (HOSTNAME,), source="none")
-"""The topology of a cluster without topologies: its nodes are hosts directly below the root."""
+"""The topology of a cluster without Topology objects and topology labels: hosts directly below the root."""
 
 
 TOLERATING = ("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup")
-"""Node labels of providers that run the ExtendedResourceToleration plugin."""
+"""Node labels of providers that enable the admission plugin ExtendedResourceToleration: GKE and EKS."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,9 +68,12 @@ class InfrastructureIndex:
 
 @dataclass(frozen=True)
 class Infrastructure:
-    """What consecutive snapshots share: topologies, nodes, links, and the trees built from them.
+    """The data that consecutive snapshots share: topologies, nodes, links, and the trees built from them.
 
-    All records derived from one cluster share `capacities` and `plan_cache`.
+    Mappings by name: `nodes`; `links` by topology; `numa` by node; `spaces` (labels) by namespace. `bounds`
+    and `quotas`: by NAMESPACE/NAME of the LimitRange and ResourceQuota. `ignored`: the number of objects of
+    each kind that the planner does not use. `growth`: node pools that an autoscaler may enlarge. All records
+    derived from one cluster share `capacities` and `plan_cache`.
     """
 
     topologies: tuple[Topology, ...]
@@ -101,9 +104,7 @@ class Infrastructure:
 
     @property
     def divided(self) -> bool:
-        """Whether any node advertises parts of GPUs under the resource name of whole ones
-        (`model.node.divided`).
-        """
+        """Whether any node has parts of GPUs under the resource name of whole GPUs (`model.node.divided`)."""
         if self.index.divided is None:
             self.index.divided = any(divided(node.labels) for node in self.nodes.values())
         return self.index.divided
@@ -145,7 +146,7 @@ class Infrastructure:
         }
 
     def domains_of(self, node: str) -> list[tuple[str, Domain]]:
-        """Every domain that a node is in, with its topology."""
+        """Returns every named domain that a node is in, as (topology name, domain)."""
         return [
             (name, branch.path)
             for name, tree in self.trees.items()
@@ -156,7 +157,9 @@ class Infrastructure:
 
     @property
     def wide_trees(self) -> dict[str, TopologyTree]:
-        """The tree of each topology over all nodes; nodes outside the topology are hosts without parents."""
+        """The tree of each topology over all nodes, by topology name. Nodes to which the topology does not
+        apply are hosts without level labels.
+        """
         if self.index.wide_trees is None:
             self.index.wide_trees = self._grow_wide_trees()
         return self.index.wide_trees
@@ -177,7 +180,7 @@ class Infrastructure:
         return self.index.empty
 
     def empty_capacity(self, tree: TopologyTree) -> DomainCapacity:
-        """The capacity of a tree in the empty cluster: no pods, no reservations, all nodes ready."""
+        """Returns the capacity of a tree in the empty cluster: no pods, no reservations, all nodes ready."""
 
         def host_capacity(branch: Subtree) -> DomainCapacity:
             node = tree.cluster[branch.node]
@@ -206,7 +209,7 @@ class Infrastructure:
         return self.index.node_devices
 
     def unallocated_devices(self, node: Node) -> AvailableDevices | None:
-        """The node's devices before any allocation; None where it has no ResourceSlices."""
+        """Returns the node's devices as if none were allocated; None if no node has ResourceSlices."""
         return unallocated_devices(node, self.node_devices) if self.claims.slices else None
 
     def offers(self, node: Node) -> Resources:
@@ -232,7 +235,7 @@ class Infrastructure:
         return self.index.tolerating
 
     def as_told(self, pools: Iterable[GrowingPool], tolerated: bool | None) -> Infrastructure:
-        """Returns the same nodes with the settings of `Snapshot.as_told`."""
+        """Returns the record with the settings of `Snapshot.as_told`."""
         stated = {pool.name: pool for pool in pools}
         kept = (pool for pool in self.growth if pool.name not in stated)
         changed = replace(self, growth=(*kept, *stated.values()), resources_tolerated=tolerated)
@@ -241,19 +244,19 @@ class Infrastructure:
         return changed
 
     def with_node(self, node: Node) -> Infrastructure:
-        """Returns the same nodes with this one added, or in place of the node of the same name.
+        """Returns the record with this node added, or in place of the node of the same name.
 
-        Values of other nodes are kept; in the trees only the path to this node is rebuilt.
+        In the trees only the path to this node is rebuilt; values that do not depend on the node are kept.
         """
         return self._changed(self.nodes.get(node.name), node)
 
     def without_node(self, name: str) -> Infrastructure:
-        """The same nodes without this one."""
+        """Returns the record without this node."""
         node = self.nodes.get(name)
         return self if node is None else self._changed(node, None)
 
     def _changed(self, old: Node | None, new: Node | None) -> Infrastructure:
-        """Replaces the old node by the new one. None for `old` adds a node, None for `new` removes one."""
+        """Returns the record with `new` instead of `old`; None as `old` adds a node, as `new` removes one."""
         name = (new or old).name  # type: ignore[union-attr]
         nodes = self.nodes if isinstance(self.nodes, PersistentMap) else PersistentMap(self.nodes, natural)
         changed = Infrastructure(self.topologies, nodes.changed(name, new), *_AFTER_NODES(self))
@@ -264,7 +267,10 @@ class Infrastructure:
         return changed
 
     def _hand_over_trees(self, changed: Infrastructure, old: Node | None, new: Node | None) -> bool:
-        """Copies the trees with the new node; returns False if they must be rebuilt."""
+        """Updates the trees for the new node and stores them in `changed`.
+
+        Returns False if a tree must be rebuilt from all nodes, which then happens on first use.
+        """
         former = self.index
         if former.trees is not None:
             changed.index.trees = _trees_after(former.trees, changed, old, new, wide=False)
@@ -276,7 +282,7 @@ class Infrastructure:
         return True
 
     def _hand_over(self, changed: Infrastructure, old: Node | None, new: Node | None) -> None:
-        """Copies the computed values that do not differ between the old and the new node."""
+        """Copies the computed values to which the old and the new node contribute the same."""
         former, index = self.index, changed.index
         index.node_devices = former.node_devices
         if former.devices is not None and self._devices_of(old) == self._devices_of(new):
@@ -312,7 +318,7 @@ def _trees_after(
     *,
     wide: bool,
 ) -> dict[str, TopologyTree] | None:
-    """The trees after a node has changed; None where they must be rebuilt."""
+    """Returns the trees after a node has changed, None if they must be rebuilt from all nodes."""
     if old and new and old.labels == new.labels:
         return {name: tree.over(changed.nodes) for name, tree in trees.items()}
     topologies = topologies_of(new, changed.topologies) if new else []
@@ -329,7 +335,7 @@ def _trees_after(
 def _with(
     tree: TopologyTree, cluster: Mapping[str, Node], name: str, member: Node | None
 ) -> TopologyTree | None:
-    """The tree with the new node in place of the old one; None where it must be rebuilt."""
+    """Returns the tree with `member` instead of the node `name`, None if it must be rebuilt from scratch."""
     is_member = name in tree.places
     if not is_member and member is None:
         return tree.over(cluster)
@@ -342,12 +348,12 @@ def _with(
 
 
 def _tainted(node: Node | None) -> str:
-    """Returns the entry of a node in `tainted`, "" for a node without taints."""
+    """Returns the name that a node contributes to `Infrastructure.tainted`, "" if it has no taints."""
     return node.name if node and node.taints else ""
 
 
 def _tolerating(node: Node) -> bool:
-    """Returns whether the node belongs to a cluster of such a provider."""
+    """Reports whether the node belongs to a cluster of one of the providers of `TOLERATING`."""
     return not node.labels.keys().isdisjoint(TOLERATING)
 
 
@@ -357,12 +363,14 @@ def bare(node: Node) -> Node:
 
 
 def ordered(nodes: Iterable[Node]) -> dict[str, Node]:
-    """The nodes by name, in natural order."""
+    """Returns the nodes by name, in natural order."""
     return {node.name: node for node in sorted(nodes, key=lambda node: natural(node.name))}
 
 
 def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
-    """Returns the node without pods, cordon and temporary taints; and `offers` plus its pending resources."""
+    """Returns the node as in the empty cluster (ready, without cordon and temporary taints), and its amounts:
+    `offers` plus the pending ones.
+    """
     taints = tuple(taint for taint in node.taints if taint.key not in PASSING_TAINTS)
     amounts = dict(offers)
     add(amounts, node.pending)
@@ -370,4 +378,4 @@ def when_empty(node: Node, offers: Resources) -> tuple[Node, Resources]:
 
 
 AS_TOLD: DerivedSection[str, Infrastructure] = DerivedSection("what an administrator says", max_keys=8)
-"""By the settings that parameters state; cached because each request states them again."""
+"""The records of `as_told`, by their settings; cached because each request passes the settings again."""

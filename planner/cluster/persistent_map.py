@@ -21,13 +21,13 @@ V = TypeVar("V")
 
 
 _LARGE = 1024
-"""Number of entries from which there is a middle layer. Below it, copying the base occasionally costs less
-than a third dict lookup each time.
+"""A mapping with more entries than this has a middle layer. In a smaller one, copying the base now and then
+costs less than a third dict lookup at each access.
 """
 
 
 _MAX_MOVED = 256
-"""Maximum number of keys added or removed since the last sort; after more, sorting again is cheaper."""
+"""Maximum number of keys added or removed since the last sort; beyond it, sorting again is cheaper."""
 
 
 class PersistentMap(Mapping[K, V], Generic[K, V]):
@@ -52,7 +52,8 @@ class PersistentMap(Mapping[K, V], Generic[K, V]):
     def _rest_on(self, entries: Mapping[K, V]) -> None:
         """Uses these entries as base, with no changes.
 
-        `layer / 3` is the power that gives this layer's size.
+        A layer holds at most 16 + entries ** (layer / 3) changes: the top one (layer 1) has the power 1/3,
+        the middle one (layer 2) 2/3.
         """
         self._length = len(entries)
         self._changes: dict[K, V | None] = {}

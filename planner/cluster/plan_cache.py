@@ -3,7 +3,8 @@
 Every plan asks the same questions about the cluster: which nodes a pod may be on, how many pods a rack takes,
 which rack is best. The answers depend only on immutable values (`DomainCapacity`, `Subtree`, the fields of a
 request), so they stay correct. `PlanCache` keeps them for all snapshots of one cluster; `DerivedValues` keeps
-what was computed from a single record.
+what was computed from a single record. The cache is divided into *lanes*, each of which allows one search at
+a time. A thread can take a lane of its own, so that it waits for no other thread.
 
 Each kind of entry is a `CacheSection`, declared beside the type that it stores:
 
@@ -43,12 +44,12 @@ has.
 """
 
 MAX_RESULTS = 1_500_000
-"""Number of results in all lanes from which on entries are evicted; lanes have equal shares. A result takes
-about 200 bytes, so these are about 300 MB.
+"""Maximum number of results in all lanes; each lane has an equal share, and evicts entries beyond it. A
+result takes about 200 bytes, so this is about 300 MB.
 
-It may be exceeded for a while. Values grow while a search uses them, and are measured only when they are
-requested, and once more at the next request in their lane: a search that uses several at once may let all but
-the last grow unmeasured until each is requested again. A lane evicts only when it is used: one at rest keeps
+The maximum may be exceeded for a while. Values grow while a search uses them, and are measured only when they
+are requested, and once more at the next request in their lane: if a search uses several at once, all but the
+last may grow unmeasured until they are requested again. A lane evicts only when it is used: an idle one keeps
 what it had when there were fewer lanes.
 """
 
@@ -61,7 +62,8 @@ def _one_result(_: object) -> int:
 class CacheSection(Generic[K, V]):
     """One kind of entry of a `PlanCache`, with keys `K` and values `V`.
 
-    `results` returns how many results a value contains; 1 for a value that does not grow.
+    `results` returns how many results a value contains, which counts toward `MAX_RESULTS`; 1 for a value that
+    does not grow.
     """
 
     name: str
@@ -69,11 +71,11 @@ class CacheSection(Generic[K, V]):
 
 
 COMMON = 0
-"""The lane of all threads that do not have their own."""
+"""The lane that all threads share that have none of their own."""
 
 
 class _OwnLane(local):
-    """The number of this thread's lane, for every plan cache."""
+    """The number of the lane of the current thread; it applies to every plan cache."""
 
     number: int = COMMON
 
@@ -116,8 +118,9 @@ _lanes = _Lanes()
 def apart() -> AbstractContextManager[None]:
     """Gives this thread a lane of its own within the context.
 
-    It then waits for no search of another thread, and no thread waits for it, however long it searches. It
-    gets the first free lane, so if one thread decides at a time, it finds all results of earlier decisions.
+    Within it, the thread waits for no search of another thread, and no thread waits for it, however long it
+    searches. It gets the first free lane: if only one thread decides at a time, it therefore finds the
+    results of all earlier decisions.
     """
     return _lanes.apart()
 
@@ -125,8 +128,8 @@ def apart() -> AbstractContextManager[None]:
 def in_own_lane() -> AbstractContextManager[None]:
     """Gives a forked process a lane of its own within the context.
 
-    If the thread that forked has its own lane, the process keeps it. The other lanes may be in use forever,
-    by threads that the new process does not have.
+    If the thread that forked has its own lane, the process keeps that one. The locks of the other lanes may
+    stay locked forever, by threads that the new process does not have.
     """
     return nullcontext() if _lanes.current != COMMON else _lanes.apart()
 
@@ -150,8 +153,8 @@ class _CachedValue:
 class PlanCache:
     """Cached values by section and key.
 
-    Values grow while a search uses them, so only one search at a time runs in each lane. Each lane works like
-    a cache of its own.
+    Values grow while a search uses them, so each lane allows only one search at a time. Lanes share no
+    entries: each works like a cache of its own.
     """
 
     def __init__(self) -> None:
@@ -172,10 +175,10 @@ class PlanCache:
         *,
         fresh: Callable[[V], bool] | None = None,
     ) -> V:
-        """Returns the value of a section under a key. It is created if it is missing or no longer `fresh`.
+        """Returns the value of a section under a key. `make` creates it if it is missing or not `fresh`.
 
-        A value that alone exceeds its lane's share of `MAX_RESULTS` is created again, so that none grows from
-        request to request without bound.
+        A value that exceeds its lane's share of `MAX_RESULTS` by itself is created again, so that no value
+        grows from request to request without bound.
         """
         lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
         with lane.lock:
@@ -205,9 +208,9 @@ class PlanCache:
 class _Lane:
     """Entries that are used by one thread at a time.
 
-    `results` is the sum over the entries, each as last measured. It is kept up to date, because a sum over
-    all entries at each access hashes every key: that took more than half of the time of a workload of many
-    small gangs. `latest` is the entry that was returned last.
+    `results` is the sum over the entries, each as last measured. It is updated with every change, because
+    summing over all entries at each access took more than half of the time of a workload of many small gangs.
+    `latest` is the entry that was returned last.
     """
 
     def __init__(self) -> None:
@@ -217,20 +220,20 @@ class _Lane:
         self.latest: _CachedValue | None = None
 
     def measure(self, entry: _CachedValue) -> int:
-        """The number of results in an entry now."""
+        """Returns the current number of results in an entry, and updates the sum."""
         before, entry.results = entry.results, entry.count(entry.value)
         self.results += entry.results - before
         return entry.results
 
     def replace(self, place: tuple[CacheSection[Any, Any], Hashable], entry: _CachedValue) -> _CachedValue:
-        """Stores the entry in place of another one, or as a new one."""
+        """Stores and returns the entry, in place of the former one of this section and key."""
         former = self.entries.get(place)
         self.results -= former.results if former is not None else 0
         self.entries[place] = entry
         return entry
 
     def evict(self, share: int) -> None:
-        """Evicts the least recently used entries; never the entry that is being returned."""
+        """Evicts the least recently used entries, but never the most recent one, which is being returned."""
         while len(self.entries) > MAX_ENTRIES or (self.results > share and len(self.entries) > 1):
             _, evicted = self.entries.popitem(last=False)
             self.results -= evicted.results

@@ -31,7 +31,8 @@ from planner.node.gpu_sharing import shared_gpus_of
 from planner.node.numa_state import NumaState, numa_state_now, pods_to_come
 
 _ADDED = 50
-"""Building new trees costs as much as adding one node in fifty to existing trees."""
+"""Trees are rebuilt if at least one node is added for every 50 existing ones: adding one node to the trees
+costs about a fiftieth of building them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,9 +53,9 @@ class SnapshotIndex:
 class Snapshot:
     """The cluster at one moment. Immutable for its users: each change gives another snapshot.
 
-    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: that of the ledger's book. A
-    changed snapshot shares with the former one everything that the change does not affect. A plan on it
-    equals a plan on a snapshot built from scratch.
+    `pods`: pods that use capacity. `reservations`: what gangs hold. `revision`: the revision of the ledger's
+    book. A changed snapshot shares with the former one everything that the change does not affect. A plan on
+    it equals a plan on a snapshot that is built from scratch.
     """
 
     base: Infrastructure
@@ -99,7 +100,7 @@ class Snapshot:
         return DerivedValues()
 
     def capacity(self, tree: TopologyTree) -> DomainCapacity:
-        """The free capacity of a tree at this moment."""
+        """Returns the free capacity of a tree at this moment."""
         return self._capacity.of(tree, lambda branch: self._host_capacity(branch, tree.cluster[branch.node]))
 
     def _host_capacity(self, branch: Subtree, node: Node) -> DomainCapacity:
@@ -136,9 +137,9 @@ class Snapshot:
         return NodeUsage(self.base, self.bound, self.holds)
 
     def plain_free_on(self, name: str) -> dict[str, int] | None:
-        """Returns the free amounts of a node; None if amounts alone do not tell what fits.
+        """Returns the free amounts of a node, None if amounts alone do not determine which pods fit.
 
-        That is so for NUMA zones, GPU shares and claimed devices, and for an unknown node.
+        This is the case for NUMA zones, GPU shares and claimed devices. None for an unknown node, too.
         """
         node = self.nodes.get(name)
         return None if node is None or self.base.aligned(node) is not None else self.usage.plain_free_on(node)
@@ -153,13 +154,13 @@ class Snapshot:
 
     @cached_property
     def used(self) -> dict[str, dict[str, int]]:
-        """By node and resource: amounts of bound pods that no reservation in the book covers."""
+        """The amounts of bound pods that no reservation in the book covers, by node and resource."""
         used = {node: self.usage.used_on(node) for node in self.bound.by_node}
         return {node: amounts for node, amounts in used.items() if amounts}
 
     @cached_property
     def taken(self) -> dict[str, dict[str, int]]:
-        """By node and resource: used by bound pods and reserved by gangs."""
+        """The amounts that bound pods use and gangs have reserved, by node and resource."""
         busy = dict.fromkeys((*self.bound.by_node, *self.holds.by_node))
         taken = {node: self.taken_on(node) for node in busy}
         return {node: amounts for node, amounts in taken.items() if amounts}
@@ -185,22 +186,22 @@ class Snapshot:
         return {node: holds[-1][0].gang for node, holds in self.holds.by_node.items()}
 
     def held_nodes(self, reservation: Reservation) -> frozenset[str]:
-        """Every node that a reservation blocks now: its own nodes, and nodes added to its domains since."""
+        """Returns every node that a reservation blocks: its own, and those added to its domains since."""
         tree = self.base.trees.get(reservation.topology)
         branches = (tree.branch(domain) for domain in reservation.domains) if tree else ()
         joined = (name for branch in branches if branch and tree for name in tree.names(branch))
         return reservation.touched.union(joined)
 
     def holding(self, gang: str) -> Reservation | None:
-        """The gang's own reservation, if it has one."""
+        """Returns the gang's own reservation, None if it has none."""
         reservation: Reservation | None = self.holds.by_gang.get(gang)
         return reservation
 
     def with_book(self, book: Book) -> Snapshot:
         """Returns the same cluster with exactly the reservations of the ledger's book."""
         near = self.latest
-        # Nearly all of them are the very objects of the former book. Comparing identities first saves
-        # comparing thousands field by field for each decision.
+        # Nearly all reservations are the same objects as in the former book. Comparing identities first
+        # avoids comparing thousands of them field by field for each decision.
         former_ids = set(map(id, near.reservations))
         ids = set(map(id, book.reservations))
         unknown = {held.gang: held for held in book.reservations if id(held) not in former_ids}
@@ -222,7 +223,7 @@ class Snapshot:
         )
 
     def without(self, gang: str) -> Snapshot:
-        """Returns the same cluster as if the gang held nothing."""
+        """Returns the same cluster without the gang's reservation."""
         former = self.holding(gang)
         return (
             self if former is None else self._with_reservations(self._other_reservations(gang), [former], [])
@@ -239,12 +240,13 @@ class Snapshot:
         return left
 
     def runs(self, reservation: Reservation) -> bool:
-        """Whether a pod of the reservation's gang is bound."""
+        """Reports whether a pod of the reservation's gang is bound."""
         return any(True for _ in self.bound.of_gang(reservation.gang, reservation.id))
 
     def _other_reservations(self, gang: str) -> tuple[Reservation, ...]:
-        """Returns all reservations except the gang's. It searches from the end: who releases a place has
-        usually just taken it.
+        """Returns all reservations except the gang's.
+
+        Searches from the end, because a reservation that is removed here was usually the last one added.
         """
         if gang not in self.holds.by_gang:
             return self.reservations
@@ -258,7 +260,7 @@ class Snapshot:
         added: Sequence[Reservation],
         revision: int | None = None,
     ) -> Snapshot:
-        """The same cluster with these reservations; `removed` and `added` are the differences."""
+        """Returns the same cluster with these reservations; `removed` and `added` are the differences."""
         changed_nodes: set[str] = set()
         for reservation in (*removed, *added):
             changed_nodes |= self.held_nodes(reservation)
@@ -269,7 +271,7 @@ class Snapshot:
         )
 
     def with_claims(self, claims: Claims, volumes: Volumes = NO_VOLUMES) -> Snapshot:
-        """The same cluster with these device claims and volumes added."""
+        """Returns the same cluster with these device claims and volumes added."""
         base = replace(
             self.base, claims=self.base.claims.beside(claims), volumes=self.base.volumes.beside(volumes)
         )
@@ -278,10 +280,10 @@ class Snapshot:
     def as_told(
         self, growing: Iterable[GrowingPool] = (), *, resources_tolerated: bool | None = None
     ) -> Snapshot:
-        """Returns the same cluster with what its administrator states.
+        """Returns the same cluster with settings that its administrator states in Bayplan's parameters.
 
-        `growing`: pools that may grow, in place of pools of the same names. `resources_tolerated`: as in
-        `Infrastructure`; None to derive it from the nodes.
+        `growing`: node pools that may grow; they replace pools of the same names. `resources_tolerated`:
+        whether the API server adds tolerations for extended resources; None to derive it from the nodes.
         """
         pools = tuple(growing)
         if not pools and resources_tolerated is None:
@@ -291,11 +293,11 @@ class Snapshot:
         return self.evolve(base=base, changed_nodes=frozenset())
 
     def with_pod(self, pod: BoundPod) -> Snapshot:
-        """The same cluster with this pod bound, in place of a pod of the same name on the same node."""
+        """Returns the same cluster with this pod bound; it replaces a pod of the same name on the node."""
         return self.evolve(bound=self.bound.with_pod(pod), changed_nodes={pod.node})
 
     def without_pod(self, pod: BoundPod) -> Snapshot:
-        """The same cluster without the pod of this name on its node."""
+        """Returns the same cluster without the pod of this name on its node."""
         return self.evolve(bound=self.bound.without_pod(pod), changed_nodes={pod.node})
 
     def with_node(self, node: Node) -> Snapshot:
@@ -321,7 +323,7 @@ class Snapshot:
         return self if name not in self.base.nodes else self._with_base(self.base.without_node(name), name)
 
     def _with_base(self, base: Infrastructure, node: str) -> Snapshot:
-        """Returns the snapshot after a node change. A gang that holds a node's domain also holds the node."""
+        """Returns the snapshot after a node change. Gangs that hold the node's domain also hold the node."""
         if base.index.trees is None:
             return Snapshot(base, self.bound, self.reservations, self.revision)
         holds = self.holds.over(node, base.domains_of(node))
@@ -329,9 +331,9 @@ class Snapshot:
 
     @property
     def latest(self) -> Snapshot:
-        """This cluster with the book that was applied last: the next book differs little from it.
+        """This cluster with the book that was applied last, from which the next book differs little.
 
-        It is only a hint: a thread that sees an older one compares more reservations.
+        This is only a hint: a thread that sees an older snapshot only compares more reservations.
         """
         return self.index.latest or self
 
@@ -345,11 +347,10 @@ class Snapshot:
         reservations: tuple[Reservation, ...] | None = None,
         revision: int | None = None,
     ) -> Snapshot:
-        """Returns the next snapshot: this one with the given changes. `changed_nodes`: the nodes that they
-        affect.
+        """Returns this snapshot with the given changes. `changed_nodes`: the nodes that they affect.
 
         This is the only place that copies computed values. `holds` must match `reservations`. Apart from the
-        changed nodes, `base` must have the same nodes at the same places.
+        changed nodes, `base` must have the same nodes at the same places in its trees.
         """
         snapshot = Snapshot(
             self.base if base is None else base,

@@ -1,7 +1,7 @@
-"""A leaf-spine fabric as a graph: switches and cables, hop counts, and the narrowest link.
+"""A leaf-spine fabric as a graph: switches and links, hop counts, and the slowest link of a path.
 
-Leaves are the domains of the topology's leaf level. Cables come from the Topology's links; a leaf without any
-is connected to the domains above it, by cables of unknown speed (0).
+Leaves are the domains of the topology's leaf level. Links come from the Topology object; a leaf that has none
+is connected to the domains above it by links of unknown speed (0).
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ _LEAF_WORDS = ("leaf", "leafgroup", "tier-0", "local_block_id")
 
 
 FARTHEST = 99
-"""Hop count of a leaf that cannot be reached."""
+"""The hop count to a leaf that cannot be reached."""
 
 
 Switch = str | Domain
-"""A switch by the name that links use, or a domain that stands for an unnamed switch."""
+"""A vertex: a switch by its name in the links, or a domain in place of a switch that no link names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A leaf switch with its nodes.
 
-    `switch`: its vertex in the graph. `path`: its domain, found in the tree at the child indexes `way`.
-    `gpus`: GPUs of its nodes. `places`: which nodes of the domain belong to it, () for all.
+    `switch`: its vertex in the graph. `path`: its domain. `way`: the child indexes from the root of the tree
+    to the domain. `gpus`: the GPUs of its nodes. `places`: indexes of the nodes, among those of the domain,
+    that belong to the leaf; () for all.
     """
 
     path: Domain
@@ -54,7 +55,7 @@ class Leaf:
 class LeafSpine:
     """The leaves of a topology and the graph between them.
 
-    `cabled`: some link has a known speed. `gpus`: by node name.
+    `cabled`: whether any link has a known speed. `gpus`: the number of GPUs by node name.
     """
 
     topology: Topology
@@ -64,8 +65,9 @@ class LeafSpine:
     gpus: Mapping[str, int]
 
     def faster(self, gbps: float) -> LeafSpine:
-        """Returns the fabric without slower links, and without the leaves and nodes that then have no
-        link.
+        """Returns the fabric without links below `gbps`, and without leaves and nodes that then have no link.
+
+        Links of unknown speed stay.
         """
         slower = bisect_left(self.speeds, gbps)
         if not slower:
@@ -105,7 +107,7 @@ class LeafSpine:
         return replace(leaf, nodes=nodes, places=places, gpus=sum(self.gpus[name] for name in nodes))
 
     def switch_of(self, node: str) -> Switch:
-        """The leaf switch of a node, "" for a node that is on none."""
+        """Returns the leaf switch of a node, "" for a node that is connected to none."""
         return self._switches.get(node, "")
 
     @cached_property
@@ -113,13 +115,13 @@ class LeafSpine:
         return {node: leaf.switch for leaf in self.leaves for node in leaf.nodes}
 
     def neighbours(self, leaf: Leaf) -> frozenset[Switch]:
-        """Returns the switches that a leaf is cabled to. Leaves with equal neighbours are equally far from
-        all others.
+        """Returns the switches that a leaf is connected to. Leaves with the same neighbours have the same
+        distance to every other leaf.
         """
         return self._neighbours[leaf.switch]
 
     def hops(self, leaf: Leaf, other_leaf: Leaf) -> int:
-        """Returns the hops between two leaves, `FARTHEST` if neither reaches the other."""
+        """Returns the number of hops between two leaves, `FARTHEST` if there is no path."""
         if leaf.switch == other_leaf.switch:
             return 0
         neighbours = self.neighbours(leaf)
@@ -140,19 +142,23 @@ class LeafSpine:
         return {}
 
     def inside(self, name: str) -> tuple[Leaf, ...]:
-        """The leaves of a domain or under a spine of this name; empty for an unknown name."""
+        """Returns the leaves in a domain or below a spine of this name; empty for an unknown name."""
         leaves = tuple(leaf for leaf in self.leaves if name in leaf.path or leaf.switch == name)
         if leaves or name not in self.graph:
             return leaves
         return tuple(leaf for leaf in self.leaves if leaf.switch in self.graph[name])
 
     def narrowest(self, switch: Switch, other_switch: Switch) -> float | None:
-        """Returns the narrowest link on the widest path between two switches, Gb/s; None if unknown."""
+        """Returns the bandwidth in Gb/s between two switches: the slowest link of the fastest path.
+
+        None if it is not known.
+        """
         return self.narrowest_among((switch, other_switch))
 
     def narrowest_among(self, ends: Sequence[Switch]) -> float | None:
-        """Returns the narrowest link on the widest paths between all these switches, Gb/s; None if
-        unknown.
+        """Returns the lowest bandwidth in Gb/s between any two of these switches; None if it is not known.
+
+        The maximum spanning tree of the graph contains the fastest path between any two switches.
         """
         import networkx as nx
 
@@ -173,30 +179,32 @@ class LeafSpine:
 
 
 def load() -> None:
-    """Imports networkx now: a server does it before its first request, which would have to wait for it."""
+    """Imports networkx. A server calls this at start, so that no request has to wait for the import."""
     import networkx  # noqa: F401
 
 
 def leaf_level(topology: Topology) -> int:
-    """The index of the level whose domains are leaves: the level named leaf, else the one above the host."""
+    """Returns the index of the level whose domains are leaves: by its name (`_LEAF_WORDS`), else the level
+    above the host.
+    """
     above = topology.levels[: topology.host_index]
     leaf_levels = [place for place, key in enumerate(above) if key.endswith(_LEAF_WORDS)]
     return leaf_levels[-1] if leaf_levels else topology.host_index - 1
 
 
 _LEAF_SPINES: DerivedSection[str, LeafSpine] = DerivedSection("leaf-spine graphs")
-"""By topology. Depends on all nodes: leaves list their nodes and GPUs."""
+"""The fabrics by topology name. They depend on all nodes, because leaves list their nodes and GPUs."""
 
 
 def leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
-    """The fabric of a topology, computed once; None for a topology with only the host level."""
+    """Returns the fabric of a topology, None if the topology has only the host level. Computed once."""
     if topology.levels[:1] == (HOSTNAME,):
         return None
     return snapshot.base.derived.get(_LEAF_SPINES, topology.name, lambda: _build(snapshot, topology))
 
 
 def cabled_leaf_spine(snapshot: Snapshot, topology: Topology) -> LeafSpine | None:
-    """Returns the fabric of a topology whose links state their speed; None for others, without building their
+    """Returns the fabric of a topology if any of its links has a known speed, else None without building the
     graph.
     """
     return leaf_spine(snapshot, topology) if _is_cabled(snapshot, topology) else None
@@ -229,7 +237,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
 def _branches_at(
     branch: Subtree, level: int, way: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], Subtree]]:
-    """The branches of a level with their child indexes from the root, in tree order."""
+    """Yields the branches of a level with the child indexes from the root to them, in tree order."""
     if branch.level == level:
         yield way, branch
         return
@@ -238,7 +246,7 @@ def _branches_at(
 
 
 def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
-    """Connects a leaf to the domains above it."""
+    """Connects a leaf to the domains above it, up to the root, by links of unknown speed."""
     graph.add_node(path)
     while path:
         graph.add_edge(path, path[:-1], gbps=0.0)
@@ -246,7 +254,7 @@ def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
 
 
 def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
-    """The mean hop count between leaves; 0 for one leaf."""
+    """Returns the mean number of hops between two of the leaves, 0 for one leaf."""
     pairs = [
         spine.hops(leaf, other_leaf)
         for place, leaf in enumerate(leaves)
@@ -256,7 +264,7 @@ def closeness(spine: LeafSpine, leaves: Sequence[Leaf]) -> float:
 
 
 def names(spines: Iterable[LeafSpine]) -> list[str]:
-    """Every leaf and spine that a person may name."""
+    """Returns the names of all leaves and spines, which a request may name."""
     switches: dict[str, None] = {}
     for spine in spines:
         switches.update(dict.fromkeys(leaf.path[-1] for leaf in spine.leaves))

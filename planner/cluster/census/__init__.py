@@ -1,7 +1,7 @@
-"""Counts for people: which GPUs of a cluster are free, used and held.
+"""Counts of free, used and held GPUs, which commands and reports show.
 
-- `domains`: by domain of a topology
-- `namespaces`: by node and by namespace, as the limits on gangs count them
+- `domains`: the counts of each domain of a topology
+- `namespaces`: the counts of each node and each namespace, to which the limits on gangs apply
 
 Begin with `domains`.
 """

@@ -15,11 +15,11 @@ from planner.model.topology import Domain
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The counts of one domain. `level` is its label key ("" for the whole topology), `gpus` its whole GPUs.
+    """The counts of one domain. `level`: its label key, "" for the whole topology. `gpus`: all whole GPUs.
 
     `unusable`: nodes that are cordoned or not ready. `free`: GPUs that another gang could get now, on usable
     nodes that are not held whole. `pristine`: nothing runs in the domain and no gang holds a part of it.
-    `holders`: gangs that hold or use a part.
+    `holders`: the gangs that hold or use a part of it. `domains`: the counts of the domains directly inside.
     """
 
     level: str
@@ -33,7 +33,7 @@ class Count:
     domains: tuple[Count, ...]
 
     def to_json(self) -> dict[str, object]:
-        """The domain and those inside it, as plain JSON."""
+        """Returns the domain and those inside it as plain JSON."""
         return {
             "level": self.level or None,
             "domain": list(self.path),
@@ -47,7 +47,7 @@ class Count:
 
 
 def census(snapshot: Snapshot, name: str) -> Count:
-    """The whole topology of this name, counted. Raises `KeyError` for an unknown name."""
+    """Returns the counts of the topology of this name. Raises `KeyError` if there is none."""
     tree = snapshot.base.trees[name]
     holders: dict[str, set[str]] = {}
     for reservation in snapshot.reservations:
@@ -99,7 +99,7 @@ def _host(
 
 
 def gpus_of(amounts: Resources) -> int:
-    """Whole GPUs of all vendors among these amounts."""
+    """Returns the number of whole GPUs of all vendors in these amounts."""
     return sum(amounts.get(name, 0) for name in GPU_RESOURCES)
 
 

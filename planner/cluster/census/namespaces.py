@@ -4,11 +4,12 @@
     H100        8 x 8          48            8        of which research has 48 and inference 8;
     L4          4 x 1           -            4        GPUs on other kinds of nodes are not counted
 
-A gang has the GPUs that it holds: all GPUs of a node that is held whole. A pod has its own GPUs beyond its
-gang's reservation. GPU partitions and shares (MIG, time slices) are not counted.
+A gang has the GPUs that it has reserved, and all GPUs of nodes that it holds whole. A pod has the GPUs that
+its gang's reservation does not cover. GPU partitions and shares (MIG, time slices) are not counted.
 
-A census is derived from the previous one by the nodes that changed since. Each admission changes the
-snapshot, and counting all of 5,000 nodes again took four times as long as the rest of a decision.
+A *census*, all these counts for one snapshot, is derived from the previous one: only nodes that have changed
+since are counted. Each admission changes the snapshot, and counting all of 5,000 nodes again took four times
+as long as the rest of a decision.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from planner.model.resources import CLAIMED_GPU, GPU_RESOURCES, WHOLE_GPUS, Reso
 from planner.node.node_groups import NodeGroup, node_groups
 
 Kinds = frozenset[int]
-"""Kinds of nodes, by their index among those of the cluster."""
+"""Kinds of nodes (`planner.node.node_groups`), as indexes into the list of all kinds of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
 
 
 def gpus_of_node(snapshot: Snapshot, node: Node, contested: Contested) -> int:
-    """Returns the GPUs of a node that is schedulable now and of a contested kind; else 0."""
+    """Returns the number of GPUs of a node of a contested kind; 0 if the node is cordoned, not ready, or of
+    another kind.
+    """
     node_kinds = _node_kinds(snapshot.base)
     number = node_kinds.of_node.get(node.name, -1)
     return (
@@ -95,9 +98,9 @@ class _Census:
     holds: PersistentMap[str, tuple[Hold, ...]] = field(default_factory=PersistentMap)
     node_kinds: _NodeKinds | None = None
     by_node: PersistentMap[str, Mapping[str, int]] = field(default_factory=PersistentMap)
-    """By node, the GPUs of each gang and pod. Nodes on which nobody has GPUs are left out."""
+    """The GPUs of each gang and pod, by node. Nodes on which nobody has GPUs are left out."""
     by_kind: Mapping[int, Counter[str]] = field(default_factory=dict)
-    """By kind of node, the GPUs of each namespace."""
+    """The GPUs of each namespace, by kind of node."""
 
 
 @dataclass(slots=True)
@@ -111,7 +114,8 @@ _KINDS: DerivedSection[str, _NodeKinds] = DerivedSection("node kinds")
 
 
 _ADMITTING: DerivedSection[Hashable, dict[int, int]] = DerivedSection("nodes that admit GPUs", max_keys=64)
-"""By the node requirements of a pod. The bound is the number of waiting gangs that one pass plans."""
+"""The result of `_admitting`, by a pod's node requirements. Bounded by the number of waiting gangs that the
+controller plans in one pass."""
 
 
 _CENSUS: DerivedSection[str, _Census] = DerivedSection("GPUs of gangs and namespaces")
@@ -134,7 +138,7 @@ def _node_kinds(base: Infrastructure) -> _NodeKinds:
 
 
 def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
-    """Returns how many nodes of each kind the pod may use."""
+    """Returns how many nodes of each kind the pod may use, by the index of the kind."""
 
     def counted() -> dict[int, int]:
         kinds = enumerate(_node_kinds(base).kinds)
@@ -149,7 +153,9 @@ def _admitting(base: Infrastructure, shape: PodShape) -> Mapping[int, int]:
 
 
 def _large_enough(kind: NodeGroup, requests: Resources) -> bool:
-    """Returns whether a node has as many GPUs as one pod requests; claimed GPUs have any resource name."""
+    """Reports whether a node of the kind has as many GPUs as one pod requests, for claimed GPUs under any
+    resource name.
+    """
     offered = all(kind.allocatable.get(name, 0) >= requests.get(name, 0) for name in GPU_RESOURCES)
     return offered and max(1, requests.get(CLAIMED_GPU, 0)) <= kind.gpus
 
@@ -210,7 +216,7 @@ def _of_namespaces(gpus: Mapping[str, int]) -> Counter[str]:
 
 
 def _on_node(node: Node, pods: tuple[BoundPod, ...], holds: tuple[Hold, ...]) -> Mapping[str, int]:
-    """Returns who has GPUs on one node."""
+    """Returns the GPUs of each gang and each pod on one node."""
     gpus: Counter[str] = Counter()
     for reservation, uses in holds:
         gpus[reservation.gang] += _gpus(node.allocatable if reservation.mode == "domain" else uses)

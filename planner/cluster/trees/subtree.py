@@ -1,5 +1,6 @@
-"""A domain of a topology tree with the domains inside it, and operations that add or remove a host.
-Immutable.
+"""A branch of a topology tree: a domain with the domains inside it. Immutable.
+
+The functions that add or remove a host return another branch, which shares all parts that do not change.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from planner.model.natural_order import natural
 from planner.model.topology import Domain
 
 Place = tuple[str, ...]
-"""A node's path in which each absent value is replaced by a mark ("\\0", its level, the next finer value).
-Nodes with the same finer label therefore share an unnamed branch.
+"""A node's path in which each missing value is replaced by a marker ("\\0", its level, the next finer value).
+Nodes with the same next finer value therefore share an unnamed branch.
 """
 
 
@@ -26,7 +27,7 @@ SortKey = tuple[int, int, object]
 
 _MAX_VALUES = 2**16
 """Maximum number of label values whose sort keys are cached, about 20 MB. A cluster of 60,000 nodes has about
-that many values; in a larger one few values change at a time.
+as many values; in a larger cluster few values change at a time.
 """
 
 
@@ -46,8 +47,8 @@ class Subtree:
     children: tuple[Subtree, ...] = ()
     node: str = ""
     _starts: tuple[int, ...] = ()
-    """The memo of `starts`, filled in on first use: a wide root has thousands of entries, and most trees
-    between two plans are never searched.
+    """The value of `starts`, computed on first use: a wide root has thousands of entries, and most of the
+    trees that are made between two plans are never searched.
     """
 
     def __len__(self) -> int:
@@ -64,7 +65,7 @@ class Subtree:
         return self._starts
 
     def leaf(self, index: int) -> Subtree:
-        """The host with this index among the branch's nodes."""
+        """Returns the host with this index among the branch's nodes."""
         branch = self
         while branch.children:
             starts = branch._starts or branch.starts
@@ -73,7 +74,9 @@ class Subtree:
         return branch
 
     def leaves_at(self, indexes: Iterable[int]) -> Iterator[Subtree]:
-        """Yields the hosts with these indexes. The search restarts at the root only if the parent changes."""
+        """Yields the hosts with these indexes. It descends from the root only if a host has another parent
+        than the previous one.
+        """
         parent, start = self, self.size
         for index in indexes:
             if not 0 <= index - start < parent.size:
@@ -81,7 +84,7 @@ class Subtree:
             yield parent.children[index - start]
 
     def above(self, index: int) -> tuple[Subtree, int]:
-        """The domain directly above the host with this index, and the index of that domain's first host."""
+        """Returns the branch directly above the host with this index, and the index of its first host."""
         branch, start = self, 0
         while branch.children[0].children:
             child_index = branch.child_of(index - start)
@@ -89,7 +92,7 @@ class Subtree:
         return branch, start
 
     def around(self, first: int, last: int) -> Subtree:
-        """The finest named domain in here that holds the hosts with both of these indexes."""
+        """Returns the finest named domain in this branch that contains the hosts with both indexes."""
         branch, domain = self, self
         while branch.children:
             child_index = branch.child_of(first)
@@ -104,7 +107,7 @@ class Subtree:
         """Returns the domain of the level that contains the host with this index, and the index after its
         last host.
 
-        If the host is in no named domain of the level, it is returned itself.
+        If the host is in no named domain of the level, the host itself is returned.
         """
         branch, start = self, 0
         while branch.children and not (branch.level == level and branch.has_name):
@@ -113,14 +116,14 @@ class Subtree:
         return branch, start + branch.size
 
     def leaves(self) -> Iterator[Subtree]:
-        """The hosts, in order."""
+        """Yields the hosts, in order."""
         if self.node:
             yield self
         for child in self.children:
             yield from child.leaves()
 
     def child_of(self, index: int) -> int:
-        """The index of the child that holds the host with this index."""
+        """Returns the index of the child that contains the host with this index."""
         return bisect_right(self.starts, index) - 1
 
     def find(self, key: SortKey) -> tuple[int, bool]:
@@ -131,13 +134,14 @@ class Subtree:
         return index, index < len(self.children) and self.children[index].key == key
 
     def with_children(self, children: tuple[Subtree, ...], size: int | None = None) -> Subtree:
-        """Returns the same domain with other children; `size` if the caller knows it."""
+        """Returns the same domain with other children; `size`: their number of nodes, if it is known."""
         whole = sum([child.size for child in children]) if size is None else size
         return Subtree(self.level, self.path, self.key, self.has_name, whole, children)
 
     def with_child(self, index: int, child: Subtree | None, *, instead: bool) -> Subtree:
-        """Returns the domain with this child at the index (None for no child); `instead` replaces the child
-        there.
+        """Returns the domain with `child` inserted at the index, or (`instead`) in place of the child there.
+
+        With None, the child there is removed.
         """
         former = self.children[index].size if instead else 0
         new = (child,) if child else ()
@@ -149,12 +153,12 @@ _key_of: Callable[[Subtree], SortKey] = attrgetter("key")
 
 
 def key_at(place: Place, branch: Subtree) -> SortKey:
-    """The sort key of the child that the path to a place goes through."""
+    """Returns the sort key of the branch's child on the path to the place."""
     return sort_key(place[branch.level + 1])
 
 
 def named_branch(branch: Subtree, domain: Domain) -> Subtree | None:
-    """Returns the named branch of a domain below this one, None if there is none."""
+    """Returns the named branch of a domain, searched from this branch down; None if there is none."""
     depth = branch.level + 1
     if depth == len(domain):
         return branch if branch.has_name else None
@@ -166,7 +170,7 @@ def named_branch(branch: Subtree, domain: Domain) -> Subtree | None:
 
 
 def pruned(branch: Subtree, place: Place) -> Subtree | None:
-    """Returns the branch without the host at this place; None if it is then empty."""
+    """Returns the branch without the host at this place, None if no host remains."""
     if branch.node:
         return None
     index, _ = branch.find(key_at(place, branch))
@@ -175,7 +179,10 @@ def pruned(branch: Subtree, place: Place) -> Subtree | None:
 
 
 def renewed(branch: Subtree, place: Place) -> Subtree:
-    """Returns the branch with new objects on the path to the host at this place."""
+    """Returns an equal branch with new objects on the path to the host at this place.
+
+    Caches use the objects as keys, so that values computed for the former ones are not used again.
+    """
     if branch.node:
         return replace(branch)
     index, _ = branch.find(key_at(place, branch))
@@ -183,7 +190,7 @@ def renewed(branch: Subtree, place: Place) -> Subtree:
 
 
 def grafted(branch: Subtree, path: Domain, place: Place, name: str) -> Subtree | None:
-    """Returns the branch with a host added at this place; None if there is a host already."""
+    """Returns the branch with a host added at this place, None if a host is already there."""
     if branch.node:
         return None
     depth = branch.level + 1
@@ -208,7 +215,7 @@ def _chain(path: Domain, place: Place, depth: int, name: str) -> Subtree:
 
 
 def place_at(path: Domain, host: int) -> Place:
-    """The place of a node with these label values; `host`: the index of the hostname level."""
+    """Returns the place of a node with these label values; `host`: the index of the hostname level."""
     place = list(path)
     for level in range(host - 1, -1, -1):
         if not place[level]:
@@ -218,5 +225,5 @@ def place_at(path: Domain, host: int) -> Place:
 
 @lru_cache(maxsize=_MAX_VALUES)
 def sort_key(value: str) -> SortKey:
-    """The order of a label value, or of the mark of an absent one, among siblings."""
+    """Returns the sort key of a label value, or of the marker of a missing one, among siblings."""
     return (1 if value[:1] == "\0" else 0, 0, natural(value))

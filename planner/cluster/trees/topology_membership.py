@@ -1,4 +1,4 @@
-"""Which topologies a node is part of, by node selectors and level labels."""
+"""Determines which topologies a node belongs to, by node selectors and level labels."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from planner.model.topology import HOSTNAME, NODE_LABELS, Topology
 def topologies_of(node: Node, topologies: Iterable[Topology]) -> list[Topology]:
     """Returns the topologies that a node belongs to.
 
-    The topologies of each scheduler are considered separately. The topology derived from the nodes' labels
-    has all nodes that belong to no Topology object, and only these: no administrator has said that a node
-    without some of the labels is left out. For Topology objects the first rule that applies decides:
+    The Topologies of each API group are considered separately. A node belongs to the topology derived from
+    node labels only if it belongs to no Topology object, and then even if it lacks some of the labels. For
+    Topology objects the first rule that applies decides:
 
     1. topologies whose node selector matches the node;
     2. topologies without a selector of which the node has all level labels (except the hostname);
-    3. topologies without a selector of which the node has the most labels, so that it counts in coarser
-       levels.
+    3. topologies without a selector of which the node has the most labels, so that the node at least belongs
+       to domains of the levels whose labels it has.
     """
     by_source: dict[str, list[Topology]] = {}
     for topology in topologies:

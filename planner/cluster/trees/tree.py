@@ -42,7 +42,7 @@ from planner.model.topology import HOSTNAME, Domain, Topology
 
 
 class Row(Sequence[Node]):
-    """The nodes of a branch in order. They are looked up on access, so a change copies no list."""
+    """A view of a branch's nodes, in order: a node is looked up on access, so a change copies no list."""
 
     __slots__ = ("_branch", "_cluster")
 
@@ -67,10 +67,11 @@ class Row(Sequence[Node]):
 
 @dataclass(frozen=True, eq=False)
 class TopologyTree:
-    """A topology over its nodes. `places`: the place of each node. `cluster`: the nodes by name.
+    """The tree of a topology over its nodes. `places`: the place of each node by name.
 
-    `lasting`: an identity that a tree shares with all trees derived from it; caches use it as key.
-    `clashing`: two nodes have the same hostname label, so a change requires a new tree.
+    `cluster`: all nodes of the cluster by name. `lasting`: an identity that a tree shares with all trees
+    derived from it; caches use it as key. `clashing`: two nodes have the same hostname label, so a change
+    requires a new tree.
     """
 
     topology: Topology
@@ -82,12 +83,12 @@ class TopologyTree:
 
     @property
     def nodes(self) -> Row:
-        """The nodes, in order."""
+        """The nodes of the tree, in order."""
         return Row(self.root, self.cluster)
 
     @property
     def index(self) -> Mapping[str, Place]:
-        """The index of each node, by name."""
+        """The names of the tree's nodes, for membership tests; the same mapping as `places`."""
         return self.places
 
     @cached_property
@@ -101,7 +102,7 @@ class TopologyTree:
         return tuple(levels)
 
     def repeats(self, key: str) -> bool:
-        """Returns whether two domains of this level have the same label value, such as rack 1 of each zone.
+        """Reports whether two domains of this level have the same label value, such as rack 1 of each zone.
 
         Kubernetes' rules over that label treat them as one domain. False for the hostname and for a key that
         is not a level.
@@ -112,19 +113,19 @@ class TopologyTree:
         return len({path[-1] for path in domains}) < len(domains)
 
     def branch(self, domain: Domain) -> Subtree | None:
-        """The named branch of a domain (`()` is the root), or None where there is none."""
+        """Returns the named branch of a domain (`()` is the root), None if there is none."""
         return named_branch(self.root, domain)
 
     def names(self, branch: Subtree) -> list[str]:
-        """The names of the nodes in a branch, in order."""
+        """Returns the names of the nodes in a branch, in order."""
         return [leaf.node for leaf in branch.leaves()]
 
     def over(self, cluster: Mapping[str, Node]) -> TopologyTree:
-        """The same tree over these nodes, which have the same names."""
+        """Returns the same tree for these nodes of the cluster; the tree's nodes have the same places."""
         return self._become(cluster, self.root, self.places)
 
     def ancestor(self, name: str, level: int) -> Subtree:
-        """The branch of a level (-1 the root) that holds a node of the tree."""
+        """Returns the branch of a level (-1 for the root) that contains a node of the tree."""
         return next(branch for branch in self.way(name) if branch.level == level)
 
     @property
@@ -136,7 +137,7 @@ class TopologyTree:
         return name is None or len(self.places[name]) == len(self.topology.levels)
 
     def way(self, name: str) -> Iterator[Subtree]:
-        """The branches that hold a node, from the root down to its host."""
+        """Yields the branches that contain a node, from the root down to its host."""
         place, branch = self.places[name], self.root
         yield branch
         while branch.children:
@@ -144,17 +145,17 @@ class TopologyTree:
             yield branch
 
     def place_of(self, member: Node) -> Place:
-        """The place that a node's labels give it."""
+        """Returns the place of a node by its labels."""
         return place_at(self.topology.path(member.name, member.labels), self.topology.host_index)
 
     def without(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
-        """The tree without a node that is in it."""
+        """Returns the tree without a node that it contains."""
         place = self.places[name]
         root = pruned(self.root, place) or self.root.with_children(())
         return self._become(cluster, root, self.places.changed(name, None))
 
     def anew(self, name: str, cluster: Mapping[str, Node]) -> TopologyTree:
-        """The tree with new branch objects on the path to this node, at the same place."""
+        """Returns the tree with new branch objects on the path to this node, which keeps its place."""
         return self._become(cluster, renewed(self.root, self.places[name]), self.places)
 
     def with_member(self, member: Node, cluster: Mapping[str, Node]) -> TopologyTree | None:
@@ -173,9 +174,9 @@ class TopologyTree:
 
 
 def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node]) -> TopologyTree:
-    """Returns the tree of these nodes; each node has its own host domain.
+    """Returns the tree of the nodes in `members`; each node has its own host domain.
 
-    `members` gives the labels that place a node, `cluster` the node itself.
+    The labels in `members` determine a node's place; `cluster` has the nodes as they are.
     """
     host = topology.host_index
     clashing, paths = _paths(topology, members)
@@ -204,7 +205,7 @@ def grow(topology: Topology, members: Iterable[Node], cluster: Mapping[str, Node
 
 
 def _paths(topology: Topology, nodes: Iterable[Node]) -> tuple[bool, list[tuple[Domain, str]]]:
-    """Returns each node's path, and whether two nodes had the same path."""
+    """Returns whether two nodes had the same path, and each node's path with its name."""
     taken: set[Domain] = set()
     paths: list[tuple[Domain, str]] = []
     clashing = False

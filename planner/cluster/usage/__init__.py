@@ -1,7 +1,7 @@
-"""What is taken in a cluster: by bound pods and reservations, node by node, and what that leaves.
+"""The usage of nodes: what bound pods and reservations take on each node, and what remains free.
 
-- `occupancy`: the pods and the reservations of each node
-- `node_usage`: what is taken and free on one node
+- `occupancy`: the bound pods and the reservations of each node
+- `node_usage`: the taken and the free amounts of one node
 
 Used by other packages: `carried`, `used_by`, `add`. Begin with `occupancy`.
 """

@@ -1,4 +1,4 @@
-"""What is taken and what is free on one node: amounts, GPUs for pods that share one, and devices for claims.
+"""The taken and free capacity of one node: amounts, GPUs for pods that share one, and devices for claims.
 
 Invariant: on every node, for every resource, taken is used plus reserved, and nothing is counted twice. A
 bound pod that carries a reservation's id is covered by what that reservation uses on the pod's node.
@@ -23,13 +23,13 @@ from planner.model.resources import CLAIMED_GPU, CLAIMED_MIG, SHARE_PREFIX, Reso
 from planner.node.gpu_sharing import SharedGpus, settled, shared_gpus_of, shares_gpus
 
 _SPECIAL_PREFIXES = frozenset({SHARE_PREFIX, CLAIMED_GPU[:4], CLAIMED_MIG[:4], PREFIX[:4]})
-"""Prefixes of GPU shares and claimed devices. Few nodes have such in use, so comparing four letters of each
-name skips the detailed computation for most nodes.
+"""The first four letters of resources that are GPU shares or claimed devices. Few nodes have such resources
+in use, so this comparison avoids the detailed computation for most nodes.
 """
 
 
 class NodeHardware(Protocol):
-    """What nodes offer before anything is taken; `Infrastructure` implements it."""
+    """What nodes offer to pods if nothing is taken; `Infrastructure` implements it."""
 
     @property
     def claims(self) -> Claims: ...
@@ -56,15 +56,16 @@ class NodeUsage:
     _holds: Holds
 
     def free_on(self, node: Node) -> tuple[Resources, SharedGpus | None, AvailableDevices | None]:
-        """Remaining amounts of a node, its GPUs for pods that share one, and its devices for claims."""
+        """Returns the free amounts of a node, its GPUs for pods that share one, and its devices for claims.
+
+        The GPUs are None if they cannot be shared, the devices if there are no ResourceSlices.
+        """
         used, gpus, available_devices = self._settled_on(node)
         free = {name: amount - used.get(name, 0) for name, amount in self._hardware.offers(node).items()}
         return free, gpus, available_devices
 
     def plain_free_on(self, node: Node) -> dict[str, int] | None:
-        """Returns the free amounts of a node; None if GPU shares or claimed devices must be considered
-        too.
-        """
+        """Returns the free amounts of a node, None if GPU shares or claimed devices are to be considered."""
         if self._hardware.claims.slices:
             return None
         taken = self.promised_on(node.name)
@@ -73,11 +74,14 @@ class NodeUsage:
         return {resource: amount - taken.get(resource, 0) for resource, amount in node.allocatable.items()}
 
     def taken_on(self, node: Node) -> dict[str, int]:
-        """Amounts that are used or reserved on a node, by resource; a GPU taken in part counts as one."""
+        """Returns the amounts that are used or reserved on a node; a GPU taken in part counts as one."""
         return self._settled_on(node)[0]
 
     def promised_on(self, node: str) -> dict[str, int]:
-        """Returns the same as amounts only; the node need not be known."""
+        """Returns the amounts that are used or reserved on a node, which may be unknown.
+
+        GPU shares and claimed devices are amounts of their own resources here, not of GPUs.
+        """
         taken = self.used_on(node)
         for _, uses in self._holds.on(node):
             add(taken, uses)
@@ -97,7 +101,7 @@ class NodeUsage:
         return taken, gpus, available_devices
 
     def _devices_on(self, node: Node, promised: Resources) -> tuple[AvailableDevices | None, dict[str, int]]:
-        """The node's devices from ResourceSlices; and the promised amounts, unavailable devices included."""
+        """Returns the node's devices from ResourceSlices, and `promised` plus its unavailable devices."""
         if (
             not self._pods.on(node.name)
             and not self._holds.on(node.name)
@@ -113,7 +117,7 @@ class NodeUsage:
         return self._hardware.devices.available_now(node, self._pods.on(node.name), promised, claim_specs)
 
     def used_on(self, node: str) -> dict[str, int]:
-        """Amounts that bound pods use on a node beyond their gangs' reservations there."""
+        """Returns the amounts that bound pods use on a node beyond their gangs' reservations there."""
         pods: Iterable[BoundPod] = self._pods.on(node)
         if any(pod.claims for pod in pods):
             pods = self._hardware.devices.counted(pods)

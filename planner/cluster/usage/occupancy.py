@@ -1,4 +1,4 @@
-"""What occupies each node: bound pods, and reservations of gangs. Immutable, with cheap changes."""
+"""The bound pods and the gangs' reservations of each node, as immutable indexes with cheap changes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NOTHING: Resources = {}
 class Pods(Collection[BoundPod]):
     """Bound pods by node.
 
-    `carriers`: by reservation id, the nodes with pods that carry the id. `with_anti_affinity`: by node, the
-    pods that have anti-affinity.
+    `carriers`: the nodes with pods that carry a reservation's id (as annotation), by id.
+    `with_anti_affinity`: the pods that have anti-affinity, by node.
     """
 
     by_node: PersistentMap[str, tuple[BoundPod, ...]] = field(default_factory=PersistentMap)
@@ -30,7 +30,7 @@ class Pods(Collection[BoundPod]):
 
     @staticmethod
     def of(pods: Iterable[BoundPod]) -> Pods:
-        """An index of these pods."""
+        """Returns an index of these pods."""
         by_node: dict[str, list[BoundPod]] = {}
         carriers: dict[str, set[str]] = {}
         for pod in pods:
@@ -54,13 +54,13 @@ class Pods(Collection[BoundPod]):
         return isinstance(pod, BoundPod) and pod in self.on(pod.node)
 
     def on(self, node: str) -> tuple[BoundPod, ...]:
-        """The pods on a node."""
+        """Returns the pods on a node."""
         return self.by_node.get(node, ()) or ()
 
     def of_gang(self, gang: str, reservation_id: str) -> Iterator[BoundPod]:
         """Yields the gang's pods (`belongs`), node by node.
 
-        Only the nodes with pods that carry the id are read: to walk all pods for each gang is quadratic.
+        Reads only nodes with pods that carry the id, because reading all pods for each gang is quadratic.
         """
         return (
             pod
@@ -70,12 +70,12 @@ class Pods(Collection[BoundPod]):
         )
 
     def with_pod(self, pod: BoundPod) -> Pods:
-        """With this pod, in place of a pod of the same name on the same node."""
+        """Returns the index with this pod, in place of a pod of the same name on the same node."""
         pods = (*(other for other in self.on(pod.node) if other.name != pod.name), pod)
         return self._with(pod.node, pods)
 
     def without_pod(self, pod: BoundPod) -> Pods:
-        """Without the pod of this name on its node."""
+        """Returns the index without the pod of this name on its node."""
         return self._with(pod.node, tuple(other for other in self.on(pod.node) if other.name != pod.name))
 
     def _with(self, node: str, pods: tuple[BoundPod, ...]) -> Pods:
@@ -93,9 +93,9 @@ class Pods(Collection[BoundPod]):
 
 
 def belongs(pod: BoundPod, gang: str, reservation_id: str) -> bool:
-    """Whether a pod carries the id of the gang's reservation and is in its namespace.
+    """Reports whether a pod carries the id of the gang's reservation and is in the gang's namespace.
 
-    Everybody may write the annotation onto their own pods: a copy of another namespace's id means nothing.
+    Users can write the annotation onto their own pods, so an id from another namespace has no effect.
     """
     return namespace_of(pod.name) == namespace_of(gang) and reservation_id in carried(pod)
 
@@ -110,16 +110,16 @@ def carried(pod: BoundPod) -> list[str]:
 
 
 Held = tuple[str, Domain]
-"""A topology name and a domain of it that is held whole."""
+"""The name of a topology, and a domain of it that is held whole."""
 
 
 def held_by(reservation: Reservation) -> list[Held]:
-    """What a reservation holds whole, as (topology name, domain)."""
+    """Returns the domains that a reservation holds whole, as (topology name, domain)."""
     return [(reservation.topology, domain) for domain in reservation.domains]
 
 
 Hold = tuple[Reservation, Resources]
-"""A reservation that touches a node, with what its pods use there."""
+"""A reservation that holds or uses a node, and the amounts that the gang's pods use on that node."""
 
 
 def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, int]:
@@ -127,7 +127,7 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 
     A pod that carries a reservation's id is covered by what that reservation uses on this node, and no more.
     Otherwise it uses capacity like any other pod: a gang's pod on another node than the reserved one, a
-    surplus pod, or a pod of another namespace that copied the id (anybody can write an annotation).
+    surplus pod, or a pod of another namespace with a copied id (users can write annotations).
     """
     reserved_here = {reservation.id: (namespace_of(reservation.gang), uses) for reservation, uses in holds}
     used: dict[str, int] = {}
@@ -155,10 +155,10 @@ def unaccounted(pods: Iterable[BoundPod], holds: Iterable[Hold]) -> dict[str, in
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Reservations by gang, gangs by reservation id, and reservations by node (then by gang name).
+    """Indexes of the reservations. `by_node`: sorted by gang name.
 
-    `with_anti_affinity`: by gang, the reservations whose pods have anti-affinity. `by_domain`: gangs by the
-    domain that they hold whole.
+    `gangs`: the gang of each reservation id. `with_anti_affinity`: the reservations whose pods have
+    anti-affinity, by gang. `by_domain`: the gangs that hold a domain whole, by domain.
     """
 
     by_gang: PersistentMap[str, Reservation] = field(default_factory=PersistentMap)
@@ -210,7 +210,7 @@ class Holds:
     def _domains(
         self, removed: Iterable[Reservation], added: Iterable[Reservation]
     ) -> dict[Held, tuple[str, ...] | None]:
-        """Gangs by the domain that they hold whole, after the change."""
+        """Returns the changed entries of `by_domain`; None for a domain that no gang holds any more."""
         domains: dict[Held, tuple[str, ...]] = {}
         for reservation in removed:
             for domain in held_by(reservation):
@@ -222,8 +222,9 @@ class Holds:
         return {domain: gangs or None for domain, gangs in domains.items()}
 
     def over(self, node: str, domains: Iterable[Held]) -> Holds:
-        """Returns the index after a node was added, removed or moved: who holds its domain also holds the
-        node.
+        """Returns the index after a node was added, removed or moved; `domains` are those that it is in now.
+
+        A gang that holds one of them whole also holds the node.
         """
         former_gangs = {reservation.gang for reservation, _ in self.on(node)}
         gangs = {reservation.gang for reservation, _ in self.on(node) if node in reservation.touched}
@@ -235,7 +236,7 @@ class Holds:
         return replace(self, by_node=self.by_node.changed(node, holds or None))
 
     def on(self, node: str) -> tuple[Hold, ...]:
-        """The reservations that touch a node."""
+        """Returns the reservations that hold or use a node, each with the amounts that it uses there."""
         return self.by_node.get(node, ()) or ()
 
 
@@ -244,7 +245,7 @@ def _gang(hold: Hold) -> NaturalKey:
 
 
 def used_by(reservation: Reservation) -> dict[str, dict[str, int]]:
-    """Amounts that a gang uses, by node and resource."""
+    """Returns the amounts that a gang uses, by node and resource."""
     requests = dict(reservation.requests)
     used: dict[str, dict[str, int]] = {}
     for assignment in reservation.assignments:
