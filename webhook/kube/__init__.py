@@ -7,7 +7,6 @@ Words:
 - *gang*: pods that start together or not at all; named NAMESPACE/KIND/NAME, usually after their workload
 
 Modules:
-
 - `api`: calls to the API server
 - `state`: the watched state of the cluster; `ledger`: reservations as objects
 - `controller`: reconciles reservations, gates and taints with the cluster

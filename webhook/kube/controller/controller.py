@@ -1,4 +1,4 @@
-"""The controller: reads the cluster, asks `reconcile` what to do, and does it. One replica at a time."""
+"""Reads the cluster, asks `reconcile` what to do, and does it, in rounds. Only the leading replica does."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ from webhook.workloads.keys.annotation_keys import RESERVATION
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 SETTLE_SECONDS = 0.1
-"""Pause after a change, so that simultaneous changes are handled together."""
+"""Minimum pause after a round, so that simultaneous changes are handled together."""
 
 IDLE_SECONDS = 5.0
-"""Interval between two rounds without changes: time passes, and holds expire."""
+"""Maximum seconds between two rounds without changes: waiting times end, and holds expire."""
 
 VANISHED_SECONDS = 8.0
-"""How long an admitted gang's reservation must be missing before it is restored: a deletion releases the
-place a moment before the watch shows it.
+"""Seconds for which an admitted gang's reservation must be missing before it is restored: a deletion releases
+the place a moment before the watch shows it.
 """
 
 ASKED_SECONDS = 60.0
 """Seconds between two lookups of why a gang's scheduler does not bind its pods."""
 
 MOST_REST = 3.0
-"""Maximum pause between two rounds while things change and each round takes long."""
+"""Maximum pause in seconds after a round that took long."""
 
 log = logging.getLogger("bayplan")
 
 
 class Controller:
-    """`lead` works until it is cancelled. `clock`: seconds since the epoch that never jump (by default the
-    API server's). `observed`: returns which of some namespaces are not enforced.
+    """Runs rounds: `lead` works until it is cancelled. `clock`: returns seconds since the epoch that never
+    jump (default: `Api.now`). `observed`: returns which of some namespaces are not enforced.
     """
 
     def __init__(
@@ -92,22 +92,22 @@ class Controller:
         self._recorder = Recorder(api)
         self._outcomes = outcomes
         self.recoveries = recovery_histogram()
-        """How long gangs that lost a node waited for another place; for the metrics."""
+        """The metric of how long gangs that lost a node waited for another place."""
         self._broken: dict[str, float] = {}
-        """Since when each gang has been seen without one of its nodes, in monotonic seconds."""
+        """By gang: since when it has been seen without a node or its reservation, in monotonic seconds."""
         self._moved_off: dict[str, frozenset[str]] = {}
-        """By gang, the nodes that it was moved off: its pods stay there until they are evicted. Cordoned
-        nodes are not included: after an uncordon they should be used by the pods that are still there.
+        """By gang: the nodes that it was moved off, where its pods stay until they are evicted. Cordoned
+        nodes are not included: after an uncordon the pods that are still there should use them.
         """
         self._asked: dict[str, float] = {}
-        """When the scheduler of each gang was last asked why it binds no pods."""
+        """By gang: when its scheduler was last asked why it binds no pods."""
         self._seen: frozenset[Claim] = frozenset()
         self._pace = PositionPace()
         self._unused, self._missing = Lasting(), Lasting()
-        """Gangs whose place no bound pod uses; gangs whose reservation is not in the book."""
+        """Since when no bound pod uses a gang's place; since when a gang's reservation is not in the book."""
 
     async def lead(self) -> None:
-        """Reads workloads and waiting pods, and reconciles forever."""
+        """Waits for the watches, and then runs rounds until cancelled."""
         await self._watch.synced()
         await self._queue.synced()
         try:
@@ -116,7 +116,7 @@ class Controller:
             if self._watch_kueue is not None:
                 self._kueue = self._watch_kueue()
                 await self._kueue.start()
-                await self._kueue.looked()  # else the first round would plan what Kueue has placed
+                await self._kueue.looked()  # else the first round would plan gangs that Kueue has placed
             while True:
                 await self._look()
         finally:
@@ -126,7 +126,7 @@ class Controller:
                 await self._fence.close()
 
     async def _look(self) -> None:
-        """Runs a round, and pauses until there is a change, or a hold expires."""
+        """Runs a round, and pauses until something changes, a hold expires, or `IDLE_SECONDS` have passed."""
         began = time.monotonic()
         await self._round()
         took = time.monotonic() - began
@@ -134,12 +134,12 @@ class Controller:
             rest = min(IDLE_SECONDS, self._ledger.next_expiry() - self._clock())
             async with asyncio.timeout(max(rest, 0.0)):  # `wait_for` of Python 3.11 may lose a cancellation
                 await self._watch.news.wait()
-        # A round over a long queue must leave the replica time for calls: it takes at most a third of the
-        # time.
+        # A round over a long queue must leave the replica time for calls: rounds take about a third of the
+        # time, unless one takes longer than half of `MOST_REST`.
         await asyncio.sleep(min(max(SETTLE_SECONDS, 2 * took), MOST_REST))
 
     async def _round(self) -> None:
-        """Runs one round; what fails is tried again in the next."""
+        """Runs one round. An error is logged, and the next round tries again."""
         self._watch.news.clear()
         try:
             await self._reconcile()
@@ -152,7 +152,7 @@ class Controller:
             await asyncio.sleep(IDLE_SECONDS)
 
     async def _reconcile(self) -> None:
-        """Carries out what `reconcile` returns for the current cluster, one action after the other."""
+        """Carries out the actions that `reconcile` returns for the current cluster, one after the other."""
         began, now = time.monotonic(), self._clock()
         await self._ledger.sweep(now)
         world = await self._world(now)
@@ -170,7 +170,7 @@ class Controller:
                 self._watch.news.set()
 
     def _remember(self, world: World, actions: Iterable[steps.Action], began: float) -> None:
-        """Records which gangs were seen, have lost a node, or wait; the others are forgotten."""
+        """Records which gangs were seen, have lost a node, or wait; forgets the others."""
         held, broken, waiting = set(map(claim_of, world.snapshot.reservations)), set(), set()
         for action in actions:
             if isinstance(action, (steps.MoveTo, steps.Stuck)):
@@ -189,7 +189,7 @@ class Controller:
         return world_of(picture, book, self._queue, now, observed=self._observed, kueue=places)
 
     def _memory(self, world: World, deleted: dict[str, Reservation]) -> Memory:
-        """Returns what has been seen in former rounds, up to this one."""
+        """Returns what this and former rounds have shown."""
         gangs = {held.gang for held in world.snapshot.reservations}
         self._asked = {name: since for name, since in self._asked.items() if name in gangs}
         self._moved_off = {name: nodes for name, nodes in self._moved_off.items() if name in gangs}
@@ -202,8 +202,8 @@ class Controller:
         )
 
     async def _deleted(self, world: World) -> dict[str, Reservation]:
-        """Returns the reservations whose object is deleted, by id: no watch shows it, and the API server
-        stores none that the watches do not show yet.
+        """Returns the reservations whose object is deleted, by id: no object in the watches needs the
+        reservation, and the API server stores none that the watches do not show yet.
         """
         left = ownerless(world, self._seen)
         if not left:
@@ -267,7 +267,7 @@ class Controller:
                     await self._recorder.tell(gang.ref, "Queued", f"position {position} of {of}{waits}")
 
     async def _given_back(self, reservation: Reservation) -> bool:
-        """Returns whether it was released now; False if it is gone already.
+        """Releases the reservation as it was seen; returns False if it is gone already.
 
         Raises `Conflict` if it exists but differs from what was seen: later actions of this round were
         planned on a place that is not free.
@@ -295,7 +295,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", f"{text}, in {place_words(move.reservation)}")
 
     async def _tell_unbound(self, gang: Gang, pods: tuple[Unbound, ...]) -> None:
-        """Reports why the scheduler binds no pods; asked occasionally, not in every round."""
+        """Reports why the scheduler binds no pods; asks for it every `ASKED_SECONDS`, not in every round."""
         now = self._clock()
         if now - self._asked.get(gang.name, -ASKED_SECONDS) >= ASKED_SECONDS:
             self._asked[gang.name] = now
@@ -308,7 +308,7 @@ class Controller:
         return await scheduler_words(self._api, pods, owners - {""})
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """The use of its pods is counted already, so no capacity has to be free for it."""
+        """Reserves where pods were bound; their use is counted already, so no capacity has to be free."""
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
         await note_place(self._api, gang, reservation, world)
@@ -325,7 +325,7 @@ class Controller:
         await self._recorder.tell(gang.ref, "Replanned", text)
 
     async def _admit(self, action: steps.Admit, world: World) -> None:
-        """Reserves first: if a later step fails, the next round admits the gang."""
+        """Reserves, then admits the pods: if that fails, the next round admits them."""
         gang = action.gang
         if action.reservation is not None:
             await self._hold(gang, Wish(action.reservation, world.snapshot.revision, action.headroom), world)
@@ -333,7 +333,7 @@ class Controller:
         await self._let_in(world.snapshot, gang, action.reservation, gang.pods)
 
     async def _hold(self, gang: Gang, wish: Wish, world: World) -> None:
-        """Reserves, claims for the workload, and annotates it. Raises `Conflict`."""
+        """Reserves the place, claims it for the workload, and annotates the workload. Raises `Conflict`."""
         now = self._clock()
         hold = hold_of(wish.reservation, now)
         await self._ledger.reserve_all([replace(wish, reservation=hold)], now)
@@ -343,7 +343,9 @@ class Controller:
         await note_place(self._api, gang, hold, world)
 
     async def _adopt(self, action: steps.Adopt, world: World) -> None:
-        """Holds what Kueue has assigned. If others have taken it meanwhile, the next round reports it."""
+        """Reserves what Kueue has assigned. If another gang has taken it meanwhile, the next round reports
+        that.
+        """
         now, wanted = self._clock(), action.reservation
         held = wanted if wanted.state == "claimed" else hold_of(wanted, now)
         try:
@@ -387,7 +389,7 @@ class Controller:
         )
 
     async def _tell_held(self, world: World) -> None:
-        """Reports once to each gang that holds a place, whoever reserved it."""
+        """Reports to each gang that holds a place what it holds, once, whoever reserved it."""
         for reservation in world.snapshot.reservations:
             gang = world.gangs.get(reservation.gang)
             if gang is not None and reservation.expires is None:

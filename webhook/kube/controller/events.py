@@ -1,6 +1,6 @@
 """Events on a gang's workload, which `kubectl describe job` shows.
 
-An event's name is a digest of its content, so a new leader that reports the same again adds nothing.
+An event's name contains a digest of its content, so a new leader that reports the same again adds no event.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from webhook.kube.state.gangs import Ref
 from webhook.workloads.stored import seconds
 
 LONGEST = 1000
-"""Maximum characters of a message; the API server allows 1,024."""
+"""Maximum number of characters of a message; the API server allows 1,024."""
 
 
 KEPT = 10_000
-"""Maximum number of remembered messages."""
+"""Maximum number of events that are remembered as written."""
 
 
 log = logging.getLogger("bayplan")
@@ -33,7 +33,7 @@ class Recorder:
     _told_digests: dict[str, None] = field(default_factory=dict)
 
     async def tell(self, ref: Ref, reason: str, message: str, *, warning: bool = False) -> None:
-        """Writes one event on an object, once."""
+        """Writes one event on an object, unless this recorder has written the same before."""
         text = message if len(message) <= LONGEST else message[: LONGEST - 1] + "…"
         digest = hashlib.sha256(f"{ref.uid}\0{reason}\0{text}".encode()).hexdigest()[:16]
         if digest in self._told_digests or not ref.uid:
@@ -69,6 +69,7 @@ class Recorder:
 
 
 def told_at(event: Json) -> float:
-    """When an Event was told last, in seconds since the epoch. Raises `KeyError`, `TypeError` or `ValueError`
-    for what is no Event."""
+    """Returns the last time of an Event, in seconds since the epoch. Raises `KeyError`, `TypeError` or
+    `ValueError` for an object that is no valid Event.
+    """
     return seconds(str(event.get("lastTimestamp") or event["metadata"]["creationTimestamp"]))

@@ -1,7 +1,8 @@
-"""The leader's history of ended gangs by leaf, in a ConfigMap that the planner reads.
+"""Writes how gangs ended on each leaf (of a leaf-spine network) into a ConfigMap that the planner reads.
 
-`topology-scheduler-history` is installed empty, and written at most every `PAUSE` seconds, because each write
-changes every replica's snapshot. The ends between two writes of a leader that dies are lost.
+The ConfigMap `topology-scheduler-history` is installed empty. The leader writes it at most every `PAUSE`
+seconds, because each write changes every replica's snapshot; if it dies, the ends since its last write are
+lost.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ PAUSE = 30.0
 
 
 _MOST_KEPT = 10_000
-"""Maximum number of ends that wait to be written while the API server is unavailable."""
+"""Maximum number of ended gangs that wait to be written while the API server is unavailable."""
 
 
 log = logging.getLogger("bayplan")
 
 
 class GangHistoryWriter:
-    """Ends of gangs that are to be written into the ConfigMap. `clock`: monotonic seconds."""
+    """Collects ended gangs and writes them into the ConfigMap. `clock`: returns monotonic seconds."""
 
     def __init__(self, api: Api, namespace: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
@@ -39,14 +40,16 @@ class GangHistoryWriter:
         self._written = -PAUSE
 
     def note(self, snapshot: Snapshot, reservation: Reservation, *, well: bool) -> None:
-        """Records that a gang has ended and releases this reservation."""
+        """Records that the gang of this reservation has ended. `well`: whether it succeeded."""
         ending = ended(snapshot, reservation, well=well)
         if ending.leaves and len(self._pending) < _MOST_KEPT:
             self._pending.append(ending)
 
     async def write(self, snapshot: Snapshot) -> None:
-        """Writes what ended into the history in the snapshot, when it is due. Never raises: a failure is
-        logged.
+        """Adds the recorded gangs to the history in the snapshot and writes it, if a write is due.
+
+        Never raises: a failure is logged, and the gangs are written later, unless the ConfigMap does not
+        exist.
         """
         if not self._pending or self._clock() - self._written < PAUSE:
             return

@@ -1,8 +1,8 @@
-"""Admits a gated pod: removes the gate and writes its place, in one merge patch. Pure.
+"""Admits a gated pod: one merge patch removes the gate and pins the pod to its place. Pure.
 
-The API server allows a gated pod's node affinity only to be tightened: requirements may be added to each
-existing term, but terms may not be added. If the pod has terms of its own, a plan with several terms is
-therefore written as one, by hostname.
+The API server allows the node affinity of a gated pod only to be tightened: requirements may be added to each
+existing term, but no terms. If the pod has terms of its own, a place that is described by several terms is
+therefore written as one term, by hostname.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Json = dict[str, Any]
 def let_in(
     pod: Mapping[str, Any], terms: Sequence[Term], hosts: Iterable[str], annotations: Mapping[str, str]
 ) -> Json:
-    """Returns the merge patch that opens our gate and pins the pod to `terms` (ORed); `hosts` are the same by
-    name.
+    """Returns the merge patch that removes our gate and pins the pod to nodes that match one of `terms`.
 
-    Other gates stay. The patch applies only to the version of the pod that was read.
+    `hosts`: the hostnames of these nodes. `annotations`: added to the pod. Other gates stay. The patch
+    applies only to the version of the pod that was read.
     """
     spec = pod["spec"]
     gates = [gate for gate in spec.get("schedulingGates") or [] if gate.get("name") != QUEUED_GATE]
@@ -41,12 +41,12 @@ def let_in(
 
 
 def is_placed_by_kueue(spec: Mapping[str, Any]) -> bool:
-    """Returns whether Kueue will write the pod's node: a place of ours might always contradict it."""
+    """Returns whether Kueue will pin the pod: a node affinity of ours might contradict Kueue's."""
     return any(gate.get("name") == KUEUE_TOPOLOGY_GATE for gate in spec.get("schedulingGates") or [])
 
 
 def tightened(former: Sequence[Mapping[str, Any]], terms: Sequence[Term], hosts: Iterable[str]) -> list[Json]:
-    """Returns each existing term with our requirements, or our terms alone."""
+    """Returns each existing term with our requirements added, or our terms if there are none."""
     if not former:
         return [node_term_json(term) for term in terms]
     ours = terms[0] if len(terms) == 1 else (Requirement(HOSTNAME, "In", tuple(hosts)),)

@@ -1,6 +1,4 @@
-"""A gang of several objects that holds a place: the seats of its members, and room for members that join
-later. Pure.
-"""
+"""Gangs of several objects that hold a place: the seats of their members, and room for late members. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ from webhook.placement.workload_plan import GangPlan, plan_workload
 
 
 def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang, tuple[GangMember, ...]]:
-    """Returns the gang with its pods on the seats that it holds, and the members that wait for additional
-    seats. A gang of one object is returned unchanged.
+    """Returns the gang with each pod assigned to the seats that the gang holds, and the members that need
+    additional seats. A gang of one object is returned unchanged.
     """
     if not gang.members:
         return gang, ()
@@ -33,7 +31,7 @@ def with_seats(snapshot: Snapshot, gang: Gang, held: Reservation) -> tuple[Gang,
 
 
 def waits_for_kueue(member: GangMember, pods: Sequence[Unbound]) -> bool:
-    """Returns whether Kueue has not admitted a member's pods, or they have not come to its gate yet."""
+    """Returns whether Kueue has not admitted a member's pods, or will gate pods that do not exist yet."""
     to_come = bool(member.workload.kueue) and not member.workload.suspends and not pods
     return to_come or any(pod.awaits_kueue for pod in pods)
 
@@ -46,9 +44,10 @@ def beside_held(
     pods: Sequence[Unbound],
     limits: HoldLimits,
 ) -> tuple[GangPlan, SeatNames]:
-    """Returns the plan of a gang with seats for this member beside those that it holds.
+    """Returns the plan of the gang with seats for this member beside those that it holds, and the names of
+    the seats.
 
-    `pods` are the member's: its seats are on the nodes of their flavors.
+    `pods` are the member's: its seats are on the nodes of their Kueue flavors.
     """
     workload, seats = grown(held, group, member)
     (group,) = workload.gangs

@@ -1,7 +1,8 @@
 """Leader election by a Lease, with the rules of Kubernetes' own controllers.
 
-A replica holds the Lease while it renews it. Another may take it if it did not change for its whole duration
-by that replica's own clock, so clocks need not agree. A holder that cannot renew stops before that.
+A replica leads while it renews the Lease. Another replica may take the Lease if it has not changed for its
+whole duration by that other replica's own clock, so clocks need not agree. A leader that cannot renew stops
+before that.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ RENEW_WITHIN = 6.0
 
 
 PAUSE = 2.0
-"""Seconds between two checks."""
+"""Seconds between two checks of the Lease."""
 
 
 AGAIN_SECONDS = 60.0
-"""Seconds after which the companion task is restarted if it fails."""
+"""Seconds after which a companion task that failed is restarted."""
 
 
 LEASE = "bayplan-controller"
@@ -44,7 +45,7 @@ log = logging.getLogger("bayplan")
 
 
 def lease_path(namespace: str, name: str = LEASE) -> str:
-    """Returns the path of the Lease; `namespace` is that of the installation."""
+    """Returns the API path of the Lease; `namespace` is that of the installation."""
     return f"{_leases(namespace)}/{name}"
 
 
@@ -59,7 +60,11 @@ def identity() -> str:
 
 @dataclass(slots=True)
 class Leader:
-    """Runs `work` while this replica holds the Lease, and cancels it when it no longer does."""
+    """Runs `work` while this replica holds the Lease, and cancels it when the replica loses the Lease.
+
+    `me`: this replica's name in the Lease. `leads`: whether it leads. `problem`: why the Lease could not be
+    read or renewed, "" if it could.
+    """
 
     api: Api
     namespace: str
@@ -74,7 +79,7 @@ class Leader:
     _renewed: float = 0.0
 
     async def run(self) -> None:
-        """Runs forever; on cancellation the work ends and the Lease is released."""
+        """Takes part in the election until cancelled; then the work ends and the Lease is released."""
         try:
             while True:
                 await self._look()
@@ -109,7 +114,7 @@ class Leader:
         self.leads = holds
 
     async def _hold(self, now: float) -> bool:
-        """Renews or takes the Lease; returns False if another replica holds it."""
+        """Renews or takes the Lease; returns False if another replica holds it. `now`: monotonic seconds."""
         try:
             lease = await self.api.get(self._path)
         except ApiError as error:
@@ -178,9 +183,9 @@ async def with_companion(
 ) -> None:
     """Runs the leader's work together with its companion task, if any.
 
-    If the companion fails, that is logged and it is restarted later, while gangs are still admitted. If the
-    work fails, both end: the companion depends on the controller, which moves the places of the gangs that
-    make room.
+    If the companion fails, that is logged and it is restarted after `AGAIN_SECONDS`, while gangs are still
+    admitted. If the work fails, both end: the companion depends on the controller, which moves the
+    reservations of the gangs that make room.
     """
     async with asyncio.TaskGroup() as tasks:
         beside = tasks.create_task(_again_and_again(companion)) if companion is not None else None

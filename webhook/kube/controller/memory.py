@@ -1,7 +1,7 @@
-"""What the controller remembers between rounds, and what of a world it has to remember. Pure.
+"""What the controller remembers between rounds, and the states of a world that it has to remember. Pure.
 
-Much of what is seen may be transient: a reservation that is gone, or a place that no pod uses. `reconcile`
-acts on it once it has lasted, and `Memory` says what has.
+A state may be transient, for example a reservation that is gone or a place that no pod uses. `reconcile` acts
+on such a state once it has lasted, and `Memory` says which have.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from webhook.placement.hold import is_used, stands
 class Memory:
     """What former rounds have shown.
 
-    `deleted`: by id, the reservations whose object is deleted, as the API server has confirmed
-    (`ownerless`). `missing`: the gangs that have named a
-    reservation for a while that is not in the book (`bereft`). `idle`: the gangs whose place no pod has used
-    for longer than their namespace allows (`unused`). `moved_off`: by gang, the nodes that it was moved off.
+    `deleted`: the reservations whose object is deleted, as the API server has confirmed (`ownerless`), by id.
+    `missing`: the gangs whose reservation has not been in the book for a while (`bereft`). `idle`: the gangs
+    whose place no pod has used for longer than their namespace allows (`unused`). `moved_off`: the nodes that
+    a gang was moved off, by gang.
     """
 
     deleted: Mapping[str, Reservation] = field(default_factory=dict)
@@ -36,8 +36,8 @@ class Memory:
 
 
 Claim = tuple[str, str]
-"""The id of a reservation, and the UID of the object that claimed it: an object of the same name that comes
-later has the same id.
+"""The id of a reservation, and the UID of the object that claimed it. The id alone is not enough: a later
+object of the same name has the same id.
 """
 
 
@@ -47,44 +47,46 @@ def claim_of(reservation: Reservation) -> Claim:
 
 
 NO_MEMORY = Memory()
-"""Of a first round, and of commands that only show the cluster."""
+"""The memory of a first round, and of commands that only show the cluster."""
 
 
 def alive(world: World) -> frozenset[Claim]:
-    """Returns the reservations whose gang exists now: the controller records them as seen."""
+    """Returns the claims of the reservations whose gang exists or has bound pods."""
     held = world.snapshot.reservations
     return frozenset(claim_of(r) for r in held if r.gang in world.gangs or is_used(world.snapshot, r))
 
 
 def bereft(world: World) -> frozenset[str]:
-    """Returns the gangs that name a reservation which is not in the book.
+    """Returns the gangs that name a reservation that is not in the book.
 
     That may be transient: a deleted workload releases its place before the watch shows the deletion. The
-    controller therefore acts only if it lasts (`Memory.missing`).
+    controller therefore acts only if the state lasts (`Memory.missing`).
     """
     return frozenset(gang.name for gang in world.gangs.values() if is_bereft(gang, world.snapshot))
 
 
 def is_bereft(gang: Gang, snapshot: Snapshot) -> bool:
-    """Returns whether the gang names a reservation which is not in the book, and needs it now."""
+    """Returns whether the gang names a reservation that is not in the book, and needs it at present."""
     if gang.finished or snapshot.holding(gang.name) is not None or _begins_in_kueue(gang, snapshot):
         return False
     return reservation_id(gang.name) in gang.ids
 
 
 def _begins_in_kueue(gang: Gang, snapshot: Snapshot) -> bool:
-    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue decides when
-    it starts.
+    """Returns whether none of the gang's pods has passed both gates, Kueue's and ours: the queue then decides
+    when the gang starts.
     """
     at_gates = all(pod.selection is not None and (pod.gated or pod.awaits_kueue) for pod in gang.pods)
     return bool(gang.pods) and at_gates and not stands(snapshot, gang.group)
 
 
 def unused(world: World) -> dict[str, float]:
-    """Returns the gangs whose claimed place no bound pod uses, and since when at least.
+    """Returns the gangs whose claimed place no bound pod uses, with the time since which that is certain
+    (seconds since the epoch).
 
-    If a scheduler has left all pods of a gang unbound, that is since these pods exist, else since now. Gangs
-    whose place is gone are included.
+    It is the present, unless a scheduler has left all pods of the gang unbound: then it is when the place was
+    reserved or the last of these pods was created, whichever is later. Gangs whose reservation is not in the
+    book are included.
     """
     gangs = world.gangs
     claimed = (held for held in world.snapshot.reservations if held.expires is None)
@@ -99,5 +101,5 @@ def unused(world: World) -> dict[str, float]:
 
 
 def patience(world: World, gang: str) -> float:
-    """Returns for how many seconds the `unused` place of a gang is kept."""
+    """Returns for how many seconds an `unused` place of a gang is kept; infinity for forever."""
     return world.patience.get(namespace_of(gang)) or math.inf

@@ -1,4 +1,4 @@
-"""Maintains the taints of reserved domains on their nodes."""
+"""Keeps a taint on each node of the domains that gangs hold whole, so that other pods stay away."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.kube.api.store import Store
 from webhook.placement.taints import desired_taints, reserved_taint_value, taint_changes, taint_patch
 
 AT_ONCE = 16
-"""Maximum number of nodes that are written concurrently."""
+"""Maximum number of nodes that are patched concurrently."""
 
 
 log = logging.getLogger("bayplan")
@@ -24,7 +24,7 @@ log = logging.getLogger("bayplan")
 
 @dataclass(frozen=True, slots=True)
 class _Tainted:
-    """A node's taints, and its version that has them."""
+    """A node's taints, and its resource version."""
 
     version: str
     taints: tuple[Json, ...]
@@ -35,7 +35,7 @@ class _Tainted:
 
 
 class NodeTaints:
-    """Works from `start` to `close`, in the leading replica."""
+    """Maintains the taints from `start` to `close`, in the leading replica."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -44,7 +44,7 @@ class NodeTaints:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Watches the nodes' taints, and waits until they are known."""
+        """Starts watching the nodes' taints, and waits until they are known."""
         self._task = asyncio.create_task(self._reflector.run())
         await self._reflector.synced.wait()
 
@@ -56,7 +56,10 @@ class NodeTaints:
                 await self._task
 
     async def keep(self, snapshot: Snapshot) -> bool:
-        """Sets the nodes' taints as in the book; returns False if some failed, which is logged."""
+        """Sets the taints of the nodes to match the reservations in the snapshot.
+
+        Returns False if a node could not be patched and should be tried again.
+        """
         limit = asyncio.Semaphore(AT_ONCE)
         values = {name: node.value for name, node in self._nodes.items.items()}
         due = taint_changes(values, desired_taints(snapshot))

@@ -1,8 +1,9 @@
-"""Reservations whose object no watch shows, and whether the API server stores it all the same.
+"""Finds reservations whose object no watch shows, and asks the API server whether it stores the object all
+the same.
 
-A watch may be behind: its connection broke, or it has just been opened again. What it does not show yet is
-not deleted, and its place would be given to a second gang. The controller therefore reads from the API
-server, consistently, before it releases a place for a deletion.
+A watch may be behind: its connection broke, or it has just been opened again. An object that it does not show
+yet is not deleted, and its place must not be given to a second gang. The controller therefore makes a
+consistent read from the API server before it releases a place because of a deletion.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.stored import reservation_ids
 
 GRACE_SECONDS = 10.0
-"""How long a claimed reservation may exist before its object is stored and the leader sees it: the
-validating pass claims, the API server stores the object after the webhooks that follow, and the watch of the
+"""Seconds for which a claimed reservation may exist before its object is stored and the leader sees it: the
+validating call claims, the API server stores the object after the webhooks that follow, and the watch of the
 replica that claimed may be ahead of the leader's.
 """
 
@@ -32,8 +33,10 @@ log = logging.getLogger("bayplan")
 
 
 def ownerless(world: World, seen: frozenset[Claim]) -> tuple[Reservation, ...]:
-    """Returns the claimed reservations to which no object in the watches belongs, for a while or since they
-    had one. `seen`: those that have had one.
+    """Returns the claimed reservations to which no object in the watches belongs.
+
+    A reservation counts after `GRACE_SECONDS`, or at once if its claim is in `seen`: those whose object the
+    watches have shown before.
     """
     return tuple(
         held
@@ -53,25 +56,28 @@ def is_ownerless(world: World, reservation: Reservation) -> bool:
         return False
     if any(reservation.id in pod.ids for pod in world.pods):
         return False
-    # A gang of several objects lives as long as any of them: between two retries a Job has no pod at all.
+    # A gang of several objects exists as long as any of them: between two retries a Job has no pods.
     space = namespace_of(reservation.gang)
     alive = (w for w in world.works if w.ref.namespace == space and not (w.finished or w.leaving))
     return not (kind in POD_GANGS and any(reservation.id in work.ids for work in alive))
 
 
 Shows = Callable[[str, str, str], bool]
-"""Whether the watches show an object in its current version: its kind, NAMESPACE/NAME and resourceVersion."""
+"""Returns whether the watches show an object in its current version: its kind, NAMESPACE/NAME and
+resourceVersion.
+"""
 
 
 async def with_stored_owner(
     api: Api, paths: Mapping[str, Iterable[str]], shows: Shows, reservations: Iterable[Reservation]
 ) -> frozenset[str]:
-    """Returns the ids of the reservations to which a stored object may belong that the watches do not show
-    (of the kind and name, with the UID that claimed it, or one that names it), and of those for which that
-    cannot be read now.
+    """Returns the ids of the reservations to which a stored object belongs that the watches do not show in
+    its current version, and of those for which that cannot be read.
 
-    An object that the watches show belongs to no gang now: a Job that was suspended. `paths`: by kind, where
-    the API server serves its objects. Each is read once for each namespace.
+    An object belongs to a reservation if it has the kind and name of the gang, has the UID that claimed the
+    reservation, or names the reservation. An object that the watches show is not an owner: for example a Job
+    that was suspended, which is no gang then. `paths`: by kind, where the API server serves its objects. Each
+    path is read once for each namespace.
     """
     stored = _StoredObjects(api, paths, shows)
     return frozenset([held.id for held in reservations if await stored.may_own(held)])
@@ -87,14 +93,14 @@ class _Object:
 
 
 class _StoredObjects:
-    """The objects of namespaces as the API server stores them, read on demand."""
+    """The objects of namespaces as the API server stores them, read when needed and once."""
 
     def __init__(self, api: Api, paths: Mapping[str, Iterable[str]], shows: Shows) -> None:
         self._api, self._paths, self._shows = api, paths, shows
         self._read: dict[str, list[_Object] | None] = {}
 
     async def may_own(self, reservation: Reservation) -> bool:
-        """Returns whether one of them may be the owner, or cannot be read."""
+        """Returns whether a stored object may be the owner of the reservation, or cannot be read."""
         namespace, kind, name = reservation.gang.split("/")[:3]
         for served in self._paths if kind in POD_GANGS else (kind,):
             for path in self._paths.get(served, ()):

@@ -1,4 +1,6 @@
-"""What is written about a gang's place: on its workload, on an admitted pod, and as text. Pure."""
+"""The texts about a gang's place: annotations of its workload and of admitted pods, and words for events.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ MOST_NAMED = 4
 def opened(
     stored: Json, snapshot: Snapshot, group: PodGroup, reservation: Reservation | None, name: str
 ) -> Json:
-    """Returns the merge patch for one stored pod."""
+    """Returns the merge patch that admits one stored pod of a gang: without a pin if there is no reservation.
+
+    `name`: the PodSet of the pod, "" if unknown.
+    """
     if reservation is None:
         return let_in(stored, (), (), {})
     nodes = reservation.nodes or {assignment.node for assignment in reservation.assignments}
@@ -47,8 +52,8 @@ def _plan(snapshot: Snapshot, held: Iterable[tuple[PodGroup, Reservation]]) -> W
 
 
 def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> dict[str, str]:
-    """Returns the annotations about the places of gangs: the summary, and the ids in the order of an object's
-    replicas.
+    """Returns the annotations about the places of gangs: the summary, and the reservation ids in the order of
+    the object's replicas.
     """
     return {
         PLACEMENT: placement_note(_plan(snapshot, held)),
@@ -66,7 +71,7 @@ def place_words(reservation: Reservation) -> str:
 
 
 def assigned_words(held: Reservation) -> str:
-    """Returns the nodes of its pods by name, and their number."""
+    """Returns the names of the reserved nodes, and the number of pods, as text."""
     nodes = sorted({seat.node for seat in held.assignments}, key=natural)
     pods = counted(sum(seat.count for seat in held.assignments), "pod")
     return f"{listed(nodes, MOST_NAMED)}: held for {pods}"

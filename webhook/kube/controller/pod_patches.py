@@ -12,11 +12,15 @@ AT_ONCE = 16
 """Maximum number of pods that are patched concurrently."""
 
 GONE_OR_CHANGED = (404, 409)
-"""The next round sees what happened to such a pod."""
+"""HTTP statuses that are ignored: the next round sees what happened to the pod."""
 
 
 async def patch_pods(api: Api, pods: Iterable[Unbound], patch_of: Callable[[Unbound, Json], Json]) -> None:
-    """Patches each pod as it is stored now. Raises `ApiError`."""
+    """Patches each pod, as `patch_of` returns it for the pod and its stored object. Raises `ApiError`.
+
+    A pod that was deleted, replaced by another of its name, or changed since it was read is left to the next
+    round.
+    """
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def patched(pod: Unbound) -> None:

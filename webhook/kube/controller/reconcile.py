@@ -1,23 +1,23 @@
-"""What the controller should do now: from the state of the world to a list of actions. Pure: no I/O, no
-clock.
+"""Decides what the controller does in one round: from the state of the world to a list of actions. Pure: no
+I/O, no clock.
 
 The rules:
-1. A reservation whose gang is finished or gone is released, and so is a claimed place that no bound pod has
-   used for too long, or whose gang's pods all wait at Kueue's gate: Kueue has evicted it. A hold whose gang
-   exists is claimed for it. What Kueue has assigned to a Workload is its gang's place until Kueue ends that,
-   or waits for pods to replace those that have all ended. Gated pods of a gang that Kueue places are admitted
-   without a pin, and none of the following rules applies to it. In a namespace that is not enforced (any
-   more), what no running pod uses is released, gated pods are admitted, and none of the following rules
-   applies.
-2. A gang that holds a node which it cannot use any more, or which is outside the flavor in which Kueue has
-   admitted its pods, is planned again, with as few moved pods as possible. Its place follows pods that were
-   bound elsewhere than planned.
+1. A reservation is released if its gang is finished or deleted, if no bound pod has used it for too long, or
+   if all pods of its gang wait at Kueue's gate, because Kueue has evicted them. A hold whose gang exists is
+   claimed for the gang. The nodes that Kueue has assigned to a Workload are reserved for it until Kueue takes
+   them back, or all pods of a pod group have ended while Kueue waits for replacements. Gated pods of a gang
+   that Kueue places are admitted without a pin, and none of the following rules applies to the gang. In a
+   namespace that is not enforced, a reservation that no bound pod uses is released, gated pods are admitted,
+   and none of the following rules applies.
+2. A gang is planned again, with as few moved pods as possible, if it holds a node that it cannot use any
+   more, or that is outside the flavor in which Kueue has admitted its pods. If pods were bound elsewhere than
+   planned, the reservation follows them.
 3. A gang that was admitted and whose reservation has vanished gets its place again.
-4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate, and those of a
-   gang that waits for no place (`on-unavailable: admit`) at once. A member that joins its gang later gets
-   room beside what the gang holds, before the queue. KAI is told if a Job's gang is smaller now.
-5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: the first gang without a
-   place is never delayed.
+4. Gated pods of a gang that holds a place are admitted once they have passed Kueue's gate; those of a gang
+   with `on-unavailable: admit` at once, with or without a place. A late member gets room beside what its gang
+   holds, before the queue. KAI is told if a Job's gang has become smaller.
+5. Waiting gangs are planned in turn, by the rules of `webhook.placement.queue`: no later gang delays the
+   first gang without a place.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ from webhook.placement.queue import plan_queue
 from webhook.placement.workload_plan import short_of_place
 
 MAX_PLANNED = 64
-"""Maximum number of waiting gangs that one pass plans, so that it ends within seconds; gangs behind them only
-get their position.
+"""Maximum number of waiting gangs that one round plans, so that it ends within seconds; the gangs behind them
+only get their position.
 """
 
 
 def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
-    """Returns everything that should be done now, in order."""
+    """Returns the actions that are due, in the order in which they are to be carried out."""
     gangs = world.gangs
     due = _Due(world.snapshot, memory)
     for reservation in world.snapshot.reservations:
@@ -119,14 +119,16 @@ def reconcile(world: World, memory: Memory = NO_MEMORY) -> list[Action]:
 
 @dataclass(slots=True)
 class _Due:
-    """The actions so far, and the cluster after them, on which the following actions are planned."""
+    """The actions so far, and the cluster as it will be after them, on which the following actions are
+    planned.
+    """
 
     snapshot: Snapshot
     memory: Memory
     actions: list[Action] = field(default_factory=list)
 
     def end_or_claim(self, world: World, reservation: Reservation, gang: Gang | None) -> None:
-        """Rule 1: releases a place without further use, and claims a hold whose gang exists."""
+        """Rule 1: releases a reservation that is not needed any more, and claims a hold whose gang exists."""
         why = _over(world, self.memory, reservation, gang)
         if why:
             self._release(reservation, why, gang)
@@ -137,8 +139,8 @@ class _Due:
             self._release(reservation, _unused_for(world, gang), gang)
 
     def keep_place(self, world: World, gang: Gang, reservation: Reservation) -> None:
-        """Rules 2 and 4: plans a gang again that lost a node or is bound elsewhere, admits its gated pods,
-        and makes room for members that join later.
+        """Rules 2 and 4: plans a gang again that lost a node or was bound elsewhere, admits its gated pods,
+        and makes room for late members.
         """
         all_refs = gang.refs
         gang, late = with_seats(self.snapshot, gang, reservation)
@@ -154,7 +156,7 @@ class _Due:
             self._join(world, replace(gang, refs=(*gang.refs, *own), pods=pods), member)
 
     def restore(self, gang: Gang) -> None:
-        """Rule 3: restores the place that has vanished."""
+        """Rule 3: restores the reservation that has vanished."""
         gang = _in_flavors(self.snapshot, gang)
         outcome = restored(self.snapshot, gang.group, _freed(self.snapshot, gang).group)
         if isinstance(outcome, Reservation):
@@ -168,8 +170,8 @@ class _Due:
         self.snapshot = self.snapshot.without(reservation.gang)
 
     def _moved(self, gang: Gang, reservation: Reservation) -> Reservation:
-        """Returns what the gang holds after it was planned again for lost nodes, or its place has followed
-        its pods.
+        """Returns the gang's reservation: another one if the gang was planned again for lost nodes, or the
+        reservation has followed its pods.
         """
         selections = of_pods(gang.group, gang.pods)
         lost = lost_nodes(self.snapshot, reservation)
@@ -178,7 +180,7 @@ class _Due:
             gang = _in_flavors(self.snapshot, gang)
             why = ", ".join(f"{name} ({reason})" for name, reason in lost.items())
             free = _free(self.snapshot, gang, reservation)
-            keeping = without_labels(free, selections)  # its bound pods may be in another flavor
+            keeping = without_labels(free, selections)  # the bound pods may be in another flavor
             outcome = replan(self.snapshot, free, reservation, lost, keeping)
             if not isinstance(outcome, Move):
                 self.actions.append(Stuck(gang, why, outcome))
@@ -195,8 +197,9 @@ class _Due:
         return where
 
     def _join(self, world: World, gang: Gang, member: GangMember) -> None:
-        """Makes room for a waiting member, which brings the pods of `gang`, beside what its gang holds: a
-        gang that has started goes before the queue.
+        """Makes room for a late member, whose pods are those of `gang`, beside what its gang holds.
+
+        A gang that has started comes before the queue.
         """
         if waits_for_kueue(member, gang.pods):
             return
@@ -215,7 +218,7 @@ class _Due:
 
 
 def _sizes_to_tell(world: World) -> Iterator[Action]:
-    """The last part of rule 4."""
+    """Yields actions for the last part of rule 4: the Jobs of whose new size KAI is told."""
     for work in world.works:
         if work.size_left and not work.finished and work.ref.namespace not in world.observed:
             yield TellSize(work.ref, work.size_left)
@@ -228,7 +231,7 @@ def _held_at_gates(world: World, gangs: Iterable[Gang]) -> Iterator[Action]:
 
 
 def _let_in_without_place(gangs: Iterable[Gang]) -> Iterator[Action]:
-    """Yields the gangs that are admitted whether or not they have a place."""
+    """Yields actions that admit the pods of gangs that start with or without a place."""
     for gang in gangs:
         if gang.group.on_unavailable == "admit" and (gated := tuple(pod for pod in gang.pods if pod.gated)):
             yield LetIn(gang, None, gated)
@@ -247,7 +250,7 @@ def _unused_for(world: World, gang: Gang) -> str:
 def queue(
     snapshot: Snapshot, waiting: Iterable[Gang], limits: Limits = no_limits, rules: QueueRules = NO_RULES
 ) -> list[Action]:
-    """Returns which of the waiting gangs are admitted, and the position of the others."""
+    """Returns which waiting gangs are admitted, and the position of the others."""
     ready = {gang.name: gang for gang in waiting}
     places = in_order(snapshot, (WaitingGang(gang.group, gang.created) for gang in ready.values()), rules)
     ordered = [(ready[place.gang.group.name], place) for place in places]
@@ -277,7 +280,7 @@ def queue(
 
 
 def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | None) -> str:
-    """Returns why a reservation has no more use; "" while it has."""
+    """Returns why a reservation is not needed any more; "" while it is."""
     used = is_used(world.snapshot, reservation)
     if gang is not None and gang.finished and not (used and gang.members):
         return "finished"
@@ -294,9 +297,10 @@ def _over(world: World, memory: Memory, reservation: Reservation, gang: Gang | N
 def _given_up_by_kueue(gang: Gang, now: float) -> bool:
     """Returns whether all of the gang's pods have waited for Kueue for more than `GRACE_SECONDS`.
 
-    The pods of a group that restarts pass Kueue's gate at once. The nodes that the gang holds may be those
-    that the gang needs for which Kueue evicted it. A member without pods may be about to make some, which
-    Kueue need not gate (those of a Job).
+    The grace is for a pod group that restarts, whose pods pass Kueue's gate at once. The place is released
+    because Kueue may have evicted this gang to give the same nodes to another one. A gang with a member
+    without pods does not count: the member may be about to create some, which Kueue need not gate (those of a
+    Job).
     """
     if not {member.uid for member in gang.members} <= {pod.brought_by for pod in gang.pods}:
         return False
@@ -305,8 +309,8 @@ def _given_up_by_kueue(gang: Gang, now: float) -> bool:
 
 
 def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
-    """Yields the pods that wait in namespaces that are not enforced, gang by gang, then those without a
-    gang.
+    """Yields actions that admit the gated pods of namespaces that are not enforced: those of each gang, then
+    those without a gang.
     """
     gated = {pod.ref: pod for pod in world.pods if pod.gated and pod.ref.namespace in world.observed}
     for gang in gangs.values():
@@ -318,18 +322,18 @@ def _ungated(world: World, gangs: Mapping[str, Gang]) -> Iterator[Ungate]:
 
 
 def _free(snapshot: Snapshot, gang: Gang, held: Reservation) -> PodGroup:
-    """Returns the gang without what any of its plans wrote: its templates usually contain the first place
-    forever.
+    """Returns the gang without the node affinity that any of its plans wrote: its templates usually contain
+    the first place forever.
     """
     return without_placement_affinity(_freed(snapshot, gang).group, terms_of_reservation(snapshot, held))
 
 
 def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang restricted to the nodes of the flavors of its pods.
+    """Returns the gang restricted to the nodes of the Kueue flavors of its pods.
 
-    Of a PodSet the pods to come determine it, and only if they say nothing, the bound ones: the seats that
-    are planned are for the former. If the bound ones did, a gang whose flavor changed would move each round.
-    The seats of a gang of several objects have the shape of the objects' templates, without any flavor.
+    For each PodSet, unbound pods determine the flavor, because the seats that are planned are for them; bound
+    pods only do if there are none. Otherwise a gang whose flavor changed would move in each round. The seats
+    of a gang of several objects have the shape of the objects' templates, without any flavor.
     """
     to_come = {name: stated for name, stated in of_pods(gang.group, gang.pods).items() if stated}
     selections = {**of_bound_pods(snapshot, gang.group), **to_come}
@@ -337,8 +341,10 @@ def _in_flavors(snapshot: Snapshot, gang: Gang) -> Gang:
 
 
 def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang without members that are known only by number, if it could never run with them. As in
-    admission they keep room, but never block the gang (`members_known`).
+    """Returns the gang without the members that are known only by number, if the gang could never run with
+    them.
+
+    As in admission, such members keep room, but never block the gang (`members_known`).
     """
     if gang.smaller is None or plan(snapshot, gang.group).decision != "rejected":
         return gang
@@ -346,8 +352,8 @@ def _as_known(snapshot: Snapshot, gang: Gang) -> Gang:
 
 
 def _freed(snapshot: Snapshot, gang: Gang) -> Gang:
-    """Returns the gang without the places in its templates: its own former ones, or those of other
-    replicas.
+    """Returns the gang without the places that plans wrote into its templates: its own former ones, or those
+    of other replicas.
     """
     pins = reduce(or_, (terms_of_annotation(snapshot, note) for note in gang.notes), PlacementTerms())
     smaller = gang.smaller and without_placement_affinity(gang.smaller, pins)

@@ -1,8 +1,8 @@
-"""Why the scheduler does not bind the pods of a gang that holds a place, in its own words.
+"""Why the scheduler does not bind the pods of a gang that holds a place, in the scheduler's own words.
 
-kube-scheduler writes it into the pod's condition PodScheduled. KAI writes "Unable to schedule pod" there, and
-the reason into the conditions of its PodGroup (KAI-Scheduler d5bc503a, pkg/scheduler/cache/status_updater).
-Kueue gates pods until it has quota (`kueue.words`).
+kube-scheduler writes the reason into the pod's condition PodScheduled. KAI writes "Unable to schedule pod"
+there, and the reason into the conditions of its PodGroup (KAI-Scheduler d5bc503a,
+pkg/scheduler/cache/status_updater). Kueue gates pods until it has quota (`kueue.words`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webhook.kube.controller.kueue.words import reasons_of
 from webhook.kube.state.gangs import Unbound
 
 BINDING_SECONDS = 60.0
-"""Age of an unbound pod from which users are told: the scheduler gets some rounds."""
+"""Age in seconds from which an unbound pod is reported: the scheduler gets some rounds before."""
 
 
 SILENT = "their scheduler has grouped them and says nothing of them"
@@ -28,22 +28,26 @@ POD_GROUPS = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
 
 
 def left_unbound(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods that their scheduler has tried and left unbound for a while. Pure; `now` in seconds.
+    """Returns the pods that their scheduler has seen and left unbound for `BINDING_SECONDS`. Pure; `now` in
+    seconds.
 
-    KAI says nothing about a gang with fewer pods than its minimum; its PodGroup shows that KAI saw it.
+    KAI reports nothing about a gang with fewer pods than its minimum; the pod's PodGroup shows that KAI saw
+    it.
     """
     looked_at = (pod for pod in pods if (pod.verdict or pod.pod_group) and not pod.gated)
     return tuple(pod for pod in looked_at if now - pod.created >= BINDING_SECONDS)
 
 
 def held_at_a_gate(pods: Iterable[Unbound], now: float) -> tuple[Unbound, ...]:
-    """Returns the pods that have waited for a while at a gate that others open. Pure; `now` in seconds."""
+    """Returns the pods that have waited for `BINDING_SECONDS` at a gate that others open. Pure; `now` in
+    seconds.
+    """
     return tuple(pod for pod in pods if pod.held_back and now - pod.created >= BINDING_SECONDS)
 
 
 async def scheduler_words(api: Api, pods: Sequence[Unbound], owners: Collection[str] = ()) -> str:
-    """Returns one line: the most frequent verdict of these pods, the reasons of the first pod's PodGroup, and
-    what Kueue says of the Workloads of these owners (UIDs) or pods.
+    """Returns one line: the most frequent verdict of these pods, the reasons in the first pod's PodGroup, and
+    what Kueue reports about the Workloads of these owners (UIDs) or pods.
     """
     counted = Counter(pod.verdict for pod in pods if pod.verdict)
     silence = GATED if all(pod.held_back for pod in pods) else SILENT
@@ -66,7 +70,7 @@ async def _of_pod_group(api: Api, pod: Unbound) -> list[str]:
 
 
 def _reasons(status: Json) -> list[str]:
-    """Returns the latest condition's reasons, each once."""
+    """Returns the reasons of the latest scheduling condition that has any, each once."""
     for condition in reversed(status.get("schedulingConditions") or []):
         messages = [str(reason.get("message") or "") for reason in condition.get("reasons") or []]
         if words := [text for text in (*messages, str(condition.get("message") or "")) if text]:

@@ -1,4 +1,6 @@
-"""The actions of the controller: a record for each kind, from `reconcile` to `controller`."""
+"""The actions of the controller: a record for each kind. `reconcile` returns them, `controller` carries them
+out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from webhook.placement.fair_order import QueuePlace
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release a reservation. `gang` is None if there is no object left for an event."""
+    """Release a reservation. `gang` is None if no object is left on which an event could be written."""
 
     reservation: Reservation
     why: str
@@ -25,7 +27,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class ClaimFor:
-    """Claim the hold of an existing gang: it no longer expires."""
+    """Claim the hold of an existing gang, so that it does not expire."""
 
     reservation: Reservation
     gang: Gang
@@ -33,7 +35,9 @@ class ClaimFor:
 
 @dataclass(frozen=True, slots=True)
 class MoveTo:
-    """Replace a gang's reservation; planned on the snapshot's revision, and leaves `headroom`."""
+    """Replace the reservation of a gang that lost nodes. It was planned on the revision of the snapshot, and
+    leaves `headroom`.
+    """
 
     gang: Gang
     move: Move
@@ -43,7 +47,7 @@ class MoveTo:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Pods of a gang were bound elsewhere than planned: it holds this now."""
+    """Replace the reservation of a gang by one with the nodes to which its pods were really bound."""
 
     gang: Gang
     reservation: Reservation
@@ -60,7 +64,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A gang lost nodes, or its reservation, and has no other place now."""
+    """Report that a gang has lost nodes or its reservation, and that there is no other place for it."""
 
     gang: Gang
     why: str
@@ -69,8 +73,8 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class LeftUnbound:
-    """Pods of a gang have been unbound for a while: because of its scheduler although it holds a place, or at
-    a gate that others open.
+    """Report that pods of a gang have been unbound for a while: the scheduler does not bind them although the
+    gang holds a place, or they wait at a gate that others open.
     """
 
     gang: Gang
@@ -79,7 +83,7 @@ class LeftUnbound:
 
 @dataclass(frozen=True, slots=True)
 class LetIn:
-    """Open the gate of pods whose gang holds a place, prefers to start without one, or waits for nodes of an
+    """Remove the gate of pods whose gang holds a place, starts with or without one, or waits for nodes of an
     autoscaler.
     """
 
@@ -87,12 +91,13 @@ class LetIn:
     reservation: Reservation | None
     pods: tuple[Unbound, ...]
     pins: bool = True
-    """False if another scheduler chooses their nodes: the pods get the reservation, but no node affinity."""
+    """False if another scheduler chooses the nodes: the pods get the reservation's id, but no node affinity.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Open the gate of pods whose namespace is not enforced any more; the event is on `ref`."""
+    """Remove the gate of pods whose namespace is not enforced; the event is written on `ref`."""
 
     ref: Ref
     pods: tuple[Unbound, ...]
@@ -100,7 +105,9 @@ class Ungate:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """A waiting gang has a place: reserve it, annotate the workload, and admit its pods."""
+    """Admit a waiting gang that has a place: reserve it, annotate the workload, and remove the gate of its
+    pods.
+    """
 
     gang: Gang
     answer: Answer
@@ -110,7 +117,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A member of a gang that holds a place waits: there is no room for it beside that."""
+    """Report that a late member waits, because there is no room for it beside what its gang holds."""
 
     gang: Gang
     member: str
@@ -119,8 +126,8 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class WaitAction:
-    """A gang waits: its position from 1, and the number of waiting gangs. `answer`: None if it was not
-    planned this time. `place`: why it has this position.
+    """Report that a gang waits: its position from 1, and `of`, the number of waiting gangs. `answer`: None if
+    the gang was not planned in this round. `place`: why it has this position.
     """
 
     gang: Gang
@@ -132,7 +139,9 @@ class WaitAction:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """Kueue has assigned these nodes: hold them for the Workload or its gang; leaves `headroom`."""
+    """Reserve nodes that Kueue has assigned, for the Workload or its gang; leaves `headroom`. The event is
+    written on `tell`.
+    """
 
     place: KueuePlace
     reservation: Reservation
@@ -142,7 +151,7 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class NotAdopted:
-    """Part of what Kueue has assigned is not available, and why."""
+    """Report that a part of what Kueue has assigned is not available, and why."""
 
     place: KueuePlace
     why: str
@@ -151,7 +160,7 @@ class NotAdopted:
 
 @dataclass(frozen=True, slots=True)
 class TellSize:
-    """Tell KAI that a Job's gang has fewer pods now, because some have succeeded."""
+    """Tell KAI that a Job's gang has become smaller, because some of its pods have succeeded."""
 
     ref: Ref
     size: int

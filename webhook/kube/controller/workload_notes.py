@@ -1,4 +1,4 @@
-"""Annotates workloads, above all with the places of their gangs. Templates stay as they are."""
+"""Annotates workloads, above all with the places of their gangs. Pod templates stay as they are."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from webhook.workloads import KINDS
 
 
 async def note_place(api: Api, gang: Gang, reservation: Reservation, world: World) -> None:
-    """Annotates the gang's workloads with the places of their gangs. For a gang of several objects, all
-    objects with seats there are annotated. Raises `ApiError`.
+    """Annotates the gang's workloads with the places of all of their gangs. Raises `ApiError`.
+
+    For a gang of several objects, all objects with seats in it are annotated.
     """
     book = world.snapshot.with_reservation(reservation)
     for ref in gang.refs:
@@ -28,7 +29,7 @@ async def note_place(api: Api, gang: Gang, reservation: Reservation, world: Worl
 
 
 async def annotate(api: Api, ref: Ref, notes: Mapping[str, str]) -> None:
-    """Sets annotations on a workload; does nothing if it is gone. Raises `ApiError`."""
+    """Sets annotations on a workload; does nothing if the workload does not exist. Raises `ApiError`."""
     row = KINDS[(ref.api_version.rpartition("/")[0], ref.kind)]
     path = f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{row.resource}/{ref.name}"
     try:

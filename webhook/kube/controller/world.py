@@ -1,4 +1,4 @@
-"""The cluster at one moment as `reconcile` sees it; for the controller and for display."""
+"""The cluster at one moment as `reconcile` reads it; for the controller and for display."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from webhook.placement.hold_limits import Limits, no_limits
 class World:
     """The known state at one moment. `kinds`: the workload kinds that are watched and completely read.
 
-    `observed`: the namespaces in which nothing is enforced. `patience`: by namespace, for how many seconds a
-    place is kept that no pod uses; 0 means forever. `limits`: what the gangs of a namespace may hold.
-    `rules`: the rules of the queue's order. `kueue`: the places that Kueue has assigned; None if unknown.
+    `now`: seconds since the epoch. `observed`: the namespaces that are not enforced. `patience`: by
+    namespace, for how many seconds a place is kept that no pod uses; 0 means forever. `limits`: returns what
+    the gangs of a namespace may hold. `rules`: the rules of the queue's order. `kueue`: the places that Kueue
+    has assigned; None if unknown.
     """
 
     snapshot: Snapshot
@@ -40,17 +41,17 @@ class World:
 
     @cached_property
     def gangs(self) -> Mapping[str, Gang]:
-        """Every gang by name: computed once, because a round asks for them again and again."""
+        """Every gang by name; computed once, because a round reads it many times."""
         return gangs_of(self.works, self.pods)
 
     @cached_property
     def unbound_uids(self) -> frozenset[str]:
-        """The UIDs of the pods that are on no node."""
+        """The UIDs of the unbound pods."""
         return frozenset(pod.ref.uid for pod in self.pods)
 
 
 def no_namespace(names: Iterable[str]) -> frozenset[str]:
-    """Stands in for `observed` where every namespace is enforced: returns no namespaces."""
+    """Returns no namespaces: the `observed` of a cluster in which every namespace is enforced."""
     return frozenset()
 
 
@@ -63,11 +64,12 @@ def world_of(
     observed: Callable[[Iterable[str]], frozenset[str]],
     kueue: KueuePlaces | None = None,
 ) -> World:
-    """Returns the world: the nodes of `picture` with the current settings, the book, and the workloads of the
-    queue's watch.
+    """Returns the world: the nodes of `picture` with the current settings, the reservations of the book, and
+    the workloads of the queue's watch.
 
-    `now`: seconds since the epoch. `observed`: returns which of some namespaces are not enforced; it is asked
-    for every namespace in which something waits, runs, holds or is placed by Kueue. `kueue`: as in `World`.
+    `now`: seconds since the epoch. `observed`: returns which of some namespaces are not enforced; called with
+    every namespace that has a workload, an unbound pod, a reservation or a place of Kueue. `kueue`: as in
+    `World`.
     """
     works, pods = queue.works(), queue.unbound()
     namespaces = (

@@ -1,8 +1,8 @@
-"""What a gang holds whose pods Kueue places: the assigned nodes, before pods are bound. Pure.
+"""What a gang holds whose pods Kueue places: the assigned nodes, reserved before the pods are bound. Pure.
 
-Kueue's assignment is taken as it is, including whether the pods tolerate those nodes. What another gang holds
-is not taken from it: such seats are left out and reported. In a domain of several nodes (a Topology that ends
-at racks) seats go where pods are already, then where there is room.
+Kueue's assignment is taken as it is; whether the pods tolerate those nodes is not checked. Seats that another
+gang holds are not taken from it: they are left out and reported. In a domain of several nodes (a Topology
+that ends at racks) seats go first to nodes with pods of the Workload, then to nodes with room.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from planner.planning.reservation import headroom
 from webhook.kube.state.kueue_places import AssignedPodSet, KueuePlace
 
 Seats = Counter[tuple[str, str]]
-"""Pods by PodSet and node."""
+"""Number of pods by PodSet and node."""
 
 MOST_NAMED = 4
-"""Maximum number of unavailable seats that a message names."""
+"""Maximum number of unavailable seats, or of gangs, that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """The result of an assignment. `reservation`: what the gang should hold, None for nothing; `lacking`: the
-    seats that it cannot have, each with the reason.
+    """What is held of an assignment. `reservation`: what the gang should hold, None for nothing; `lacking`:
+    the seats that the gang cannot have, each as text with the reason.
     """
 
     reservation: Reservation | None
@@ -44,20 +44,22 @@ class Adopted:
 
     @property
     def words(self) -> str:
-        """Why not all of it is held; "" if all is."""
+        """The reasons why a part is not held; "" if everything is."""
         return listed(list(self.lacking), MOST_NAMED)
 
 
 @dataclass(slots=True)
 class NodesByLabels:
-    """The nodes of a snapshot by the values of the labels in assignments; each list is computed once."""
+    """Finds the nodes of a snapshot by the labels in assignments; computed once for each set of label
+    keys.
+    """
 
     snapshot: Snapshot
     _by_keys: dict[tuple[str, ...], dict[tuple[str, ...], list[str]]] = field(default_factory=dict)
 
     def having(self, labels: tuple[tuple[str, str], ...]) -> list[str]:
-        """Returns the names of the nodes with all of these labels; a node without a hostname label has its
-        name as such.
+        """Returns the names of the nodes with all of these labels; a node without a hostname label counts as
+        having its name as such.
         """
         keys = tuple(key for key, _ in labels)
         if keys not in self._by_keys:
@@ -70,13 +72,13 @@ class NodesByLabels:
 
 
 def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabels) -> Adopted:
-    """Returns what the gang of this name should hold of a place that Kueue has assigned."""
+    """Returns what the gang `name` should hold of a place that Kueue has assigned."""
     held = snapshot.holding(name)
     former = held if held is not None and held.gang != place.gang else None
     scene = _Scene.of(snapshot, place, name)
     wanted, lacking = scene.seats(nodes)
     if held is not None and held.mode == "nodes" and _of(held) == _by_pod_set(wanted, place, former)[0]:
-        return Adopted(held, lacking)  # what is held and assigned stays, whatever happened to its nodes
+        return Adopted(held, lacking)  # unchanged seats stay, whatever has happened to their nodes
     fitting, crowded = scene.fitting(wanted)
     lacking += crowded
     while fitting:
@@ -96,8 +98,8 @@ def adopted(snapshot: Snapshot, place: KueuePlace, name: str, nodes: NodesByLabe
 
 
 def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[BoundPod]:
-    """Returns the bound pods of a Workload: those that name it, or have the id of what the gang `name`
-    holds.
+    """Returns the bound pods of a Workload: those with its own reservation id, or with that of the gang
+    `name`.
     """
     gangs = filter(None, (place.gang, name))
     own = {pod.name: pod for gang in gangs for pod in snapshot.bound.of_gang(gang, reservation_id(gang))}
@@ -106,8 +108,10 @@ def pods_of(snapshot: Snapshot, place: KueuePlace, name: str = "") -> list[Bound
 
 @dataclass(frozen=True)
 class _Scene:
-    """A Workload's assignment and its cluster. `stands`: its bound pods; `kept`: by node, the seats that its
-    gang holds.
+    """A Workload's assignment and its cluster.
+
+    `name`: the gang that should hold the place. `own`: the bound pods of the Workload. `stands`: the same,
+    counted by PodSet and node. `kept`: by node, the number of seats that the gang holds.
     """
 
     place: KueuePlace
@@ -133,14 +137,19 @@ class _Scene:
 
     @cached_property
     def around(self) -> Snapshot:
-        """The cluster without its pods and without what its gang holds; computed only if something moves."""
+        """The cluster without the Workload's pods and without what its gang holds; computed only if something
+        moves.
+        """
         around = self.snapshot.without(self.name)
         for pod in self.own:
             around = around.without_pod(pod)
         return around
 
     def seats(self, nodes: NodesByLabels) -> tuple[Seats, tuple[str, ...]]:
-        """Returns the assigned seats, and as text those whose node does not exist."""
+        """Returns the assigned seats, and as text those for which there is no node or no room.
+
+        Seats of succeeded pods (`ended`) are left out as far as no pod is on them.
+        """
         seats, lacking = Seats(), []
         for part in self.place.pod_sets:
             ended = part.ended
@@ -164,8 +173,10 @@ class _Scene:
     def _filled(
         self, part: AssignedPodSet, standing: Mapping[str, int], count: int, seats: Seats
     ) -> Iterator[tuple[str, int]]:
-        """Adds seats on the nodes of one domain: first where its pods are, then those that are held, then
-        where there is most room.
+        """Yields nodes of one domain with a number of seats, `count` in total if there is room.
+
+        First come the nodes with most pods of the PodSet, then those where the gang holds most seats, then
+        those with most room.
         """
         room = {node: self._room(part.requests, node, seats) for node in standing}
         for node in sorted(
@@ -177,7 +188,7 @@ class _Scene:
                 yield node, seated
 
     def fitting(self, wanted: Seats) -> tuple[Seats, tuple[str, ...]]:
-        """Returns the wanted seats for which there is room, and the others as text."""
+        """Returns the wanted seats for which there is room, and as text the others."""
         requests = {part.name: part.requests for part in self.place.pod_sets}
         result, lacking = Seats(), []
         for (part, node), count in wanted.items():
@@ -189,8 +200,8 @@ class _Scene:
         return result, tuple(lacking)
 
     def _room(self, requests: Resources, node: str, seats: Seats) -> int:
-        """Returns how many more pods fit on a node beside the seats taken so far; none if another gang holds
-        it whole.
+        """Returns how many more pods with these requests fit on a node beside `seats`; none if another gang
+        holds the node whole.
         """
         if self._holder(node):
             return 0
@@ -201,7 +212,7 @@ class _Scene:
         return max(min((free.get(name, 0) // amount for name, amount in requests.items()), default=0), 0)
 
     def _holder(self, node: str) -> str:
-        """Returns the gang that holds the node whole, "" for none."""
+        """Returns the gang that holds the node as part of a whole domain, "" for none."""
         return next((r.gang for r, _ in self.around.holds.on(node) if r.mode == "domain"), "")
 
     def _taken_by(self, node: str) -> str:
@@ -243,10 +254,10 @@ def _reservation(
 def _by_pod_set(
     seats: Seats, place: KueuePlace, former: Reservation | None
 ) -> tuple[Seats, tuple[tuple[str, Resources], ...]]:
-    """Returns the seats by the PodSet names of what the gang holds already, else by Kueue's, and their
-    requests.
+    """Returns the seats by the names of PodSets, and the requests of each PodSet.
 
-    Kueue counts leader and workers of one template as one PodSet; the planner counts two.
+    The names are those of the reservation `former`, if the gang holds one, else Kueue's: Kueue counts leader
+    and workers of one template as one PodSet, the planner as two.
     """
     requests = {part.name: part.requests for part in place.pod_sets}
     if former is None:
@@ -263,7 +274,7 @@ def _by_pod_set(
             left[name] -= taken
             count -= taken
             result[name, node] += taken
-        if count:  # more pods than it held seats for
+        if count:  # there are more pods than the gang held seats for
             result[part, node] += count
             asked.setdefault(part, requests[part])
     return +result, tuple(asked.items())
@@ -277,14 +288,14 @@ def _of(held: Reservation) -> Seats:
 
 
 def _topology(snapshot: Snapshot, nodes: Collection[str]) -> Topology:
-    """Returns the first topology that has all of these nodes."""
+    """Returns the first topology that contains all of these nodes, or else the first one."""
     trees = snapshot.base.trees
     fitting = (t for t in snapshot.topologies if all(name in trees[t.name].index for name in nodes))
     return next(fitting, snapshot.topologies[0])
 
 
 def _in_the_way(snapshot: Snapshot, wanted: Reservation) -> str | None:
-    """Returns the holder that would conflict with this reservation."""
+    """Returns the gang whose reservation conflicts with this one, None for none."""
     kept = [RecordedReservation(r, 0) for r in snapshot.reservations if r.id != wanted.id]
     room = headroom(snapshot.with_reservation(wanted), wanted)
     return in_the_way(wanted, snapshot.revision, kept, room)

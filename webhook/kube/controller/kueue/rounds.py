@@ -1,7 +1,8 @@
-"""Handles the places that Kueue has assigned in a round of the controller: their gangs, and what to do. Pure.
+"""Decides what to do about the places that Kueue has assigned, and to which gangs they belong. Pure.
 
-A gang belongs to the Workload if its object is the Workload's owner, or the Workload's pods have its
-reservation: its hold moves to where Kueue puts it. All other places are held under the Workload's own name.
+A place belongs to a gang if the gang's object owns the Workload, or if the Workload's pods name the gang's
+reservation: that reservation moves to the assigned nodes. Every other place is reserved under the Workload's
+own name.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from webhook.kube.state.gathering import Gang
 from webhook.kube.state.kueue_places import KueuePlace
 
 KueuePlaces = Mapping[str, KueuePlace]
-"""The places that Kueue has assigned, by the name of the Workload's gang."""
+"""The places that Kueue has assigned, by the name of the Workload's own gang."""
 
 ENDED = "Kueue has ended it, or taken its nodes back"
 ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for"
@@ -29,8 +30,8 @@ ABANDONED = "its pods have ended, and nobody has made those that Kueue waits for
 
 @dataclass(frozen=True, slots=True)
 class KueueRound:
-    """The result of Kueue's assignments. `snapshot`: with what is to be held; `gangs`: the names of the gangs
-    that Kueue places, which nothing else moves, plans or admits.
+    """The result for all places. `snapshot`: with what is to be held; `gangs`: the names of the gangs that
+    Kueue places, which no other rule moves, plans or admits.
     """
 
     snapshot: Snapshot
@@ -41,8 +42,10 @@ class KueueRound:
 def no_longer_assigned(
     reservation: Reservation, places: KueuePlaces | None, unbound: Set[str], snapshot: Snapshot
 ) -> str:
-    """Returns why the place of a Kueue Workload is no longer held; "" while it is, or if unknown. `unbound`:
-    the UIDs of the unbound pods.
+    """Returns why the reservation of a Kueue Workload is not needed any more; "" while it is, for other
+    gangs, and if `places` is None.
+
+    `unbound`: the UIDs of the unbound pods.
     """
     if kind_of(reservation.gang) != KUEUE_KIND or places is None:
         return ""
@@ -53,10 +56,10 @@ def no_longer_assigned(
 
 
 def is_abandoned(snapshot: Snapshot, place: KueuePlace, unbound: Set[str]) -> bool:
-    """Returns whether a pod group has no pods left, bound or unbound, while Kueue waits for replacements.
+    """Returns whether a pod group has no pods, bound or unbound, while Kueue waits for replacements.
 
-    Kueue keeps the quota, but the creator of the pods may never create the replacements. The nodes are held
-    again when they are created.
+    Kueue keeps the quota, but the creator of the pods may never create replacements. When it does, the nodes
+    are reserved again.
     """
     if not place.waits_for_pods or pods_of(snapshot, place):
         return False
@@ -70,8 +73,9 @@ def kueue_round(
     observed: frozenset[str],
     unbound: Set[str] = frozenset(),
 ) -> KueueRound:
-    """Returns what is to be held for Kueue's assignments; namespaces in `observed` are ignored. `unbound`:
-    the UIDs of the unbound pods.
+    """Returns what is to be done for Kueue's assignments; namespaces in `observed` are ignored.
+
+    `unbound`: the UIDs of the unbound pods.
     """
     if not places:
         return KueueRound(snapshot)
@@ -84,7 +88,7 @@ def kueue_round(
         own = [gangs[name] for name in _gangs_of(place, of_owner)]
         placed.update(gang.name for gang in own)
         holding = _holding(snapshot, place, own)
-        if len(holding) > 1:  # one Workload with several of our gangs: which pods go where is unknown
+        if len(holding) > 1:  # several gangs share the Workload: which of them its seats are for is unknown
             for unclear in holding:
                 if not snapshot.runs(unclear):
                     actions.append(Release(unclear, "Kueue places its pods", gangs.get(unclear.gang)))
@@ -111,8 +115,8 @@ def kueue_round(
 
 
 def _let_in(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[Action]:
-    """Yields the pods of gangs that Kueue places: they pass our gate and name what is held for them; Kueue
-    writes the node.
+    """Yields actions that admit the pods of gangs that Kueue places, and write the reservation's id onto
+    them; Kueue pins them to their nodes.
     """
     for gang in gangs:
         held, name = snapshot.holding(gang.name), reservation_id(gang.name)
@@ -122,7 +126,7 @@ def _let_in(snapshot: Snapshot, gangs: Iterable[Gang]) -> Iterator[Action]:
 
 
 def _by_owner(gangs: Mapping[str, Gang]) -> dict[str, dict[str, None]]:
-    """Returns gang names by the UID of each of their objects or pods."""
+    """Returns the names of gangs by the UID of each of their objects and pods."""
     result: dict[str, dict[str, None]] = {}
     for gang in gangs.values():
         for uid in {gang.ref.uid, *(ref.uid for ref in gang.refs), *(pod.ref.uid for pod in gang.pods)}:
@@ -136,7 +140,7 @@ def _gangs_of(place: KueuePlace, of_owner: Mapping[str, Mapping[str, None]]) -> 
 
 
 def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list[Reservation]:
-    """Returns what gangs hold for the Workload's pods under other names than its own."""
+    """Returns the reservations of gangs other than the Workload's own that are for the Workload's pods."""
     ids = {name for pod in pods_of(snapshot, place) for name in carried(pod)}
     gangs = (snapshot.holds.gangs.get(name) for name in sorted(ids))
     # A pod may carry a copy of another namespace's id (`belongs`).
@@ -147,5 +151,7 @@ def _holding(snapshot: Snapshot, place: KueuePlace, own: Iterable[Gang]) -> list
 
 
 def _recipient(place: KueuePlace) -> Ref:
-    """Returns the object for events: the Workload's owner, or the Workload itself."""
+    """Returns the object on which events are written: the first owner of the Workload, or the Workload
+    itself.
+    """
     return place.owners[0] if place.owners and place.owners[0].uid else place.ref

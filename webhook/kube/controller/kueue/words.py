@@ -1,6 +1,7 @@
-"""What Kueue says of an object: its Workloads, found by owner, and why one does not run.
+"""What Kueue reports about an object: its Workloads, found by owner, and why they do not run.
 
-Kueue writes it into the conditions of its Workload (Kueue ff69552e, apis/kueue/v1beta2/workload_types.go).
+Kueue writes the reason into the conditions of a Workload (Kueue ff69552e,
+apis/kueue/v1beta2/workload_types.go).
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from webhook.kube.api.reflector import served_path
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 KUEUE_SAYS = (("Evicted", "True"), ("QuotaReserved", "False"), ("Admitted", "False"), ("PodsReady", "False"))
-"""Kueue's conditions that explain why a workload does not run, the most specific first."""
+"""Types and statuses of the conditions that explain why a Workload does not run, the most specific first."""
 
 
 @dataclass(frozen=True, slots=True)
 class KueueSays:
-    """One Workload: its name, that of the gang under which its place is held, and why it does not run ("" if
-    Kueue gives no reason).
+    """What Kueue reports about one Workload. `name`: the Workload's. `gang`: the name under which its place
+    is reserved if no other gang holds it. `why`: why it does not run, "" if Kueue gives no reason.
     """
 
     name: str
@@ -29,7 +30,9 @@ class KueueSays:
 
 
 async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[str]:
-    """Returns why Kueue does not admit these objects, or evicted them, each sentence once."""
+    """Returns why Kueue does not admit, or has evicted, the Workloads owned by these UIDs; each sentence
+    once.
+    """
     workloads = await _workloads(
         api, namespace, lambda item: any(owner.get("uid") in uids for owner in _owners(item))
     )
@@ -37,7 +40,7 @@ async def reasons_of(api: Api, namespace: str, uids: Collection[str]) -> list[st
 
 
 async def said_of(api: Api, name: str) -> list[KueueSays]:
-    """Returns what Kueue says of the workload NAMESPACE/KIND/NAME."""
+    """Returns what Kueue reports about the Workloads of the object NAMESPACE/KIND/NAME."""
     namespace, kind, own = name.split("/", 2)
 
     def is_its(item: Json) -> bool:
@@ -51,7 +54,9 @@ async def said_of(api: Api, name: str) -> list[KueueSays]:
 
 
 async def _workloads(api: Api, namespace: str, wanted: Callable[[Json], bool]) -> list[KueueSays]:
-    """Returns none if Kueue is not installed, or its Workloads may not be read."""
+    """Returns the wanted Workloads of a namespace; none if Kueue is not installed, or they may not be
+    read.
+    """
     try:
         path = await served_path(api, "kueue.x-k8s.io", "workloads")
         if not path:
@@ -74,7 +79,7 @@ def _owners(item: Json) -> list[Json]:
 
 
 def _why(status: Json) -> str:
-    """Returns the message of the first of these conditions that holds."""
+    """Returns the message of the first condition in `KUEUE_SAYS` that the status has; "" for none."""
     conditions = {
         (str(condition.get("type")), str(condition.get("status"))): str(condition.get("message") or "")
         for condition in status.get("conditions") or []

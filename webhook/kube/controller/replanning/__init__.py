@@ -1,8 +1,8 @@
-"""The new place of a gang that has one no longer, or not where its pods are. Pure.
+"""The new place of a gang that lost its place, or whose pods are not where it is. Pure.
 
 - `replan`: after the gang lost nodes, with as few moved pods as possible
 - `restore`: after its reservation has vanished
-- `follow`: where its pods were bound elsewhere than planned
+- `follow`: after its pods were bound elsewhere than planned
 
 Begin with `replan`.
 """

@@ -1,10 +1,10 @@
-"""Moves a gang's place to the nodes where its pods were really bound. Pure.
+"""Moves a gang's reservation to the nodes to which its pods were really bound. Pure.
 
-Within a domain that a gang holds whole, its scheduler chooses the nodes: that is followed once all of its
-pods are bound. A pod that was bound outside of it (by hand, or by a scheduler that ignores the affinity) is
-followed at once, because what is kept for it would be kept for nobody. Nothing is taken from another gang,
-and no seat of a pod that is still to come is given up: each followed pod takes an unused seat of its own
-PodSet along.
+Inside a domain that a gang holds whole, its scheduler chooses the nodes: the reservation follows once all
+pods are bound. A pod that was bound outside the gang's nodes (by hand, or by a scheduler that ignores the
+affinity) is followed at once, because no other pod may use the seat that is reserved for it. Nothing is taken
+from another gang, and no seat of a pod that is not bound yet is given up: each followed pod takes an unused
+seat of its own PodSet along.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from webhook.kube.controller.replanning.restore import seated
 def followed(
     snapshot: Snapshot, group: PodGroup, held: Reservation, left: Collection[str] = ()
 ) -> Reservation | None:
-    """Returns the reservation with the seats where its pods are; None if nothing is to be followed.
+    """Returns the reservation with its seats where the gang's pods are; None if nothing is to be changed.
 
     `left`: nodes that the gang was moved off, where its pods may stay for a while.
     """
@@ -61,8 +61,9 @@ def _usable(snapshot: Snapshot, name: str) -> bool:
 def _taken_along(
     seats: Counter[tuple[str, str]], empty: Counter[tuple[str, str]], moving: dict[tuple[str, str], int]
 ) -> Counter[tuple[str, str]]:
-    """Returns the seats after each pod took an unused seat of its PodSet along, the last nodes by name
-    first.
+    """Returns the seats after each pod in `moving` took an unused seat of its PodSet along.
+
+    `empty`: the unused seats. Those on the last nodes by name are taken first.
     """
     after, empty = Counter(seats), Counter(empty)
     for (pod_set, node), count in moving.items():
@@ -76,8 +77,8 @@ def _taken_along(
 
 
 def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str]]) -> list[Reservation]:
-    """Returns what the gang may hold with these seats: whole domains as deep as before, or else what it
-    uses.
+    """Returns the reservations that the gang may have with these seats, the preferred one first: whole
+    domains as deep as before if it held domains, then only its nodes.
     """
     assignments = tuple(Assignment(pod_set, node, count) for (pod_set, node), count in sorted(seats.items()))
     nodes = frozenset(seat.node for seat in assignments)
@@ -98,8 +99,8 @@ def _around(snapshot: Snapshot, held: Reservation, seats: Counter[tuple[str, str
 
 
 def _domains(held: Reservation, paths: list[Domain]) -> tuple[Domain, ...]:
-    """Returns the held domains that are still used, and for each path outside of them one as deep as the
-    finest.
+    """Returns the held domains that are still used, and for each path outside of them a domain as deep as the
+    deepest of these.
     """
     depth = max(map(len, held.domains))
     used = [own for own in held.domains if any(contains(own, path) for path in paths)]

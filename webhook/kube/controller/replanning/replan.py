@@ -1,7 +1,7 @@
-"""Finds another place for the pods of a gang on lost nodes, and moves as few pods as possible. Pure.
+"""Finds another place for the pods of a gang whose nodes are lost, and moves as few pods as possible. Pure.
 
 The search starts in the domain that the gang holds and continues in each wider one, up to the gang's own
-constraints; the other pods stay. Only if that fails is the whole gang planned again.
+constraints; the pods on other nodes stay. Only if that fails is the whole gang planned again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from planner.planning.reservation import reservation_for
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The new reservation, how many pods it moves, and from which nodes to which."""
+    """A new reservation, the number of pods that it moves, and from which nodes to which."""
 
     reservation: Reservation
     moved: int
@@ -32,7 +32,7 @@ class Move:
 
 
 def lost_nodes(snapshot: Snapshot, reservation: Reservation) -> dict[str, str]:
-    """Returns the nodes that the gang uses and cannot use any more, each with a short reason."""
+    """Returns the nodes that the gang holds seats on but cannot use any more, each with a short reason."""
     topology = _topology(snapshot, reservation.topology)
     result: dict[str, str] = {}
     for name in sorted({assignment.node for assignment in reservation.assignments}):
@@ -57,13 +57,13 @@ def replan(
     lost: Iterable[str],
     keeping: PodGroup | None = None,
 ) -> Move | Answer:
-    """Returns where the gang goes now, or the planner's answer if it has no place.
+    """Returns the new reservation, or the planner's answer if there is no place.
 
-    `keeping`: the gang as its pods on the other nodes satisfy it, if that differs from what those need that
-    move.
+    `lost`: the nodes that the gang has to leave. `keeping`: the gang with the requirements of the pods that
+    stay, if these differ from those of the pods that move (which may need nodes of another flavor).
     """
     gone, keeping = frozenset(lost), keeping or group
-    around = snapshot.ended(held.gang)  # its remaining pods are seated below, and counted once
+    around = snapshot.ended(held.gang)  # the pods that stay are added below, so that they count once
     stays = tuple(assignment for assignment in held.assignments if assignment.node not in gone)
     moving = Counter({pod_set.name: 0 for pod_set in group.pod_sets})
     for assignment in held.assignments:
@@ -93,8 +93,10 @@ def _fill(
     moving: Counter[str],
     domain: Domain,
 ) -> Reservation | None:
-    """Returns the gang with its moved pods placed within a domain; None if they do not fit or break its
-    constraints.
+    """Returns the reservation with the moved pods placed within a domain; None if they do not fit, or a
+    constraint of the gang would be broken.
+
+    `stays`: the assignments that are kept. `moving`: the number of pods to place, by PodSet.
     """
     topology = _topology(around, held.topology)
     if topology is None:
@@ -123,7 +125,7 @@ def _fill(
 
 
 def _within(pod_set: PodSet, topology: Topology, domain: Domain, count: int) -> PodSet:
-    """Returns the moved pods of a PodSet, required to be in the domain."""
+    """Returns a PodSet of `count` moved pods, required to be in the domain."""
     path: Term = tuple(
         Requirement(level, "In", (value,))
         for level, value in zip(topology.levels, domain, strict=False)
@@ -143,7 +145,9 @@ def _merged(
     *,
     inside: bool,
 ) -> Reservation:
-    """Returns one reservation for the pods that stay and those that move."""
+    """Returns one reservation for the pods that stay and those that move. `inside`: whether the domains
+    stay.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for assignment in (*stays, *answer.assignments):
         counts[assignment.pod_set, assignment.node] += assignment.count
@@ -164,9 +168,7 @@ def _merged(
 
 
 def _move(held: Reservation, fresh: Reservation, gone: list[str]) -> Move:
-    """Describes the move; the fingerprint stays the same, so that the ledger moves the reservation in one
-    step.
-    """
+    """Returns the move. It keeps the fingerprint, so that the ledger replaces the reservation in one step."""
     before = Counter(
         {(assignment.pod_set, assignment.node): assignment.count for assignment in held.assignments}
     )

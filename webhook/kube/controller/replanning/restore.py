@@ -1,8 +1,7 @@
-"""Restores a gang whose reservation has vanished because somebody deleted it: the same place, or the nearest.
-Pure.
+"""Restores the reservation of a gang after somebody has deleted it: the same place, or the nearest. Pure.
 
-Bound pods stay where they are. The others are placed beside them, as after a lost node. A gang without bound
-pods is planned where its templates pin it, and only then anywhere else.
+Bound pods stay where they are; the others are placed beside them, as after a lost node. A gang without bound
+pods is planned where its templates pin it, and only if that fails anywhere else.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ from webhook.kube.controller.replanning.replan import Move, replan
 
 
 def restored(snapshot: Snapshot, pinned: PodGroup, freed: PodGroup) -> Reservation | Answer:
-    """Returns what the gang should hold again, or the planner's answer if it has no place now.
+    """Returns what the gang should hold again, or the planner's answer if there is no place for it.
 
-    `pinned`: the gang as in its templates. `freed`: the same without what its plan wrote there.
+    `pinned`: the gang as in its templates. `freed`: the gang without the node affinity that its plan wrote
+    there.
     """
     pods = list(snapshot.bound.of_gang(pinned.name, reservation_id(pinned.name)))
     around = snapshot
@@ -45,8 +45,8 @@ def _anew(around: Snapshot, group: PodGroup) -> Reservation | Answer:
 
 
 def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservation | Answer:
-    """Returns the gang around its bound pods; the planner's answer if that would break a constraint or take
-    held capacity.
+    """Returns a reservation around the gang's bound pods; the planner's answer if that would break a
+    constraint or take capacity that others hold.
     """
     answer = plan(around, group)
     like = reservation_for(around, group, answer)
@@ -69,7 +69,9 @@ def _beside(around: Snapshot, group: PodGroup, pods: list[BoundPod]) -> Reservat
 def _around(
     around: Snapshot, group: PodGroup, like: Reservation, stands: Counter[tuple[str, str]]
 ) -> Reservation | None:
-    """Returns a reservation of the bound pods' nodes, and of seats beside them for the others."""
+    """Returns a reservation of the bound pods' nodes, with seats beside them for the other pods; None if
+    there is no room or a node does not exist.
+    """
     topology = next(topology for topology in around.topologies if topology.name == like.topology)
     if not all(node in around.nodes for _, node in stands):
         return None
@@ -102,7 +104,9 @@ def _around(
 
 
 def seated(group: PodGroup, pods: list[BoundPod]) -> Counter[tuple[str, str]]:
-    """Returns how many pods of each PodSet are on each node, recognised by their requests."""
+    """Returns how many pods of each PodSet are on each node. A pod counts for the first PodSet with its
+    requests that still lacks pods.
+    """
     result: Counter[tuple[str, str]] = Counter()
     left = Counter({pod_set.name: pod_set.count for pod_set in group.pod_sets})
     for pod in sorted(pods, key=lambda pod: pod.name):
