@@ -17,7 +17,7 @@ from planner.model.claim_spec import UNKNOWN, DeviceRequest
 from planner.model.labels import Taint, Toleration, tolerates
 from planner.model.resources import CLAIMED_GPU
 
-_NO_EFFECT = ("NoSchedule", "NoExecute")
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 """Effects of device taints that keep claims away unless tolerated; other effects only inform."""
 
 
@@ -136,6 +136,7 @@ def meets(device: Device, request: DeviceRequest, engine: SelectorEngine | None)
 
 def _tolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> bool:
     return all(
-        taint.effect not in _NO_EFFECT or any(tolerates(toleration, taint) for toleration in tolerations)
+        taint.effect not in _BLOCKING_EFFECTS
+        or any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
     )
