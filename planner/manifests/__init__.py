@@ -11,5 +11,7 @@
 - `requirements`: label selectors and node selector terms
 - `fields`: typed fields of untyped objects; invalid input is an `InputError` that names the field
 
+A parameter `where` is the location of an object or field in the input, for error messages.
+
 Begin with `cluster`.
 """

@@ -1,11 +1,12 @@
-"""A snapshot from the output of `kubectl get -o yaml`.
+"""Builds a snapshot from Kubernetes objects, for example the output of `kubectl get -o yaml`.
 
-Nodes, bound pods, Topologies (KAI's, Kueue's with its ResourceFlavors, Bayplan's), Reservations,
-NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices and DeviceClasses, ComputeDomains,
-volumes and their claims, pools that may grow (Karpenter's, Cluster API's, those of the Cluster Autoscaler's
-status), LimitRanges, ResourceQuotas, PriorityClasses and Namespaces are read; queues,
-CustomResourceDefinitions and other kinds of scheduling systems tell which of these are there. Every other
-kind is counted and ignored. Invalid objects are refused with file, object and field.
+It reads Nodes, bound pods, Topologies (of KAI, of Kueue with its ResourceFlavors, of Bayplan), Reservations,
+NodeResourceTopologies, ResourceClaims with their templates, ResourceSlices, DeviceClasses, ComputeDomains,
+PersistentVolumes with their claims and StorageClasses, node pools that may grow (of Karpenter, of Cluster
+API, from the Cluster Autoscaler's status), schedulers' ConfigMaps, LimitRanges, ResourceQuotas,
+PriorityClasses and Namespaces. Queues, CustomResourceDefinitions and other kinds of scheduling systems show
+which of these systems are installed. Objects of other kinds are counted and ignored. Invalid objects raise
+`InputError` with file, object and field.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ from planner.model.volumes import PersistentVolume, StorageClass, Volumes
 from planner.node.topology_manager import NumaNode
 
 SOURCES = ("kai.scheduler", "bayplan.dev", "kueue.x-k8s.io")
-"""If two Topologies have the same name, the kind that comes first keeps it; requests by name mean that
-one.
+"""The API groups of the Topology kinds. If Topologies of two kinds have the same name, the kind that comes
+first here keeps the name, and requests by this name refer to it.
 """
 
 
@@ -66,6 +67,8 @@ _DEEPEST = 32
 
 @dataclass(slots=True)
 class _ClusterObjects:
+    """The objects that were read so far, by kind."""
+
     nodes: dict[str, tuple[Node, Where]] = field(default_factory=dict)
     pods: dict[str, BoundPod] = field(default_factory=dict)
     topologies: list[Topology] = field(default_factory=list)
@@ -219,7 +222,7 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 def _pooled(objects: _ClusterObjects) -> list[Topology]:
     """Returns the topologies. A Kueue Topology gets the node labels of the ResourceFlavor that refers to it,
-    if there is exactly one.
+    if exactly one does.
     """
     return [
         replace(t, node_selector=objects.flavors[t.name][0])
@@ -230,7 +233,9 @@ def _pooled(objects: _ClusterObjects) -> list[Topology]:
 
 
 def _named_apart(topologies: list[Topology]) -> list[Topology]:
-    """Topologies with unique names: equal ones of two kinds become one, others get their kind added."""
+    """Returns topologies with unique names: equal ones of two kinds are merged, others get their API group
+    added to the name.
+    """
     kept: dict[str, Topology] = {}
     for topology in sorted(topologies, key=lambda t: (SOURCES.index(t.source), t.name)):
         namesake = kept.get(topology.name)
@@ -324,7 +329,7 @@ def _read_config(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
 
 
 def aliased(topology: Topology, settings: SchedulerSettings) -> Topology:
-    """The topology with the level names of KAI's ConfigMap that refer to one of its labels."""
+    """Returns the topology with those level names of KAI's ConfigMap that refer to one of its labels."""
     aliases = {name: label for name, label in settings.aliases.items() if label in topology.levels}
     return replace(topology, aliases={**aliases, **topology.aliases}) if aliases else topology
 

@@ -1,8 +1,8 @@
-"""Dynamic resource allocation objects: claims, their templates, DeviceClasses and ResourceSlices. Pure.
+"""Reads DRA objects: ResourceClaims, their templates, DeviceClasses, ComputeDomains and ResourceSlices.
 
 Sources: `resource.k8s.io` v1, v1beta2 (`exactly`, `firstAvailable`) and v1beta1 (the same fields without
 `exactly`, devices with `basic`); `ComputeDomain` of `resource.nvidia.com/v1beta1`. A pod names only claims;
-class, count and constraints are fields of these objects.
+the class, the count and the constraints are fields of these objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from planner.model.quantity import amount
 
 
 def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
-    """The content of a ResourceClaim or ResourceClaimTemplate. Raises `InputError` for a malformed one."""
+    """Returns the content of a ResourceClaim or ResourceClaimTemplate. Raises `InputError` for a malformed
+    one.
+    """
     place = where.at_path("spec")
     spec = mapping(item.get("spec"), place)
     if "spec" in spec:  # a template's spec holds metadata and the claim's spec
@@ -45,7 +47,9 @@ def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
 def _rules(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
 ) -> Iterator[DeviceConstraint]:
-    """The constraints with the requests or alternatives that each names; () for all."""
+    """Yields the constraints, each with the (request, alternative) indexes to which it applies;
+    () for all.
+    """
     places = _places(requests, where)
     for index, constraint in enumerate(maps(devices.get("constraints"), where)):
         field_place = where.below(f"[{index}]")
@@ -63,7 +67,7 @@ def _rules(
 
 
 def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str, list[tuple[int, int]]]:
-    """By name (REQUEST or REQUEST/ALTERNATIVE), the indexes of requests and alternatives."""
+    """Returns, by name (REQUEST or REQUEST/ALTERNATIVE), the indexes of the request and its alternatives."""
     result: dict[str, list[tuple[int, int]]] = {}
     for index, request in enumerate(requests):
         name = text(request.get("name"), where)
@@ -115,7 +119,7 @@ def _min_capacity(request: Mapping[str, object], where: Where) -> tuple[tuple[st
 
 
 def expressions(selectors: object, where: Where) -> tuple[str, ...]:
-    """The CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
+    """Returns the CEL expressions of a list of selectors. Raises `InputError` for a malformed one."""
     result = []
     for index, selector in enumerate(maps(selectors, where)):
         place = where.below(f"[{index}].cel")
@@ -140,7 +144,9 @@ def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]
 
 
 def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: Where) -> tuple[ClaimUse, ...]:
-    """The claims that a pod's spec names, each with the claim generated for it by the pod's status."""
+    """Returns the claims that a pod's spec names, each with the claim that was generated for it (from the
+    pod's status).
+    """
     place = where.below("resourceClaims")
     claim_names = {
         text(status_entry.get("name"), place): text(status_entry.get("resourceClaimName"), place)
@@ -158,13 +164,13 @@ def uses_from(spec: Mapping[str, object], status: Mapping[str, object], where: W
 
 
 def extended_claim(status: Mapping[str, object], where: Where) -> str:
-    """The claim generated for a pod's extended resources, from its status; "" for none."""
+    """Returns the claim generated for a pod's extended resources, from its status; "" for none."""
     place = where.at_path("status.extendedResourceClaimStatus")
     return text(mapping(status.get("extendedResourceClaimStatus"), place).get("resourceClaimName"), place)
 
 
 def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
-    """A DeviceClass. Raises `InputError` for a malformed one."""
+    """Returns a DeviceClass. Raises `InputError` for a malformed one."""
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     spec = mapping(item.get("spec"), where.at_path("spec"))
     return DeviceClass(
@@ -175,7 +181,9 @@ def class_from(item: Mapping[str, object], where: Where) -> DeviceClass:
 
 
 def domain_template(item: Mapping[str, object], where: Where) -> str:
-    """The ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises `InputError`."""
+    """Returns the ResourceClaimTemplate that a ComputeDomain generates for its channel. Raises
+    `InputError`.
+    """
     spec = mapping(item.get("spec"), where.at_path("spec"))
     channel = mapping(spec.get("channel"), where.at_path("spec.channel"))
     template = mapping(
@@ -185,7 +193,7 @@ def domain_template(item: Mapping[str, object], where: Where) -> str:
 
 
 def slice_from(item: Mapping[str, object], where: Where) -> Slice:
-    """A ResourceSlice. Raises `InputError` for a malformed one."""
+    """Returns a ResourceSlice. Raises `InputError` for a malformed one."""
     spec = mapping(item.get("spec"), where.at_path("spec"))
     driver = text(spec.get("driver"), where.at_path("spec.driver"))
     pool = mapping(spec.get("pool"), where.at_path("spec.pool"))
@@ -257,7 +265,9 @@ def _counters(entry: Mapping[str, object], where: Where) -> Counters:
 
 
 def _sized(size: object, where: Where, field: str, name: object) -> int:
-    """Like `sized`; formats the field path only for an error, because it runs for every device."""
+    """Returns the same as `sized`, but formats the field path only for an error, because it runs for every
+    device.
+    """
     try:
         return _bytes(str(size))
     except InputError as error:
@@ -271,7 +281,7 @@ def _equal(
     capacity: tuple[tuple[str, int], ...],
     shareable: bool,
 ) -> Device:
-    """One shared record for all equal devices, to save memory."""
+    """Returns a record that all equal devices share, to save memory."""
     return Device(driver, attributes, capacity, shareable, complete=True)
 
 
@@ -281,7 +291,7 @@ def _bytes(size: str) -> int:
 
 
 def sized(size: object, where: Where) -> int:
-    """A capacity or counter amount in base units. Raises `InputError` for an invalid quantity."""
+    """Returns a capacity or counter amount in base units. Raises `InputError` for an invalid quantity."""
     try:
         return _bytes(str(size))
     except InputError as error:

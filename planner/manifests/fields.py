@@ -1,4 +1,6 @@
-"""Typed reading of untyped documents: each helper returns the value or an error that names the field."""
+"""Typed reading of untyped documents: each function returns the value, or raises an error that names the
+field.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ T = TypeVar("T")
 
 
 class CachedDocument(dict[str, object]):
-    """A document that caches what was read from it; for documents that are read repeatedly."""
+    """A document that caches what was read from it, for documents that are read repeatedly (see `once`)."""
 
     __slots__ = ("value",)
 
@@ -23,7 +25,7 @@ class CachedDocument(dict[str, object]):
 
 
 def yaml_text(content: str, where: Where) -> object:
-    """Parses a text inside an object, such as a ConfigMap's, as YAML. Raises `InputError` if it is not
+    """Parses a text inside an object, for example in a ConfigMap, as YAML. Raises `InputError` if it is not
     YAML.
     """
     try:
@@ -33,7 +35,7 @@ def yaml_text(content: str, where: Where) -> object:
 
 
 def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, object], Where], T]) -> T:
-    """The result of `read`, cached if the document is a `CachedDocument`."""
+    """Returns the result of `read`, cached if the document is a `CachedDocument`."""
     if not isinstance(item, CachedDocument):
         return read(item, where)
     if item.value is None:
@@ -42,7 +44,7 @@ def once(item: Mapping[str, object], where: Where, read: Callable[[Mapping[str, 
 
 
 def mapping(value: object, where: Where) -> Mapping[str, object]:
-    """A mapping; null and missing are empty. Raises `InputError` for anything else."""
+    """Returns a mapping; null and missing are empty. Raises `InputError` for anything else."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -51,7 +53,7 @@ def mapping(value: object, where: Where) -> Mapping[str, object]:
 
 
 def sequence(value: object, where: Where) -> Sequence[object]:
-    """A list; null and missing are empty. Raises `InputError` for anything else."""
+    """Returns a list; null and missing are empty. Raises `InputError` for anything else."""
     if value is None:
         return ()
     if not isinstance(value, (list, tuple)):
@@ -60,7 +62,7 @@ def sequence(value: object, where: Where) -> Sequence[object]:
 
 
 def maps(value: object, where: Where) -> list[Mapping[str, object]]:
-    """A list of mappings; null and missing are empty. Raises `InputError` for anything else."""
+    """Returns a list of mappings; null and missing are empty. Raises `InputError` for anything else."""
     result: list[Mapping[str, object]] = []
     for index, item in enumerate(sequence(value, where)):
         if not isinstance(item, Mapping):
@@ -70,7 +72,7 @@ def maps(value: object, where: Where) -> list[Mapping[str, object]]:
 
 
 def text(value: object, where: Where) -> str:
-    """A string; null and missing are "". Raises `InputError` for anything else."""
+    """Returns a string; null and missing are "". Raises `InputError` for anything else."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -79,19 +81,21 @@ def text(value: object, where: Where) -> str:
 
 
 def strings(value: object, where: Where) -> tuple[str, ...]:
-    """A list of strings; null and missing are empty. Raises `InputError` for anything else."""
+    """Returns a list of strings; null and missing are empty. Raises `InputError` for anything else."""
     return tuple(text(item, where.below(f"[{index}]")) for index, item in enumerate(sequence(value, where)))
 
 
 def texts(value: object, where: Where) -> dict[str, str]:
-    """A mapping of strings (labels, annotations, selectors). Raises `InputError` for anything else."""
+    """Returns a mapping of strings (labels, annotations, selectors). Raises `InputError` for
+    anything else.
+    """
     return {
         text(key, where): text(item, where.below(f"{key}")) for key, item in mapping(value, where).items()
     }
 
 
 def integer(value: object, where: Where) -> int:
-    """A whole number; null and missing are 0. Raises `InputError` for anything else."""
+    """Returns a whole number; null and missing are 0. Raises `InputError` for anything else."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int):
@@ -100,7 +104,7 @@ def integer(value: object, where: Where) -> int:
 
 
 def kind_of(value: object) -> str:
-    """A value as shown to people: "the string 'x'", "a list", "null"."""
+    """Describes a value for messages: "the string 'x'", "a list", "null"."""
     if value is None:
         return "null"
     if isinstance(value, bool):

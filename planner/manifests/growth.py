@@ -1,8 +1,8 @@
-"""Node pools that may grow, from the objects of their autoscalers and from a parameter.
+"""Reads node pools that may grow, from the objects of their autoscalers and from a parameter.
 
-Karpenter's NodePool (`karpenter.sh/v1`); Cluster API's MachineDeployment with the Cluster Autoscaler's
-annotations (`capacity.cluster-autoscaler.kubernetes.io/…`); the ConfigMap `cluster-autoscaler-status`, in the
-form that it has since Kubernetes 1.30; the parameter `growing.pools`.
+Sources: Karpenter's NodePool (`karpenter.sh/v1`); Cluster API's MachineDeployment with the Cluster
+Autoscaler's annotations (`capacity.cluster-autoscaler.kubernetes.io/…`); the ConfigMap
+`cluster-autoscaler-status`, in the format that it has since Kubernetes 1.30; the parameter `growing.pools`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _FREE = (
     "kubernetes.io/os",
     "karpenter.",
 )
-"""Prefixes of labels whose value Karpenter chooses as a pod asks, unless its NodePool states them."""
+"""Prefixes of labels whose value Karpenter chooses as the pods require, unless its NodePool
+states the value.
+"""
 
 CAPACITY = {
     "cpu": "capacity.cluster-autoscaler.kubernetes.io/cpu",
@@ -45,6 +47,7 @@ CAPACITY = {
 """The annotations that state the resources of a MachineDeployment's nodes."""
 
 MOST_NODES = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size"
+"""The annotation that states the maximum size of a MachineDeployment."""
 
 
 def pool_from(item: Mapping[str, object], where: Where) -> GrowingPool | None:
@@ -86,7 +89,9 @@ def _node_pool(item: Mapping[str, object], where: Where) -> GrowingPool:
 
 
 def _machine_deployment(item: Mapping[str, object], where: Where) -> GrowingPool | None:
-    """Returns a MachineDeployment that the Cluster Autoscaler may enlarge, None for any other."""
+    """Returns the pool of a MachineDeployment that the Cluster Autoscaler may enlarge, or None
+    for any other.
+    """
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     annotations = texts(metadata.get("annotations"), where.at_path("metadata.annotations"))
     if MOST_NODES not in annotations:
@@ -150,12 +155,11 @@ def condensed(item: Mapping[str, object], where: Where) -> dict[str, object]:
 
 
 def pools_from_text(stated: str, where: Where) -> tuple[GrowingPool, ...]:
-    """The pools of the parameter `growing.pools`, a line each:
+    """Returns the pools of the parameter `growing.pools`, which has one line for each pool:
 
         h100: nodes=16 nvidia.com/gpu=8 cpu=192 memory=2Ti label:pool=h100 taint:nvidia.com/gpu:NoSchedule
 
-    `nodes`: how many may come beside those that are there, without it any number. Raises `InputError`, which
-    names the pool.
+    `nodes`: how many nodes may be added; if missing, any number. Raises `InputError`, which names the pool.
     """
     pools = []
     for line in filter(None, map(str.strip, stated.splitlines())):
@@ -196,7 +200,7 @@ def _pair(stated: str, where: Where) -> tuple[str, str]:
 
 
 def _taint(stated: str, where: Where) -> Taint:
-    """`KEY=VALUE:EFFECT` or `KEY:EFFECT`."""
+    """Parses `KEY=VALUE:EFFECT` or `KEY:EFFECT`. Raises `InputError`."""
     name, colon, effect = stated.rpartition(":")
     if not colon or effect not in ("NoSchedule", "PreferNoSchedule", "NoExecute"):
         raise InputError(f"{stated!r} is no taint; write KEY=VALUE:NoSchedule", where)

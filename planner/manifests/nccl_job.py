@@ -1,4 +1,6 @@
-"""A job that runs nccl-tests' `all_reduce_perf` on given nodes: an MPIJob, or a Job for a single node."""
+"""Builds a job that runs nccl-tests' `all_reduce_perf` on given nodes: an MPIJob, or a Job for a
+single node.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ IMAGE = "nvcr.io/nvidia/pytorch:25.06-py3"
 """An image with `all_reduce_perf`, `mpirun` and sshd."""
 
 LABEL = "bayplan.dev/nccl-test"
-"""The label for the anti-affinity between the job's workers: each runs on a node of its own."""
+"""The label for the anti-affinity between the job's workers, which puts each on a different node."""
 
 SKIP_KEY = "bayplan.dev/skip"
-"""The annotation with which a workload is not planned; read in `webhook.workloads.options`."""
+"""The annotation of a workload that Bayplan does not plan; it is read in `webhook.workloads.options`."""
 
 _TEST = ["all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2"]
 
@@ -28,10 +30,10 @@ def nccl_job(
 ) -> dict[str, object]:
     """Returns the job for these hosts (by hostname label), with the number of GPUs that each uses.
 
-    The job uses the same number of GPUs on each host: the smallest of them. It runs only on these hosts,
-    tolerates every taint there, and is ignored by Bayplan, because its place belongs to the gang that holds
-    it. Beside each GPU it requests the same devices as that gang. It starts when the GPUs are free. Raises
-    `ValueError` without hosts.
+    The job uses the same number of GPUs on each host: the smallest of these numbers. It runs only on these
+    hosts and tolerates all their taints. Bayplan does not plan it (`SKIP_KEY`), because the reservation of
+    the place belongs to the gang under test. For each GPU the job also requests `devices_per_gpu`, as the
+    gang does. The job starts when the GPUs are free. Raises `ValueError` without hosts.
     """
     per_host = min(gpus_by_host.values())
     hosts = sorted(gpus_by_host)

@@ -17,9 +17,11 @@ DEFAULT_PODS = 110
 
 
 def node_from(item: Mapping[str, object], where: Where) -> Node:
-    """A node; without a pod limit it gets the kubelet's default, 110.
+    """Returns a node; without a pod limit it gets the kubelet's default, 110.
 
-    Raises `InputError` for malformed labels, taints, conditions or quantities.
+    While MIG manager changes the node's GPUs (its state label is not "success"), the MIG devices are
+    `pending` instead of allocatable. Raises `InputError` for malformed labels, taints, conditions or
+    quantities.
     """
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     spec = mapping(item.get("spec"), where.at_path("spec"))

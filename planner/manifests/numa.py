@@ -1,9 +1,9 @@
-"""NUMA alignment from objects: the aligned requests of a pod, and the zones and policy of a node.
+"""Reads NUMA alignment from objects: the aligned requests of a pod, and the zones and policy of a node.
 
 Sources: the kubelet's CPU, Memory and Device Manager; NodeResourceTopology. Devices are always aligned. cpu,
 memory and huge pages are aligned only for a Guaranteed pod with container resources, and CPUs only in whole
-numbers, because other containers run on the shared CPUs. Under the scope `pod` everything is requested
-together; init containers add only what exceeds the containers' requests.
+numbers, because containers with other amounts run on the shared CPUs. Under the scope `pod`, all requests of
+the pod are aligned together; init containers add only what exceeds the containers' requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _Amounts = tuple[tuple[str, int], ...]
 
 
 def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
-    """The alignment of a pod with this spec. Raises `InputError` for malformed resources."""
+    """Returns the requests of a pod with this spec that the kubelet aligns to NUMA zones.
+
+    Raises `InputError` for malformed resources.
+    """
     pinned = is_guaranteed(spec, where) and not spec.get("resources")
     result: list[tuple[str, bool, _Amounts]] = []
     for container, stays in _containers(spec, where):
@@ -45,14 +48,14 @@ def alignment_of(spec: Mapping[str, object], where: Where) -> Alignment:
 
 
 def is_guaranteed(spec: Mapping[str, object], where: Where) -> bool:
-    """Whether every container has cpu and memory requests above zero that equal its limits."""
+    """Reports whether every container has cpu and memory requests above zero that equal its limits."""
     containers = [container for container, _ in _containers(spec, where)]
     return bool(containers) and all(_pinned(container, where) for container in containers)
 
 
 @lru_cache(maxsize=4096)
 def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
-    """One shared record for all pods with the same requests, because there are many of them."""
+    """Returns a record that all pods with the same requests share, because there are many such pods."""
     asks = tuple(AlignedRequest(name, dict(amounts), stays) for name, stays, amounts in containers)
     total: dict[str, int] = {}
     for ask in asks:
@@ -62,7 +65,7 @@ def _alignment(containers: tuple[tuple[str, bool, _Amounts], ...]) -> Alignment:
 
 
 def _containers(spec: Mapping[str, object], where: Where) -> Iterator[tuple[Mapping[str, object], bool]]:
-    """Init containers, then containers, in the kubelet's order; True for those that keep their resources."""
+    """Yields init containers, then containers, in the kubelet's order; True if it keeps its resources."""
     for container in maps(spec.get("initContainers"), where.at_path("initContainers")):
         yield container, container.get("restartPolicy") == "Always"
     for container in maps(spec.get("containers"), where.at_path("containers")):
@@ -101,13 +104,13 @@ _OLD_POLICIES = {
     "RestrictedContainerLevel": (RESTRICTED, "container"),
     "RestrictedPodLevel": (RESTRICTED, "pod"),
 }
-"""The values of `topologyPolicies[0]`, which is older than the attributes; any other value admits every
-pod.
+"""Policy and scope by the value of `topologyPolicies[0]`, which is older than the attributes. With any other
+value the node admits every pod.
 """
 
 
 def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
-    """A NodeResourceTopology (`topology.node.k8s.io`). Raises `InputError` for a malformed one."""
+    """Returns a NodeResourceTopology (`topology.node.k8s.io`). Raises `InputError` for a malformed one."""
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     policy, scope = _policy(item, where)
     zones = [
@@ -152,7 +155,7 @@ def _zone(zone: Mapping[str, object], where: Where) -> Zone:
 
 
 def check_labels(labels: Mapping[str, str], where: Where) -> None:
-    """Raises `InputError` for an invalid value of these labels."""
+    """Raises `InputError` if the label for NUMA policy, NUMA scope or GPUs per zone has an invalid value."""
     allowed = {
         POLICY_LABEL: ("none", "best-effort", RESTRICTED, SINGLE),
         SCOPE_LABEL: ("container", "pod"),

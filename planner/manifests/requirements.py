@@ -1,4 +1,4 @@
-"""Requirements on labels and fields, in selectors and node selector terms: read from JSON, and written.
+"""Reads and writes requirements on labels and fields, in label selectors and node selector terms.
 
 Sources: meta/v1 LabelSelector, core/v1 NodeSelectorTerm.
 """
@@ -19,7 +19,11 @@ NODE_OPERATORS = (*SELECTOR_OPERATORS, "Gt", "Lt")
 
 
 def selector_from(selector: Mapping[str, object], where: Where) -> Term:
-    """A LabelSelector as requirements that must all hold; an empty one holds always. Raises `InputError`."""
+    """Returns a LabelSelector as requirements that must all hold; () for an empty one, which matches
+    everything.
+
+    Raises `InputError`.
+    """
     labels = texts(selector.get("matchLabels"), where.below("matchLabels"))
     equal = tuple(Requirement(key, "In", (value,)) for key, value in labels.items())
     return equal + _listed(selector, "matchExpressions", where, SELECTOR_OPERATORS)
@@ -41,7 +45,7 @@ def node_term_from(term: Mapping[str, object], where: Where) -> Term:
 
 
 def requirement_from(entry: Mapping[str, object], where: Where, operators: tuple[str, ...]) -> Requirement:
-    """A requirement with one of these operators. Raises `InputError`."""
+    """Returns a requirement with one of these operators. Raises `InputError`."""
     operator = text(entry.get("operator"), where.below("operator"))
     if operator not in operators:
         raise InputError(
@@ -62,13 +66,15 @@ def _listed(
 
 
 def requirement_json(requirement: Requirement) -> dict[str, object]:
-    """The requirement as Kubernetes writes it; without `values` where the operator takes none."""
+    """Returns the requirement as Kubernetes writes it; without `values` if the operator takes none."""
     stated = {"key": requirement.key, "operator": requirement.operator}
     return {**stated, "values": list(requirement.values)} if requirement.values else {**stated}
 
 
 def node_term_json(term: Term) -> dict[str, list[dict[str, object]]]:
-    """A NodeSelectorTerm: a requirement on the node's name is a field, all else are labels."""
+    """Returns a NodeSelectorTerm: requirements on the node's name as `matchFields`, all others as
+    `matchExpressions`.
+    """
     split = {
         "matchExpressions": [requirement_json(r) for r in term if r.key != NODE_NAME_FIELD],
         "matchFields": [requirement_json(r) for r in term if r.key == NODE_NAME_FIELD],

@@ -1,7 +1,7 @@
-"""Reservations as `bayplan.dev/v1alpha1` objects, written and read.
+"""Writes and reads Reservations as `bayplan.dev/v1alpha1` objects.
 
-Besides amounts they contain the pod properties that affect other gangs: labels, anti-affinity terms, NUMA
-alignment, device claims (`ReservedPodTraits`).
+Besides amounts, a Reservation contains the properties of its pods that affect other gangs: labels,
+anti-affinity terms, NUMA alignment, device claims (`ReservedPodTraits`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATES: tuple[str, ...] = get_args(State)
 
 
 def reservation_manifest(reservation: Reservation) -> dict[str, object]:
-    """The object for a reservation; `reservation_from` reads it back unchanged."""
+    """Returns the object for a reservation; `reservation_from` reads it back unchanged."""
     spec: dict[str, object] = {
         "gang": reservation.gang,
         "topology": reservation.topology,
@@ -74,7 +74,7 @@ def _traits_of(reservation: Reservation, pod_set: str) -> dict[str, object]:
 
 
 def reservation_from(document: Mapping[str, object], where: Where) -> Reservation:
-    """The reservation that an object stands for. Raises `InputError`, which names the field."""
+    """Returns the reservation in an object. Raises `InputError`, which names the field."""
     spec = mapping(document.get("spec"), where.at_path("spec"))
     status = mapping(document.get("status"), where.at_path("status"))
     metadata = mapping(document.get("metadata"), where.at_path("metadata"))
@@ -168,7 +168,7 @@ def _requests(spec: Mapping[str, object], where: Where) -> list[tuple[str, dict[
 
 
 def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
-    """Terms as plain JSON; `terms_from` reads them back."""
+    """Returns anti-affinity terms as plain JSON; `terms_from` reads them back."""
     return [
         {
             "key": term.key,
@@ -182,7 +182,7 @@ def terms_json(terms: tuple[PodTerm, ...]) -> list[dict[str, object]]:
 
 
 def terms_from(data: object, where: Where) -> Iterator[PodTerm]:
-    """The anti-affinity terms that `terms_json` wrote. Raises `InputError`."""
+    """Yields the anti-affinity terms that `terms_json` wrote. Raises `InputError`."""
     for entry in maps(data, where):
         yield PodTerm(
             text(entry.get("key"), where),
@@ -198,7 +198,7 @@ def _selector_from(data: object, where: Where) -> Term:
 
 
 def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
-    """The bundle that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
+    """Returns the claim that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
     choices = [
         [_want_from(request, where) for request in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
@@ -237,7 +237,7 @@ def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
 
 
 def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
-    """As plain JSON; `traits_from` reads it back."""
+    """Returns the traits as plain JSON; `traits_from` reads them back."""
     result: dict[str, object] = {}
     if traits.alignment is not None:
         result["aligned"] = {
@@ -254,7 +254,7 @@ def traits_json(traits: ReservedPodTraits) -> dict[str, object]:
 
 
 def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
-    """The traits that `traits_json` wrote. Raises `InputError`, which names the field."""
+    """Returns the traits that `traits_json` wrote. Raises `InputError`, which names the field."""
     labels = texts(data.get("labels"), where.below("labels"))
     terms = tuple(terms_from(data.get("antiAffinity"), where.below("antiAffinity")))
     place = where.below("claims")

@@ -2,7 +2,7 @@
 
 The ConfigMaps are `topology-scheduler-config` (key `config.yaml`, a SchedulerConfig) and
 `kai-scheduler-config`. Weights must not be negative; they are normalised to a sum of 1. In
-`topology-scheduler-history` (key `history.yaml`) the controller records how past gangs ended.
+`topology-scheduler-history` (key `history.yaml`), Bayplan's controller records how past gangs ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCHEDULER_CONFIGS = (LEAF_SPINE_CONFIG, KAI_CONFIG, HISTORY_CONFIG)
 
 
 def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: Where) -> SchedulerSettings:
-    """The settings with the content of a ConfigMap of these names.
+    """Returns the settings with the content of a ConfigMap whose name is in `SCHEDULER_CONFIGS`.
 
     Raises `InputError` that names the field.
     """
@@ -51,7 +51,8 @@ def with_config(settings: SchedulerSettings, item: Mapping[str, object], where: 
 def with_leaf_spine(
     settings: SchedulerSettings, item: Mapping[str, object], where: Where
 ) -> SchedulerSettings:
-    """The settings with the content of nod-ai's TopologySchedulerConfig object, which has the same spec.
+    """Returns the settings with the content of nod-ai's TopologySchedulerConfig object, which has the same
+    spec.
 
     Raises `InputError` that names the field.
     """
@@ -72,7 +73,7 @@ def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where
 
 
 def _history(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
-    """Reads the average of each leaf, as the controller writes it."""
+    """Adds the score of each leaf, between 0 and 1, as the controller writes it."""
     result: dict[str, float] = {}
     for leaf, value in config.items():
         average = _number(value, str(leaf), where)
@@ -151,7 +152,7 @@ def _policy(entry: Mapping[str, object], where: Where) -> LevelPolicy:
 
 
 def priority_class_from(item: Mapping[str, object], where: Where) -> PriorityClass:
-    """A PriorityClass. Raises `InputError` for a malformed one."""
+    """Returns a PriorityClass. Raises `InputError` for a malformed one."""
     name = text(
         mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
     )
@@ -163,7 +164,7 @@ _TRACKED = ("requests.", "limits.")
 
 
 def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
-    """The entries of a LimitRange. Raises `InputError` for a malformed one."""
+    """Returns the entries of a LimitRange. Raises `InputError` for a malformed one."""
     name = text(
         mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
     )
@@ -180,7 +181,7 @@ def bounds_from(item: Mapping[str, object], where: Where) -> tuple[Bound, ...]:
 
 
 def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
-    """A ResourceQuota, or None for one that counts only some pods (scopes). Raises `InputError`."""
+    """Returns a ResourceQuota, or None for one that counts only some pods (scopes). Raises `InputError`."""
     name = text(
         mapping(item.get("metadata"), where.at_path("metadata")).get("name"), where.at_path("metadata.name")
     )
@@ -194,7 +195,9 @@ def quota_from(item: Mapping[str, object], where: Where) -> Quota | None:
 
 
 def _counted(values: object, where: Where, *, up: bool) -> dict[str, int]:
-    """By the quota's resource names; plain `cpu` and `memory` mean requests."""
+    """Returns amounts by the quota's resource names; plain `cpu` and `memory` become `requests.cpu` and
+    `requests.memory`.
+    """
     result: dict[str, int] = {}
     for key, value in mapping(values, where).items():
         resource = next((key.removeprefix(prefix) for prefix in _TRACKED if key.startswith(prefix)), key)

@@ -1,4 +1,6 @@
-"""PersistentVolumeClaims, PersistentVolumes and StorageClasses, and the claims that a pod's spec mounts."""
+"""Reads PersistentVolumeClaims, PersistentVolumes and StorageClasses, and the claims that a pod's spec
+mounts.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that stated the class before there was a field for it; it still takes precedence."""
+"""The annotation that stated the class before the field existed; it still takes precedence."""
 
 
 def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | PersistentVolume | StorageClass:
-    """The record of an object of one of `VOLUME_KINDS`. Raises `InputError`, which names the field."""
+    """Returns the record of an object of a kind in `VOLUME_KINDS`. Raises `InputError`, which names the
+    field.
+    """
     match item["kind"]:
         case "PersistentVolume":
             return _volume(item, where)
@@ -36,7 +40,7 @@ def storage_from(item: Mapping[str, object], where: Where) -> VolumeClaim | Pers
 
 
 def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]:
-    """The claims that a pod's spec mounts, each once; `where`: the spec. Raises `InputError`."""
+    """Returns the claims that a pod's spec mounts, each once; `where`: the spec. Raises `InputError`."""
     uses: dict[VolumeUse, None] = {}
     for index, volume in enumerate(maps(spec.get("volumes"), where.below("volumes"))):
         place = where.below(f"volumes[{index}]")
@@ -54,7 +58,10 @@ def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]
 
 
 def claim_templates(templates: object, stateful_set: str, first: int, where: Where) -> tuple[VolumeUse, ...]:
-    """What each pod of a StatefulSet mounts by `volumeClaimTemplates`. Raises `InputError`."""
+    """Returns the claims that each pod of a StatefulSet mounts by `volumeClaimTemplates`.
+
+    `first`: the ordinal of the first pod. Raises `InputError`.
+    """
     uses = []
     for index, template in enumerate(maps(templates, where)):
         place = where.below(f"[{index}]")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class NodeFinding:
-    """`reason`: a CamelCase token. `message`: a sentence without the node's name. `label`: the key and value
-    that correct the fault, None if it needs manual inspection.
+    """A fault of a node. `reason`: a CamelCase token. `message`: a sentence without the node's name. `label`:
+    the key and value that correct the fault, None if it needs manual inspection.
     """
 
     node: str

@@ -1,11 +1,11 @@
-"""Reads the GPU matrix in the output of `nvidia-smi topo -m`, and derives node labels from it. Pure.
+"""Reads the GPU matrix in the output of `nvidia-smi topo -m`, and derives node labels from it.
 
     GPU0    GPU1    NIC0    CPU Affinity    NUMA Affinity   GPU NUMA ID
     GPU0     X      NV18    PXB     0-55,112-167    0               N/A
     GPU1    NV18     X      NODE    0-55,112-167    0               N/A
 
-Columns are separated by tabs, the last ones by one or more. `NV18` is a bond of 18 NVLinks; SYS, NODE, PHB,
-PXB and PIX are connections over PCIe.
+Columns are separated by one tab, the last columns by one or more. `NV18` is a bond of 18 NVLinks; SYS, NODE,
+PHB, PXB and PIX are connections over PCIe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GpuMatrix:
 
 
 def read_matrix(text: str, where: Where) -> GpuMatrix:
-    """The matrix in the output. Raises `InputError` for a text without one."""
+    """Returns the matrix in the output. Raises `InputError` if the text does not contain one."""
     lines = [_ESCAPE.sub("", line) for line in text.splitlines()]
     head = next((line for line in lines if re.match(r"\s*GPU0\b", line) and "X" not in line.split()), "")
     columns = [column.strip() for column in head.split("\t") if column.strip()]

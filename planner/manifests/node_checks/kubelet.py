@@ -1,5 +1,4 @@
-"""The recommended KubeletConfiguration for pods with exclusive CPUs and GPUs, and a node's drift from it.
-Pure.
+"""The recommended KubeletConfiguration for pods with exclusive CPUs and GPUs, and how a node differs from it.
 
 A Guaranteed pod gets whole CPUs only with the static CPU manager, on the NUMA zone of its GPUs only with the
 Topology Manager policy `restricted` or `single-numa-node`, and its memory there only with the Static memory
@@ -43,11 +42,11 @@ class Drift:
 
 
 def advised(node: Node, numa: NumaNode | None, config: Mapping[str, Any], largest_pod: int) -> dict[str, Any]:
-    """Returns the settings as a drop-in file for `--config-dir`.
+    """Returns the recommended settings as a drop-in file for `--config-dir`.
 
     `config`: the kubelet's current configuration, {} if unknown; its reserved amounts are kept.
-    `largest_pod`: the maximum GPUs of one pod, 0 if unknown. If a zone may have fewer GPUs,
-    `single-numa-node` would always refuse that pod, so `restricted` is recommended.
+    `largest_pod`: the maximum GPUs of one pod, 0 if unknown. If a zone may have fewer GPUs than that pod,
+    `single-numa-node` would always refuse it, so `restricted` is recommended.
     """
     zones = numa.zones if numa is not None else ()
     reserved = _reserved(config)
@@ -70,10 +69,10 @@ def advised(node: Node, numa: NumaNode | None, config: Mapping[str, Any], larges
 def drift(
     node: Node, numa: NumaNode | None, config: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> list[Drift]:
-    """Yields how a node differs. Without its configuration only the policy of its NodeResourceTopology is
-    known.
+    """Returns the settings in which a node differs from `wanted`. If `config` is unknown ({}), only the
+    policy in its NodeResourceTopology is compared.
 
-    Reserved amounts may differ, as long as the node reserves something and `reservedMemory` adds up.
+    Of the reserved amounts, only the total of `reservedMemory` is compared.
     """
     if not config:
         policy = numa.policy if numa is not None else ""
@@ -123,8 +122,8 @@ def _by_zone(
 
 
 def _threshold(node: Node, config: Mapping[str, Any]) -> int:
-    """Returns evictionHard's memory in bytes; for a percentage the default, because the capacity is
-    unknown.
+    """Returns evictionHard's memory in bytes; the default for a percentage, because the capacity
+    is unknown.
     """
     stated = str((config.get("evictionHard") or {}).get("memory.available", ""))
     return _memory(stated, node.name) if stated and not stated.endswith("%") else EVICTION_MEMORY

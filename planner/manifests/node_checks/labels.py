@@ -1,4 +1,4 @@
-"""Compares the labels of nodes with each other and with what the nodes offer. Pure."""
+"""Compares the labels of nodes with each other and with the devices that the nodes offer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _gpus(snapshot: Snapshot) -> Iterator[NodeFinding]:
 
 
 def _claimed(snapshot: Snapshot, node: Node) -> bool:
-    """Returns whether a DRA driver offers the node's devices, so that no device plugin is needed."""
+    """Reports whether a DRA driver offers the node's devices, so that no device plugin is needed."""
     return node.name in snapshot.base.claims.slices.by_node
 
 
@@ -83,7 +83,7 @@ def _has_gpus(node: Node) -> bool:
 
 
 def _unlabelled(level: str, members: list[Node]) -> Iterator[NodeFinding]:
-    """Finds nodes without a level that others have; nodes of the same NVLink clique show the expected
+    """Finds nodes without a level that others have; other nodes of the same NVLink clique show the expected
     value.
     """
     by_clique = _values_by_clique(level, members)
@@ -106,7 +106,9 @@ def _unlabelled(level: str, members: list[Node]) -> Iterator[NodeFinding]:
 
 
 def _torn_cliques(level: str, members: list[Node]) -> Iterator[NodeFinding]:
-    """Finds cliques in several domains. An NVLink partition is in one rack, so one of the labels is wrong."""
+    """Finds cliques in several domains. An NVLink clique lies within one rack, so one of the
+    labels is wrong.
+    """
     for clique, values in _values_by_clique(level, members).items():
         if len(values) < 2:
             continue
@@ -152,7 +154,8 @@ def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
 def _features(snapshot: Snapshot, objects: Iterable[Mapping[str, Any]]) -> Iterator[NodeFinding]:
     """Finds labels of a NodeFeature that its node does not have.
 
-    The master of node-feature-discovery writes them, except labels with a prefix that it may not write.
+    The master of node-feature-discovery writes these labels, except those with a prefix that it may not
+    write.
     """
     for obj in objects:
         if obj.get("kind") != "NodeFeature":

@@ -1,8 +1,8 @@
-"""Plans how to divide the GPUs of idle nodes for requested MIG slices, in the format of MIG manager. Pure.
+"""Plans how to divide the GPUs of idle nodes for requested MIG slices, in the format of MIG manager.
 
-A pod gets all of its slices from one node. The pods with the most slices are assigned first, each to the
-first idle node whose GPUs hold its slices beside those assigned before. The slices of a node are then placed
-on as few of its GPUs as possible; the other GPUs stay whole.
+A pod gets all of its slices (MIG devices) from one node. The pods with the most slices are assigned first,
+each to the first idle node whose GPUs can hold its slices in addition to those assigned before. The slices of
+a node are then placed on as few of its GPUs as possible; the other GPUs stay whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _IdleNode:
     slices: Counter[str] = field(default_factory=Counter)
 
     def takes(self, wanted: Mapping[str, int]) -> bool:
-        """Assigns a pod's slices to the node if they fit beside the others; returns whether they do."""
+        """Assigns a pod's slices to the node if they fit beside the others; returns whether it did."""
         together = self.slices + Counter(wanted)
         needed = gpus_needed(self.board, together)
         if needed is None or needed > self.gpus:
@@ -98,13 +98,15 @@ def plan_mig(snapshot: Snapshot, groups: Iterable[PodGroup]) -> MigPlan:
 
 
 def _gpus(node: Node) -> int:
-    """Returns the node's GPUs by its label, which includes divided ones, else those that it offers."""
+    """Returns the node's number of GPUs: from its label, which includes divided GPUs, else the allocatable
+    amount.
+    """
     stated = node.labels.get(COUNT_LABEL, "")
     return int(stated) if stated.isdecimal() else node.allocatable.get(GPU, 0)
 
 
 def _workload(group: PodGroup) -> str:
-    """Returns NAMESPACE/KIND/NAME, without the index of a replica that is a gang of its own."""
+    """Returns NAMESPACE/KIND/NAME, without the index of a replica that is a separate gang."""
     return "/".join(group.name.split("/")[:3])
 
 

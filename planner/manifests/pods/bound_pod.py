@@ -28,7 +28,9 @@ _KUEUE_TOPOLOGY = re.compile(r"kueue\.x-k8s\.io/podset-.*topology")
 
 
 def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
-    """A pod that uses capacity; None for a pod that is not bound or has ended. Raises `InputError`."""
+    """Returns a pod that uses capacity, or None for a pod that is not bound or has ended. Raises
+    `InputError`.
+    """
     metadata = mapping(item.get("metadata"), where.at_path("metadata"))
     spec = mapping(item.get("spec"), where.at_path("spec"))
     status = mapping(item.get("status"), where.at_path("status"))
@@ -65,7 +67,9 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
 
 
 def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
-    """Returns the reservation id of the pod, and that of the place which Kueue assigned to its Workload."""
+    """Returns the id of the pod's reservation and that of the place which Kueue assigned to its Workload,
+    joined by a comma; "" for neither.
+    """
     own, workload = annotations.get(RESERVATION_KEY, ""), annotations.get(KUEUE_WORKLOAD, "")
     if not workload or not any(map(_KUEUE_TOPOLOGY.fullmatch, annotations)):
         return own
@@ -73,7 +77,7 @@ def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
 
 
 def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """Returns a bound pod's anti-affinity. Its affinity mattered only when it was placed."""
+    """Returns a bound pod's anti-affinity terms. Its affinity only matters when the pod is placed."""
     affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
     if not affinity.get("podAntiAffinity"):
         return ()

@@ -1,7 +1,7 @@
-"""GPU shares from KAI Scheduler's annotations and labels: fractions, memory, GPU groups.
+"""Reads GPU shares from KAI Scheduler's annotations and labels: fractions, memory, GPU groups.
 
-KAI marks each shared GPU with a pod of its own, which requests that whole GPU and has the label
-`runai-gpu-group`, like the pods that share it. Which shares fit together: `planner.node.gpu_sharing`.
+KAI marks each shared GPU with a separate pod, which requests that whole GPU and has the label
+`runai-gpu-group`, like the pods that share it. `planner.node.gpu_sharing` decides which shares fit together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESERVATION_SPACES = ("kai-resource-reservation", "runai-reservation")
 
 
 def share_asked(annotations: Mapping[str, object], where: Where) -> Share | None:
-    """The share that a pod's annotations request; None for none. `where` is their location.
+    """Returns the share that a pod's annotations request, or None. `where`: the location of the annotations.
 
     Raises `InputError`, with the field and the valid values, for annotations that KAI would refuse.
     """
@@ -69,7 +69,7 @@ def _wrong(where: Where, key: str, message: str) -> InputError:
 
 
 def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
-    """The GPU groups that KAI assigned to a pod, from its labels."""
+    """Returns the GPU groups that KAI assigned to a pod, from its labels."""
     first = labels.get(GROUP_LABEL, "")
     numbered = (value for key, value in labels.items() if key.startswith(GROUP_LABEL + "/"))
     return tuple(dict.fromkeys(group for group in (first, *sorted(numbered)) if group))
@@ -78,8 +78,9 @@ def groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
 def shared_by(
     requests: dict[str, int], namespace: str, labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The GPUs that a bound pod shares, or reserves for sharing; adds the share to its requests.
+    """Returns the GPU groups of a bound pod that shares GPUs, or that reserves one for sharing.
 
+    Adds the share to the pod's `requests`; the GPU of a reserving pod is replaced there by `MARKER`.
     Annotations that KAI would have refused are ignored: other programs may have written them.
     """
     groups = groups_of(labels)

@@ -1,4 +1,4 @@
-"""The host ports that a pod's spec requests, counted as kube-scheduler does.
+"""Reads the host ports that a pod's spec requests, by kube-scheduler's rules.
 
 The ports of containers and sidecars count; an init container has ended when the others start. With
 `hostNetwork` every container port is a host port, because the API server sets that default on pods.
@@ -14,7 +14,7 @@ from planner.model.host_ports import EVERY_ADDRESS, HostPort
 
 
 def host_ports(spec: Mapping[str, object], where: Where) -> tuple[HostPort, ...]:
-    """The host ports of a pod with this spec, each once. Raises `InputError`."""
+    """Returns the host ports of a pod with this spec, each once. Raises `InputError`."""
     on_host = spec.get("hostNetwork") is True
     return tuple(dict.fromkeys(_ports(spec, where, on_host=on_host)))
 

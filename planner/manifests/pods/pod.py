@@ -31,7 +31,7 @@ from planner.model.labels import Term, Toleration
 from planner.model.pod import NodeSelection, PodShape
 
 CONTAINERS, INIT_CONTAINERS = ("containers", "ephemeralContainers"), "initContainers"
-"""The fields with containers that run together, and the field with those that run before them."""
+"""The fields with containers that run together, and the field with containers that run before them."""
 
 CONTAINER_LISTS = (*CONTAINERS, INIT_CONTAINERS)
 
@@ -54,7 +54,9 @@ of the two caches.
 _AS_SENT = (
     orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 )
-"""A value that is not plain JSON is not cached: its text could equal that of another value."""
+"""Options by which `orjson` rejects a value that is not plain JSON. Such a value is not cached: its text
+could equal that of another value.
+"""
 
 
 def shape_of(
@@ -65,7 +67,7 @@ def shape_of(
     annotations: Mapping[str, object] | None = None,
     noted: Where | None = None,
 ) -> PodShape:
-    """Returns the shape of a pod with this spec.
+    """Returns the shape of a pod with this spec: what the planner needs of it to find a node.
 
     `where`: the location of the spec; `noted`: that of `annotations`. Raises `InputError` that names a
     malformed field.
@@ -134,7 +136,7 @@ def _labelled(content: bytes, labels: tuple[tuple[str, str], ...]) -> PodShape:
 
 @lru_cache(maxsize=MOST_KEPT)
 def _of_content(content: bytes) -> PodShape:
-    """Returns the shape, with the labels from the key. Raises `InputError`."""
+    """Returns the shape for a cache key of `_content`, with the labels in it. Raises `InputError`."""
     rest, containers, shares, labels = orjson.loads(content)
     lists = {
         name: items for name, items in zip(CONTAINER_LISTS, containers, strict=True) if items is not None
@@ -183,7 +185,10 @@ KUEUE_MANAGED = "kueue.x-k8s.io/managed"
 def kueue_selection(
     labels: Mapping[str, object], spec: Mapping[str, object], where: Where
 ) -> NodeSelection | None:
-    """Which nodes a pod that Kueue gates may be on; None for another pod. Raises `InputError`."""
+    """Returns the node selector and tolerations of a pod that Kueue manages, or None for another pod.
+
+    Raises `InputError`.
+    """
     if labels.get(KUEUE_MANAGED) != "true":
         return None
     return NodeSelection(
@@ -201,7 +206,9 @@ def _stated_priority(spec: Mapping[str, object], where: Where) -> int | None:
 
 
 def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int]:
-    """The request that the scheduler counts, in base units, with `pods: 1`; zero amounts are left out."""
+    """Returns the request that the scheduler counts, in base units, with `pods: 1`; zero amounts are left
+    out.
+    """
     total: dict[str, int] = {}
     for field in CONTAINERS:
         for index, container in enumerate(maps(spec.get(field), where.below(field))):
@@ -224,8 +231,8 @@ def effective_request(spec: Mapping[str, object], where: Where) -> dict[str, int
 
 
 def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Where) -> dict[str, int]:
-    """Returns the amounts of the pod-level resources that replace the containers' sums, or that only they
-    request.
+    """Returns the amounts of pod-level resources that replace the containers' sums, or that no container
+    requests.
     """
     stated = mapping(mapping(spec.get("resources"), where.below("resources")).get("requests"), where)
     return {

@@ -1,8 +1,8 @@
-"""Required pod affinity and anti-affinity, and hard spread constraints, read from a pod's spec. Pure.
+"""Reads required pod affinity and anti-affinity, and hard spread constraints, from a pod's spec.
 
 Source: core/v1 PodAffinityTerm and kube-scheduler's InterPodAffinity. A term matches the pods that its
-labelSelector selects (none without a selector) in its namespaces: the pod's own where neither `namespaces`
-nor `namespaceSelector` is set. A namespace with unknown labels matches every selector, unless that only reads
+labelSelector selects (none without a selector) in its namespaces: the pod's own if neither `namespaces` nor
+`namespaceSelector` is set. A namespace with unknown labels matches every selector, unless that only reads
 `kubernetes.io/metadata.name`. `matchLabelKeys` and `mismatchLabelKeys` add the pod's own values of those
 labels.
 """
@@ -21,7 +21,10 @@ _NOBODY = (Requirement("", "In"),)
 
 
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
-    """The required terms of a pod with these labels; `where` names its `affinity`. Raises `InputError`."""
+    """Returns the required terms of a pod with these labels; `where`: the location of `affinity`.
+
+    Raises `InputError`.
+    """
     result: list[PodTerm] = []
     for field, attracts in (("podAffinity", True), ("podAntiAffinity", False)):
         place = where.below(f"{field}.requiredDuringSchedulingIgnoredDuringExecution")
@@ -47,7 +50,9 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, 
 
 
 def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Where) -> Term:
-    """The labelSelector of an entry, with requirements for `matchLabelKeys` and `mismatchLabelKeys`."""
+    """Returns the labelSelector of an entry, with requirements for `matchLabelKeys` and
+    `mismatchLabelKeys`.
+    """
     selected = mapping(entry.get("labelSelector"), place.below("labelSelector"))
     label_requirements = (
         Requirement(name, operator, (labels[name],))
@@ -61,9 +66,9 @@ def _selected(entry: Mapping[str, object], labels: Mapping[str, str], place: Whe
 def spreads_of(
     spec: Mapping[str, object], labels: Mapping[str, str], where: Where
 ) -> tuple[SpreadConstraint, ...]:
-    """The hard spread constraints of a pod with these labels; `where` is the list. Raises `InputError`.
+    """Returns the hard spread constraints of a pod with these labels; `where`: the location of their list.
 
-    `ScheduleAnyway` entries are preferences: they are validated and left out.
+    `ScheduleAnyway` entries are preferences: they are validated and left out. Raises `InputError`.
     """
     result: list[SpreadConstraint] = []
     for index, entry in enumerate(maps(spec.get("topologySpreadConstraints"), where)):
@@ -95,7 +100,7 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
 
 
 def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], place: Where) -> str:
-    """The value of a field with fixed choices; the first choice if it is missing."""
+    """Returns the value of a field with fixed choices; the first choice if it is missing."""
     word = text(entry.get(field), place.below(f"{field}")) or valid[0]
     if word not in valid:
         raise InputError(f"{word!r} is no {field}; use one of {', '.join(valid)}", place.below(f"{field}"))
@@ -103,7 +108,9 @@ def _one_of(entry: Mapping[str, object], field: str, valid: tuple[str, ...], pla
 
 
 def _namespaces(entry: Mapping[str, object], place: Where) -> tuple[tuple[str, ...], Term | None]:
-    """The namespaces that a term names, and its namespace selector; neither means the pod's own."""
+    """Returns the namespaces that a term names, and its namespace selector; () and None mean the
+    pod's own.
+    """
     spaces = strings(entry.get("namespaces"), place.below("namespaces"))
     if entry.get("namespaceSelector") is None:
         return spaces, None

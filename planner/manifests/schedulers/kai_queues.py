@@ -1,4 +1,4 @@
-"""How much KAI lets a queue use: its own limit and quota, or the lowest of the queues above it.
+"""How much a KAI queue may use: its own limit and quota, or the lowest of the queues above it.
 
 KAI never starts a gang that requests more GPUs than the limit, nor a non-preemptible gang that requests more
 of any resource than the quota (KAI-Scheduler d5bc503a, proportion/capacity_policy/). Only the conditions of
@@ -53,7 +53,7 @@ class KaiQueues:
         return self._lowest(self.limits)
 
     def lowest_quotas(self) -> dict[str, dict[str, QueueBound]]:
-        """Returns the same for quotas, by queue and resource."""
+        """Returns the lowest quota that applies, and the queue that states it, by queue and resource."""
         by_resource = {resource: self._lowest(own) for resource, own in self.quotas.items()}
         return {
             queue: quotas

@@ -1,6 +1,6 @@
-"""Which Topologies a Kueue LocalQueue uses: those of the flavors of its ClusterQueue.
+"""Which Topologies a Kueue LocalQueue uses: those of the ResourceFlavors of its ClusterQueue.
 
-A workload that asks for a level is never admitted if the flavor has no topology: "Flavor … does not support
+Kueue never admits a workload that requests a level if the flavor has no topology: "Flavor … does not support
 TopologyAwareScheduling" (Kueue ff69552e, pkg/scheduler/flavorassigner).
 """
 

@@ -1,4 +1,4 @@
-"""Recognises the scheduling systems of a cluster; one row of `SYSTEMS` each.
+"""Recognises the scheduling systems of a cluster; `SYSTEMS` has a row for each.
 
 A system is present if an object of one of its kinds exists, if the API server serves one of its kinds (its
 CustomResourceDefinition exists), if a pod runs its scheduler, or if a pod was bound by it.
@@ -91,7 +91,9 @@ SYSTEMS = (
         apps=("topology-aware-scheduler",),
     ),
 )
-"""KAI names its pods `kai-scheduler-SHARD`; the images are from its chart and those of Kueue and Volcano."""
+"""KAI names its pods `kai-scheduler-SHARD`. The image repositories are those of KAI's, Kueue's and Volcano's
+charts.
+"""
 
 
 DEFINITION = "CustomResourceDefinition"
@@ -108,7 +110,7 @@ SYSTEM_OF: Mapping[Kind, str] = {kind: row.name for row in SYSTEMS for kind in r
 DEFINITIONS: Mapping[str, str] = {
     f"{plural}.{group}": row.name for row in SYSTEMS for (group, _), plural in row.kinds.items()
 }
-"""The same by the name of the kind's CustomResourceDefinition."""
+"""The system that a CustomResourceDefinition indicates, by its name."""
 
 
 FOLLOWED_BY: Mapping[str, str] = {
@@ -116,20 +118,20 @@ FOLLOWED_BY: Mapping[str, str] = {
     "kueue.x-k8s.io": KUEUE,
     "bayplan.dev": BAYPLAN,
 }
-"""The system whose Topology objects are of this API group."""
+"""The system that uses the Topology objects of an API group."""
 
 
 _FLAG = "--scheduler-name"
 
 
 def is_sign(group: str, kind: str) -> bool:
-    """Returns whether objects of a kind indicate a scheduling system."""
+    """Reports whether objects of this kind indicate a scheduling system."""
     return (group, kind) in SYSTEM_OF or kind == DEFINITION
 
 
 def schedulers_of(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[str, ...]:
-    """Returns the schedulers that a bound pod indicates: its own unless it is the default, and the one that
-    it runs.
+    """Returns the schedulers that a bound pod indicates: the one that bound it, unless it is the default one,
+    and those that the pod runs.
     """
     own = text(spec.get("schedulerName"), where.at_path("spec.schedulerName"))
     names = [own] if own and own != DEFAULT_SCHEDULER else []
@@ -206,10 +208,9 @@ class SchedulerSigns:
 
 
 def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()) -> SchedulersSeen:
-    """Returns the summary of a watched cluster, including its pods; a kind that was not read does not exist
-    there.
+    """Returns the summary of a watched cluster, with its pods; a kind without objects does not exist there.
 
-    `unread`: kinds that may not be read, about whose objects nothing is known.
+    `unread`: kinds that Bayplan has no permission to read, so nothing is known about their objects.
     """
     listed_systems = [system for kind, system in _QUEUES.items() if kind not in unread]
     return SchedulersSeen(
@@ -224,9 +225,10 @@ def watched(seen: SchedulersSeen, pods: Witnesses, unread: Collection[Kind] = ()
 
 
 def _shown(objects: Mapping[str, str], pods: Witnesses) -> dict[str, str]:
-    """Returns by name what indicates a scheduler.
+    """Returns, by name, the sign of each scheduler's presence, in words.
 
-    If a system that is installed on top of another one is seen itself, the shared kinds indicate that system.
+    A kind can belong to a system and to the system that is installed on top of it (Run:ai on KAI). If that
+    upper system is seen itself, the shared kinds indicate only it.
     """
     running: dict[str, str] = {}
     for pod, names in pods:

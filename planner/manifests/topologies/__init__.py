@@ -1,8 +1,8 @@
-"""Topologies: from Topology objects, and inferred from the labels that nodes carry.
+"""Topologies: read from Topology objects, and inferred from the labels of nodes.
 
 - `objects`: Topology objects of KAI, of Kueue and of Bayplan, with their links
-- `label_presets`: which labels stand for levels, by source
-- `proposal`: a Topology object for the labels that nodes carry
+- `label_presets`: the labels that describe levels, by source (a cloud, Topograph, GPU feature discovery)
+- `proposal`: a proposed Topology object for the labels of the nodes
 - `scheduler_objects`: the queues, flavors and ComputeDomains that go with it
 
 Begin with `objects`.

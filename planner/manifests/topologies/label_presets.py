@@ -1,7 +1,7 @@
-"""Known sources of topology labels, one row each: label keys coarse to fine.
+"""Known sources of topology labels, with their label keys from coarse to fine.
 
 From the documentation of the sources (GPU feature discovery, Topograph, the clouds). They number levels in
-different directions; here every row runs from coarse to fine. The hostname is added to each.
+different directions; here every row is from coarse to fine. The hostname is added to each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Preset:
 
 
 _TIERS = tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1))
-"""Tier 0 is the closest; a fabric has as many as it has layers of switches."""
+"""Tier 0 is the closest to the node; a fabric has one tier for each layer of switches."""
 
 
 _OCI = "oci.oraclecloud.com"
@@ -85,15 +85,15 @@ GENERIC = (REGION, ZONE)
 
 
 _WORDS = ("region", "zone", "datacenter", "superpod", "spine", "block", "row", "rack", "leaf", "chassis")
-"""Suffixes of hand-made keys, coarse to fine; used if no known source matches."""
+"""Suffixes of custom label keys, coarse to fine; used if no known source matches."""
 
 
 def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node]) -> list[Topology]:
-    """Returns the topologies of objects, and one from the labels of the nodes that no object covers.
+    """Returns the topologies of objects, and one derived from the labels of the nodes that no object covers.
 
-    Without objects these are all nodes. If each object covers a node pool, as Kueue Topologies do whose
-    ResourceFlavor has node labels, these are the nodes with devices outside all pools. A Kueue queue without
-    a topology uses such nodes, and a gang there is placed by their labels.
+    Without objects these are all nodes. If each object covers only a node pool (for example a Kueue Topology
+    whose ResourceFlavor has node labels), these are the nodes with devices outside all pools. A Kueue queue
+    without a topology uses such nodes, and a gang there is placed by their labels.
     """
     if not objects:
         return [infer(nodes)]
@@ -111,9 +111,9 @@ def with_labels_beside_pools(objects: Sequence[Topology], nodes: Iterable[Node])
 def infer(nodes: Iterable[Node]) -> Topology:
     """Returns the topology in the nodes' labels: region and zone, the best matching source, clique, host.
 
-    Levels that no node has are left out. The source is the one with the most labels over all nodes; in a tie
-    the earlier row. Without a known source, keys that end in a word such as "rack" are used. The topology has
-    no name, because there is no object to name it after.
+    Levels that no node has are left out. The source is the one with the most labels over all nodes; of equal
+    sources, the first row. Without a known source, keys that end in a word such as "rack" are used. The
+    topology has no name, because there is no object to name it after.
     """
     carried: Counter[str] = Counter()
     for node in nodes:
@@ -129,7 +129,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
 
 
 def _hand_made(carried: Counter[str]) -> list[str]:
-    """For each word, the most frequent label key that ends in it."""
+    """Returns, for each word in `_WORDS`, the most frequent label key that ends in it."""
     result: list[str] = []
     for word in _WORDS:
         keys = [k for k in carried if re.fullmatch(rf"(.*[^a-z])?{word}", k) and k not in GENERIC]

@@ -1,4 +1,4 @@
-"""Topology objects of the three kinds: KAI's, Kueue's and ours, which all list `spec.levels[].nodeLabel`."""
+"""Reads Topology objects of KAI, of Kueue and of Bayplan, which all list `spec.levels[].nodeLabel`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.model.errors import InputError, Where
 from planner.model.topology import HOSTNAME, Link, Topology
 
 MOST_LEVELS = 16
-"""The limit of our Topology's schema (manifests/20-crds.yaml); applied to other kinds too."""
+"""The limit in the schema of Bayplan's Topology (manifests/20-crds.yaml); applied to other kinds too."""
 
 
 RESERVABLE_KEY = "bayplan.dev/reservable-level"
@@ -25,8 +25,7 @@ ADAPTER_KEY = "bayplan.dev/adapter-gbps"
 
 
 def of_runai(document: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Returns a topology in the format of Run:ai's API as the KAI Topology that it becomes; None for other
-    input.
+    """Converts a topology in the format of Run:ai's API to a KAI Topology; returns None for other input.
 
     The format is `name`, and `levels` as a list of label keys, coarse to fine.
     """
@@ -43,7 +42,7 @@ def of_runai(document: Mapping[str, object]) -> Mapping[str, object] | None:
 
 
 def topology_from(item: Mapping[str, object], where: Where) -> Topology:
-    """The topology in an object; the hostname is added as last level if it is missing.
+    """Returns the topology in an object; the hostname is added as last level if it is missing.
 
     Raises `InputError` for no level or more than 16, a repeated level, a hostname that is not last, or an
     invalid reservable level, node selector, oversubscription or adapter speed.
@@ -110,7 +109,9 @@ def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where:
 def _oversubscription(
     annotations: Mapping[str, str], levels: tuple[str, ...], where: Where
 ) -> dict[str, float]:
-    """`LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their nodes can send."""
+    """Parses `LEVEL=RATIO,…`: links between domains of the level carry 1/RATIO of what their
+    nodes can send.
+    """
     result: dict[str, float] = {}
     place = where.at_path(f"metadata.annotations.{OVERSUBSCRIPTION_KEY}")
     for pair in filter(None, annotations.get(OVERSUBSCRIPTION_KEY, "").split(",")):
@@ -138,7 +139,7 @@ def _positive(stated: str, expected: str, where: Where, *, minimum: float) -> fl
 
 
 def links_of(item: Mapping[str, object], where: Where) -> tuple[Link, ...]:
-    """The cables in our own kind: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
+    """Returns the cables of a Bayplan Topology: `spec.links[] {from, to, gbps}`. Raises `InputError`."""
     spec = mapping(item.get("spec"), where.at_path("spec"))
     result: list[Link] = []
     for index, entry in enumerate(maps(spec.get("links"), where.at_path("spec.links"))):

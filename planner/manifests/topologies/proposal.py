@@ -1,8 +1,8 @@
-"""Topology objects proposed from node labels: the output of `bayplan topology propose`.
+"""Proposes Topology objects for the labels of nodes: the output of `bayplan topology propose`.
 
-Nodes are grouped by the source with most of their labels (a row of
-`planner.manifests.topologies.label_presets`) and by the levels of it that they have. Each group with a level
-above the host gets a proposal, because a node pool has one topology.
+Nodes are grouped by the source of most of their labels (a row of
+`planner.manifests.topologies.label_presets`) and by the levels of that source that they have. Each group with
+a level above the host gets a proposal of its own, because a node pool has one topology.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from planner.model.topology import Topology
 from planner.model.words import counted
 
 HAND_MADE = "labels"
-"""The source of nodes without labels of a known source: region, zone, or keys that end in "rack" and such."""
+"""The source of nodes without labels of a known source: region, zone, or keys that end in a word such as
+"rack".
+"""
 
 
 API_VERSIONS: Mapping[str, str] = {
@@ -39,12 +41,12 @@ class Proposal:
 
     @property
     def nodes(self) -> int:
-        """How many nodes it covers."""
+        """The number of nodes that the topology covers."""
         return len(self.members)
 
     @property
     def summary(self) -> str:
-        """How many nodes it covers, and whose labels it goes by."""
+        """The number of nodes that the topology covers and the source of its labels, in words."""
         labels = (
             "labels whose names end like rack or zone"
             if self.source == HAND_MADE
@@ -54,7 +56,9 @@ class Proposal:
 
 
 def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
-    """A proposal for each group of nodes, the largest first; none where labels give only the host."""
+    """Returns a proposal for each group of nodes, the largest first; none for nodes with no level but the
+    host.
+    """
     groups = _groups(sorted(nodes, key=lambda node: natural(node.name)))
     inferred = [(source, infer(members), members) for source, members in groups]
     kept = [(source, topology, members) for source, topology, members in inferred if topology.host_index > 0]
@@ -69,7 +73,10 @@ def propose(nodes: Iterable[Node]) -> tuple[Proposal, ...]:
 
 
 def _groups(nodes: Iterable[Node]) -> list[tuple[str, list[Node]]]:
-    """Nodes by source and level keys, the largest group first; a subset of another group's keys joins it."""
+    """Returns the nodes by source and level keys, the largest group first.
+
+    Nodes whose keys are a subset of another group's keys are added to that group.
+    """
     by_keys: dict[tuple[str, frozenset[str]], list[Node]] = {}
     for node in nodes:
         keys = frozenset(infer([node]).levels[:-1])
@@ -101,7 +108,7 @@ def _proposal(
 
 
 def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
-    """The node-pool label that all these nodes share and no other node has, where there is one."""
+    """Returns the node-pool label that all members and no other node have; {} if there is none."""
     values = {node.labels.get(NODE_POOL, "") for node in members}
     other_values = {node.labels.get(NODE_POOL, "") for node in outsiders}
     if len(values) == 1 and "" not in values and not values & other_values:
@@ -110,7 +117,9 @@ def _pool(members: Sequence[Node], outsiders: Sequence[Node]) -> dict[str, str]:
 
 
 def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]:
-    """Unusual facts about one level: nodes without its label, repeated values, a single domain."""
+    """Returns sentences on one level: nodes without its label, repeated values, a level that
+    divides nothing.
+    """
     depth = topology.index(level) + 1
     paths = {topology.path(node.name, node.labels)[:depth] for node in members if node.labels.get(level)}
     bare = sum(1 for node in members if not node.labels.get(level))
@@ -127,9 +136,10 @@ def _notes(topology: Topology, level: str, members: Sequence[Node]) -> list[str]
 
 
 def topology_manifest(topology: Topology, kind: str) -> dict[str, object]:
-    """The object in one of the dialects of `API_VERSIONS`; only ours can carry the node selector itself.
+    """Returns the Topology object for a system in `API_VERSIONS`.
 
-    Raises `KeyError` for another dialect.
+    Only Bayplan's kind has a field for the node selector; the others get it as an annotation. Raises
+    `KeyError` for another system.
     """
     metadata: dict[str, object] = {"name": topology.name}
     spec: dict[str, object] = {"levels": [{"nodeLabel": level} for level in topology.levels]}

@@ -1,5 +1,4 @@
-"""Proposes the objects that a scheduling system needs, derived from the nodes: the output of `bayplan
-generate`.
+"""Proposes the objects that a scheduling system needs for these nodes: the output of `bayplan generate`.
 
 For KAI its Topology and Queues; for Kueue its Topology, ResourceFlavor and queues; for NVLink domains over
 several hosts a ComputeDomain. Each object comes with notes for the user.
@@ -37,16 +36,16 @@ UNLIMITED = -1
 
 
 FLAVOR_LABELS = (NODE_POOL, PRODUCT_LABEL, PRESENT_LABEL)
-"""Labels that are preferred for telling which nodes a flavor covers."""
+"""Labels that are preferred as the node labels of a ResourceFlavor."""
 
 
 NOT_OF_FLAVORS = ("pods", "ephemeral-storage")
-"""Resources of nodes that the ClusterQueue does not count."""
+"""Resources of nodes that get no quota in the ClusterQueue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """An object, and what is unusual about it."""
+    """An object, and notes for the user."""
 
     manifest: Json
     notes: tuple[str, ...] = ()
@@ -55,9 +54,10 @@ class Proposed:
 def kai_objects(
     proposals: Sequence[Proposal], queues: Mapping[str, float | None], nodes: Iterable[Node]
 ) -> list[Proposed]:
-    """Returns a Topology for each group of nodes, a parent Queue, and the Queues in it by name.
+    """Returns a Topology for each group of nodes, a parent Queue, and a Queue in it for each name in
+    `queues`.
 
-    The number is the GPU quota of a Queue; None for all GPUs.
+    The number in `queues` is the GPU quota; None for an unlimited one.
     """
     promised = sum(gpus or 0 for gpus in queues.values())
     total = sum(node.allocatable.get(GPU, 0) for node in nodes)
@@ -122,7 +122,7 @@ def _flavor(proposal: Proposal, nodes: Sequence[Node]) -> Proposed:
 
 
 def _own_labels(proposal: Proposal, nodes: Sequence[Node]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Returns a label that only the nodes of a proposal have, and what is unusual about it."""
+    """Returns a label that all nodes of a proposal and no other nodes have, and notes on it."""
     if proposal.topology.node_selector:
         return dict(proposal.topology.node_selector), ()
     names = {node.name for node in proposal.members}
@@ -172,7 +172,7 @@ def _cluster_queue(name: str, flavors: Mapping[str, Mapping[str, int]]) -> Propo
 
 
 def _quota(resource: str, amount: int) -> str:
-    """Returns an amount that does not exceed the existing one: memory in whole GiB."""
+    """Returns the amount as a quantity, with memory rounded down to whole GiB."""
     return show(resource, amount // 2**30 * 2**30 if resource == "memory" else amount)
 
 
