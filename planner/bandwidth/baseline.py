@@ -1,10 +1,10 @@
-"""Where a gang's pods would go without a plan: one after another, as kube-scheduler scores nodes.
+"""Places a gang's pods without a plan: one after another, as kube-scheduler scores nodes.
 
-The rule: of the nodes that accept the pod (labels, taints, resources, no second pod of a PodSet where hosts
-or domains must differ), the one with the lowest share of cpu and memory requested, counting the pod
-(NodeResourcesFit with LeastAllocated, its default; GPUs are not part of that score). Among equals
-kube-scheduler picks one at random; here a hash of the node's name decides, so that the same input gives the
-same answer. Levels, gangs and held domains are ignored, because such a scheduler does not know them.
+The rule: of the nodes that accept the pod (labels, taints, resources, no second pod of a PodSet if its pods
+must be on different hosts or domains), the one with the lowest share of cpu and memory requested, counting
+the pod (NodeResourcesFit with LeastAllocated, its default; GPUs are not part of that score). Among equal
+nodes kube-scheduler picks one at random; here a hash of the node's name decides, so that the same input gives
+the same answer. Levels, gangs and reserved domains are ignored, because kube-scheduler does not know them.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ RULE = "kube-scheduler's least allocated, pod by pod"
 
 
 _UNSTATED = {"cpu": 100, "memory": 200 * 2**20}
-"""What kube-scheduler counts for a pod that states nothing: 100m and 200 MiB, here in base units."""
+"""What kube-scheduler assumes for a pod that requests no cpu or memory: 100m and 200 MiB, here in
+base units.
+"""
 
 
 def topology_blind(snapshot: Snapshot, group: PodGroup) -> tuple[Assignment, ...]:
-    """The placement of the gang's pods; fewer pods where some have no node.
+    """Returns the placement of the gang's pods; pods for which no node has room are left out.
 
     `snapshot` must not contain the gang itself.
     """
@@ -49,7 +51,7 @@ def _spread(
     taken: dict[str, Resources],
     stocks: dict[str, AvailableDevices],
 ) -> dict[str, int]:
-    """Pod counts of one PodSet by node; adds the used amounts to `taken` and devices to `stocks`."""
+    """Returns the number of pods of one PodSet on each node; adds what they use to `taken` and `stocks`."""
     shape, counts = pod_set.shape, dict[str, int]()
     queue: list[tuple[float, int, str]] = []
     for name, node in snapshot.nodes.items():
@@ -83,7 +85,9 @@ def _spread(
 def _room(
     snapshot: Snapshot, node: Node, used: Resources, shape: ResolvedShape, stocks: dict[str, AvailableDevices]
 ) -> int:
-    """Whether the node has room for one more pod; its devices are looked up once."""
+    """Returns 1 if the node has room for one more pod, else 0. Looks up the node's devices once,
+    in `stocks`.
+    """
     if (
         (shape.claim_specs or shape.extended_claims)
         and node.name not in stocks
@@ -100,7 +104,9 @@ def _free(snapshot: Snapshot, node: Node, used: Resources) -> Resources:
 
 
 def _share(node: Node, used: Resources, shape: ResolvedShape) -> float:
-    """The mean share of cpu and memory requested with one more pod; 1 where the node offers none."""
+    """Returns the mean share of cpu and memory requested with one more pod; 1 for a resource that the node
+    lacks.
+    """
     shares = []
     for name, default in _UNSTATED.items():
         offered = node.allocatable.get(name, 0)

@@ -1,7 +1,7 @@
 """The all-reduce time of a gang's GPUs in its placement, compared with a topology-blind placement.
 
-Both by the model of `planner.bandwidth`. Computed by the caller that shows it, never by `plan`, whose answer
-does not depend on it.
+Both times are estimates of `planner.bandwidth.model`. The callers that show a comparison compute it; `plan`
+never does, so its answer does not depend on it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from planner.model.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class GangLayout:
-    """A placement as the model sees it: nodes, GPUs in each NVLink domain, links, and the estimate."""
+    """A placement as the model sees it: the number of nodes, GPUs in each NVLink domain, links, and the
+    estimate.
+    """
 
     nodes: int
     gpus: tuple[int, ...]
@@ -31,7 +33,7 @@ class GangLayout:
     estimate: Estimate
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON: milliseconds, GB/s."""
+        """Returns plain JSON, with milliseconds and GB/s."""
         return {
             "milliseconds": round(self.estimate.seconds * 1000, 3),
             "busBandwidthGBps": round(self.estimate.bus_bandwidth, 1),
@@ -43,8 +45,8 @@ class GangLayout:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The planned layout and the topology-blind `baseline`; None if the latter has room for only
-    `baseline_pods` pods.
+    """The layout of the plan and the topology-blind `baseline`; `baseline` is None if only `baseline_pods`
+    pods of the gang have room.
     """
 
     placement: GangLayout
@@ -52,7 +54,9 @@ class Worth:
     baseline_pods: int
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON; always with the model's name and the rule of the comparison."""
+        """Returns plain JSON, which always has the model's name and the rule of the
+        topology-blind placement.
+        """
         return {
             "model": self.placement.estimate.model,
             "bytes": GB,
@@ -66,11 +70,12 @@ class Worth:
 
 
 def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """The comparison for an admitted answer; None without a placement or with fewer than two whole GPUs, and
-    for a part of a gang: a pod that arrives knows of the other PodSets only where they are.
+    """Returns the comparison for an admitted answer, or None.
 
-    MIG instances and time slices, which some nodes offer as GPUs, have no links and so no comparison.
-    `snapshot` is the cluster in which the gang was planned; its own reservation there is ignored.
+    None for an answer without a placement or with fewer than two whole GPUs, and for a part of a gang: a pod
+    that arrives alone knows only the nodes of the other PodSets. MIG instances and time slices, which some
+    nodes offer as GPUs, have no links and so no comparison. `snapshot` is the cluster in which the gang was
+    planned; the gang's own reservation is ignored.
     """
     layout = answer_layout(snapshot, group, answer)
     if layout is None:
@@ -87,7 +92,9 @@ def worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
 
 
 def answer_layout(snapshot: Snapshot, group: PodGroup, answer: Answer) -> GangLayout | None:
-    """Returns the layout of an answer; None with fewer than two whole GPUs, or on nodes that divide them."""
+    """Returns the layout of an answer; None for fewer than two whole GPUs, for nodes that divide them, or if
+    the answer has a PodSet that the gang does not have.
+    """
     pod_gpus = _gpus(group)
     if any(assignment.pod_set not in pod_gpus for assignment in answer.assignments):
         return None
@@ -107,7 +114,7 @@ def _topology(snapshot: Snapshot, answer: Answer) -> Topology:
 
 
 def placed(group: PodGroup, answer: Answer) -> PodGroup:
-    """Returns the gang as placed: an elastic gang with the number of pods that it got."""
+    """Returns the gang as placed: an elastic gang with the number of its pods that were placed."""
     counts: Counter[str] = Counter()
     for assignment in answer.assignments:
         counts[assignment.pod_set] += assignment.count
@@ -132,7 +139,7 @@ def _layout(
 
 
 def layout_of(snapshot: Snapshot, topology: Topology, gpus: Mapping[str, int]) -> GangLayout:
-    """The layout of GPUs by node, at least one."""
+    """Returns the layout for `gpus`, the number of GPUs by node name; it must have at least one node."""
     domains = nvlink_domains(snapshot.nodes, gpus)
     rates = rates_of(snapshot, topology, list(gpus))
     return GangLayout(len(gpus), domains, rates, all_reduce(domains, GB, rates.links))

@@ -1,10 +1,10 @@
-"""The links under a gang's GPUs: which share an NVLink domain, and the rates within and between domains.
+"""The links under a gang's GPUs: which GPUs share an NVLink domain, and the rates within and between domains.
 
-An NVLink domain is the partition that `nvidia.com/gpu.clique` names (a whole NVL72), else the host, or the
-parts of a host of size `gpu.topology/nvlink-domain-size`. Rates are nominal, in GB/s per GPU and direction,
-by GPU family, product and interconnect label. Where a label is missing a rate is assumed, and the words say
-so. The network rate is the narrowest link that the Topology lists, else its `bayplan.dev/adapter-gbps`, else
-NDR (HDR for Ampere).
+An NVLink domain is the partition that `nvidia.com/gpu.clique` names (for example a whole NVL72), else the
+host, or the parts of a host of size `gpu.topology/nvlink-domain-size`. Rates are nominal, in GB/s per GPU and
+direction, by GPU family, product and interconnect label. If a label is missing, a rate is assumed, and
+`Rates.words` says so. The network rate is the narrowest link that the Topology lists, else its
+`bayplan.dev/adapter-gbps`, else NDR (HDR for Ampere).
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ from planner.model.topology import Domain, Topology
 from planner.node.nvlink import NVLINK_SIZE
 
 _NVLINKED = re.compile(r"\b(A100|A800|H100|H200|H800|H20|GH200|B100|B200|B300|GB200|GB300)\b")
+"""Products with NVLink, unless the product's name also says PCIe."""
 
 
 _GENERATION = {"ampere": "NVLink 3", "hopper": "NVLink 4", "blackwell": "NVLink 5"}
 
 
 _BY_VERSION = {name.removeprefix("NVLink "): family for family, name in _GENERATION.items()}
-"""The GPU family of each generation, by the label that says its number."""
+"""The GPU family by NVLink generation ("3", "4", "5"), which a node label states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The links of a placement, and words that name them and any assumption."""
+    """The links of a placement. `words` names them and any assumption."""
 
     links: Links
     words: str
 
 
 def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[int, ...]:
-    """GPUs in each NVLink domain, largest first, for `gpus`: GPUs by node name."""
+    """Returns the number of GPUs in each NVLink domain, largest first. `gpus`: the gang's GPUs by
+    node name.
+    """
     shared: dict[str, int] = {}
     inside: list[int] = []
     for name, count in gpus.items():
@@ -62,7 +65,7 @@ def nvlink_domains(nodes: Mapping[str, Node], gpus: Mapping[str, int]) -> tuple[
 
 
 def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Rates:
-    """The rates under a gang on these nodes: the slowest of each kind."""
+    """Returns the rates for a gang on these nodes: the slowest of each kind of link."""
     speed, link_name = min(_inside(snapshot.nodes[name]) for name in nodes)
     across, note = _across(snapshot, topology, nodes)
     ratio = max(_stated(snapshot, topology, nodes), _cabled(snapshot, topology, nodes))
@@ -73,7 +76,7 @@ def rates_of(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> Ra
 
 
 def _inside(node: Node) -> tuple[float, str]:
-    """The rate between GPUs of one NVLink domain of the node, and the link's name."""
+    """Returns the rate in GB/s between GPUs of one NVLink domain of the node, and the link's name."""
     family, product = node.labels.get(FAMILY_LABEL, ""), node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     switched = bool(_NVLINKED.search(product)) or not product
     interconnect = node.labels.get(INTERCONNECT_LABEL, "")
@@ -87,7 +90,7 @@ def _inside(node: Node) -> tuple[float, str]:
 
 
 def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tuple[float, str]:
-    """The network rate per GPU, GB/s, and its source in words."""
+    """Returns the network rate in GB/s per GPU, and its source in words."""
     spine = cabled_leaf_spine(snapshot, topology)
     if spine is not None:
         ends = [name if name in spine.graph else spine.switch_of(name) for name in nodes]
@@ -102,7 +105,7 @@ def _across(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> tup
 
 
 def _stated(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """The largest oversubscription that the Topology states between the nodes' domains."""
+    """Returns the largest oversubscription that the Topology states between the nodes' domains."""
     paths = [topology.path(name, snapshot.nodes[name].labels) for name in nodes]
     spanned = (level for level in range(len(topology.levels)) if _differ(paths, level))
     return max((topology.oversubscription.get(topology.levels[level], 1.0) for level in spanned), default=1.0)
@@ -113,8 +116,8 @@ def _differ(paths: Iterable[Domain], level: int) -> bool:
 
 
 def _cabled(snapshot: Snapshot, topology: Topology, nodes: Sequence[str]) -> float:
-    """Returns the largest ratio of cable speed down to nodes and up, over the leaves of a gang that uses
-    several.
+    """Returns the largest ratio of downlink to uplink speed among the gang's leaf switches; 1 for a single
+    leaf.
     """
     spine = cabled_leaf_spine(snapshot, topology)
     leaves = {spine.switch_of(name) for name in nodes} if spine is not None else set()

@@ -1,9 +1,9 @@
 """The cost model of a placement: the time of an all-reduce.
 
 The model is the hierarchical ring all-reduce of S bytes over g GPUs in each of m NVLink domains: T =
-2S(g−1)/(g·B_in) + 2(S/g)(m−1)/(m·B_out) + latency, with B in bytes a second per GPU, one way. A placement
-without a shared NVLink domain is a flat ring on the network: 2S(n−1)/(n·B_out). Rates are nominal; latencies
-are NCCL's for its Simple protocol. It is an estimate, and every answer names the model.
+2S(g−1)/(g·B_in) + 2(S/g)(m−1)/(m·B_out) + latency, with B in bytes per second per GPU, one way. A placement
+without a shared NVLink domain (g = 1) is a flat ring on the network: 2S(m−1)/(m·B_out). Rates are nominal;
+latencies are NCCL's for its Simple protocol. The result is an estimate, and every answer names the model.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ GB = 10**9
 
 
 NVLINK = {"ampere": 300.0, "hopper": 450.0, "blackwell": 900.0}
-"""GB/s a GPU, one way, by GPU family (NVLink 3, 4, 5)."""
+"""GB/s per GPU, one way, by GPU family (NVLink 3, 4, 5)."""
 
 
 PCIE = {4: 32.0, 5: 64.0}
-"""GB/s a GPU, one way, by generation of a ×16 slot: between GPUs of a host without NVLink."""
+"""GB/s per GPU, one way, by PCIe generation of a ×16 slot: the rate between GPUs of a host without NVLink."""
 
 
 NETWORK = {"hdr": 25.0, "ndr": 50.0, "xdr": 100.0}
-"""GB/s an adapter, one way; one adapter for each GPU."""
+"""GB/s per adapter, one way, by InfiniBand generation. The model assumes one adapter for each GPU."""
 
 
 _BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
@@ -34,7 +34,9 @@ _BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Rates in GB/s per GPU, one way; `oversubscription` divides the network's (1 is non-blocking)."""
+    """Rates in GB/s per GPU, one way. The network's rate is divided by `oversubscription` (1 is
+    non-blocking).
+    """
 
     inside: float = NVLINK["hopper"]
     across: float = NETWORK["ndr"]
@@ -42,7 +44,7 @@ class Links:
 
     @property
     def effective_across(self) -> float:
-        """The network rate after oversubscription, GB/s."""
+        """The network rate after oversubscription, in GB/s."""
         return self.across / self.oversubscription
 
 
@@ -56,10 +58,10 @@ class Estimate:
 
 
 def all_reduce(gpus_by_domain: Sequence[int], size: float = GB, links: Links | None = None) -> Estimate:
-    """The estimate for `size` bytes over NVLink domains with these numbers of GPUs.
+    """Returns the estimate for `size` bytes over NVLink domains with these numbers of GPUs.
 
-    Unequal domains are limited by the smallest, whose GPUs carry the largest share across. Raises
-    `ValueError` for no GPU, a negative number of them, or a size below zero.
+    With unequal domains, the smallest limits the network phase: each of its GPUs carries the largest share.
+    Raises `ValueError` for no GPU, a negative number of GPUs, or a size below zero.
     """
     domains = [gpus for gpus in gpus_by_domain if gpus]
     if not domains or min(domains) < 0 or size < 0:

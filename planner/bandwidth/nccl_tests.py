@@ -4,9 +4,9 @@
     #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s) ...
     1073741824     268435456     float     sum      -1    10776   99.64  186.83      0    10781   99.60 ...
 
-The columns are out of place first, then in place. Older releases have no column `root`, and an error such as
-5e-07 in place of `#wrong`, which is `N/A` if the data was not checked. Launchers put the rank before each
-line (`0: `). Source: src/common.cu of nccl-tests.
+The first four result columns are out of place, the next four in place. Older releases have no column `root`,
+and instead of `#wrong` they have an error such as 5e-07; it is `N/A` if the data was not checked. Launchers
+put the rank before each line (`0: `). Source: src/common.cu of nccl-tests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _ALL_REDUCE = "all_reduce_perf"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One size: bytes, seconds and bus bandwidth in GB/s out of place; `wrong`: values that were wrong."""
+    """The result for one size: bytes, seconds and bus bandwidth in GB/s, out of place; `wrong`: the number of
+    wrong values.
+    """
 
     size: int
     seconds: float
@@ -36,7 +38,8 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class NcclRun:
-    """One run of `all_reduce_perf`. `ranks`: GPUs that took part, 0 where the output does not list them.
+    """One run of `all_reduce_perf`. `ranks`: the number of GPUs that took part, 0 if the output does not list
+    them.
 
     `rows`: by size, the smallest first.
     """
@@ -46,12 +49,12 @@ class NcclRun:
 
     @property
     def largest(self) -> Measurement:
-        """The largest size, which is limited by bandwidth and not by latency."""
+        """The row of the largest size, which is limited by bandwidth and not by latency."""
         return self.rows[-1]
 
 
 def read_all_reduce(text: str, where: Where) -> NcclRun:
-    """The run in the output. Raises `InputError` for an output without rows, or of another collective."""
+    """Returns the run in the output. Raises `InputError` if it has no rows or is of another collective."""
     rows, ranks = [], set()
     for line in text.splitlines():
         if rank := _RANK.search(line):
@@ -68,7 +71,9 @@ def read_all_reduce(text: str, where: Where) -> NcclRun:
 
 
 def _measurement(size: int, columns: list[str], where: Where) -> Measurement:
-    """A row's columns after the operation: the root where their number is odd, then four or eight."""
+    """Parses the columns of a row after `redop`: the root if their number is odd, then four or
+    eight columns.
+    """
     values = columns[len(columns) % 2 :]
     try:
         microseconds, _, bus = (float(value) for value in values[:3])

@@ -1,6 +1,7 @@
-"""The warning for a gang that is spread over several domains of a level that it prefers to be within. Pure.
+"""The warning for a gang that is spread over several domains of a level that it prefers to be within.
 
-a gang that prefers one rack and has two now: how much longer its all-reduce takes than in the empty cluster
+For example a gang prefers one rack and is placed in two: the warning says how much longer its all-reduce
+takes than in the empty cluster.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from planner.planning.plan import when_empty
 from planner.request.levels import constraints, level_key
 
 _NOTICED = 1.05
-"""The slowdown of an all-reduce from which a warning is given."""
+"""The minimum slowdown of an all-reduce for which a warning is given."""
 
 
 def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> str:
     """Returns the warning for a gang that is spread although it prefers one domain, if that costs time.
 
-    It says how much, and what would be better. "" if the place is as good as any, or was promised before.
-    `snapshot` is the cluster in which the gang was planned.
+    The warning says how much time it costs, and what would be better. "" if the placement is as good as any
+    other, or repeats an earlier plan. `snapshot` is the cluster in which the gang was planned.
     """
     if answer.decision != "admitted" or answer.replayed:
         return ""
@@ -65,11 +66,11 @@ class PodDistribution:
 
 
 def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistribution | None:
-    """Returns how an admitted gang is spread over a level that it prefers to be within.
+    """Returns how an admitted gang is spread over a level that it prefers to be within, or None.
 
     The level is that of the gang, or of the first PodSet whose preference was not met. None if every
-    preferred level was met, or the gang has no links. `snapshot` is the cluster in which it was planned; its
-    own reservation is ignored.
+    preferred level was met, or if the gang has no estimate (`answer_layout`). `snapshot` is the cluster in
+    which the gang was planned; the gang's own reservation is ignored.
     """
     topology = next((t for t in snapshot.topologies if t.name == answer.topology), None)
     if topology is None or not any(constraint.preferred for _, constraint in constraints(group)):
@@ -90,7 +91,7 @@ def spread(snapshot: Snapshot, group: PodGroup, answer: Answer) -> PodDistributi
 
 
 def _preferred(group: PodGroup) -> list[tuple[frozenset[str], str]]:
-    """Preferred levels as (PodSet names, level): of all PodSets together, and of each."""
+    """Returns the preferred levels as (PodSet names, level): of the whole gang, and of each PodSet."""
     all_names = frozenset(pod_set.name for pod_set in group.pod_sets)
     preferences = [(all_names, group.constraint.preferred)]
     preferences += [(frozenset((pod_set.name,)), pod_set.constraint.preferred) for pod_set in group.pod_sets]

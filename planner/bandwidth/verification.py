@@ -1,4 +1,4 @@
-"""Compares where a gang's pods are with its plan, and gives the model's estimate for their nodes.
+"""Compares the nodes of a gang's pods with its plan, and gives the model's estimate for these nodes.
 
 Measurements (`nccl_tests`) are shown beside the estimate, in a record of their own.
 """
@@ -30,9 +30,11 @@ class NodeSeats:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The place of a gang. `gpus`: by node, the GPUs of its pods: actual if all are bound, else planned.
+    """The placement of a gang. `gpus`: the GPUs of its pods by node: actual if all pods are bound, else
+    planned.
 
-    `layout`: the model's estimate; None for fewer than two whole GPUs, or parts of GPUs.
+    `layout`: the model's estimate; None for fewer than two whole GPUs, or for GPUs that are divided (MIG,
+    time slices).
     """
 
     held: Reservation
@@ -42,7 +44,9 @@ class Verification:
 
     @property
     def devices_per_gpu(self) -> dict[str, float]:
-        """What a pod requests beside each GPU: network adapters, without which a test would measure TCP."""
+        """The devices that a pod requests for each GPU, by resource: for example network adapters, without
+        which a test would measure TCP.
+        """
         pod = max((amounts for _, amounts in self.held.requests), key=lambda amounts: amounts.get(GPU, 0))
         return {name: n / pod[GPU] for name, n in pod.items() if "/" in name and name != GPU and pod.get(GPU)}
 
@@ -53,7 +57,7 @@ class Verification:
 
     @property
     def as_planned(self) -> bool:
-        """Whether every pod is where it was planned."""
+        """Reports whether every pod is where it was planned."""
         return all(seat.planned == seat.bound for seat in self.seats)
 
 
@@ -71,8 +75,9 @@ class Comparison:
 
 
 def verify(snapshot: Snapshot, held: Reservation) -> Verification:
-    """Returns the verification for a reservation. A pod with the ids of several gangs counts for each gang
-    that has a seat on its node.
+    """Returns the verification of a reservation.
+
+    A pod with the ids of several gangs counts for each gang that has a seat on its node.
     """
     planned: Counter[str] = Counter()
     for assignment in held.assignments:
@@ -85,14 +90,16 @@ def verify(snapshot: Snapshot, held: Reservation) -> Verification:
 
 
 def compare(layout: GangLayout, run: NcclRun) -> Comparison:
-    """Compares the largest size of a run with the model."""
+    """Compares the row of the largest size of a run with the model's estimate for the same layout."""
     measured = run.largest
     return Comparison(measured, all_reduce(layout.gpus, measured.size, layout.rates.links))
 
 
 def _gpus(snapshot: Snapshot, held: Reservation, pods: Mapping[str, int]) -> dict[str, int]:
-    """Returns GPUs by node. The PodSet of a pod is known only from the plan; elsewhere the largest PodSet is
-    assumed.
+    """Returns the gang's GPUs by node.
+
+    The PodSet of a pod is known only from the plan. On a node with another number of pods than planned, all
+    pods count as pods of the PodSet with the most GPUs.
     """
     per_pod = {name: amounts.get(GPU, 0) for name, amounts in held.requests}
     by_node: Counter[str] = Counter()

@@ -1,6 +1,6 @@
-"""Describes the bandwidth of a gang's place in a sentence, compared with a topology-blind one. Pure.
+"""Describes the bandwidth of a gang's placement in a sentence, compared with a topology-blind placement.
 
-All figures come from one model, which the sentence names (`planner.bandwidth`).
+All figures are estimates of one model, which the sentence names (`planner.bandwidth.model`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _baseline_words(value: Worth) -> str:
 
 
 def milliseconds(layout: GangLayout) -> str:
-    """Returns the time of an all-reduce in this layout."""
+    """Returns the time of an all-reduce in this layout, with its unit."""
     return f"{layout.estimate.seconds * 1000:.3g} ms"
 
 
@@ -38,14 +38,15 @@ def ratio(layout: GangLayout, other: GangLayout) -> str:
 
 
 def place_worth(snapshot: Snapshot, group: PodGroup, answer: Answer) -> Worth | None:
-    """Returns the comparison for a gang's place; None if there is none. An elastic gang counts with the pods
-    that it got.
+    """Returns the comparison for a gang's placement, or None if there is none.
+
+    For an elastic gang, only the pods that were placed count.
     """
     return worth(snapshot, placed(group, answer), answer) if group.size > 1 else None
 
 
 def properties_of(value: Worth) -> Mapping[str, str]:
-    """Returns the same as strings for machines: milliseconds, and the model."""
+    """Returns the comparison as strings for other programs: times in milliseconds, and the model's name."""
     values = {"allReduceMs": f"{value.placement.estimate.seconds * 1000:.3f}"}
     if value.baseline is not None:
         values["allReduceMsTopologyBlind"] = f"{value.baseline.estimate.seconds * 1000:.3f}"
