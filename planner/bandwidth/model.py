@@ -30,6 +30,7 @@ NETWORK = {"hdr": 25.0, "ndr": 50.0, "xdr": 100.0}
 
 
 _BASE, _NVLINK_HOP, _NETWORK_HOP = 8.4e-6, 3.4e-6, 14e-6
+"""Latencies in seconds: of an all-reduce, and of each of its hops over NVLink and over the network."""
 
 
 @dataclass(frozen=True, slots=True)

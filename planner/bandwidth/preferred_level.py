@@ -39,6 +39,7 @@ def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> st
 
 
 def _costs(name: str, distribution: PodDistribution) -> str:
+    """Returns the text of the warning."""
     level = short(distribution.level)
     where = f"one {level}" if distribution.min_domains == 1 else f"{distribution.min_domains} {level}s"
     better = "require it, and wait" if distribution.min_domains == 1 else "wait until others have ended"

@@ -247,7 +247,7 @@ def _groups(
 ) -> Counter[DeviceGroup]:
     """Returns the groups for these requests, which are linked by ties, and how many of each group.
 
-    If a tie has an effect, all requests form one group. Otherwise each device is a group of its own.
+    If a tie has an effect, all requests form one group. Otherwise each device is a separate group.
     """
     requests = list(counts)
     own_ties = [

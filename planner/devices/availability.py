@@ -31,7 +31,7 @@ class AvailableDevices:
 
     `allocated`: bit mask of the devices that are allocated to claims. `pending`: promised claims without
     devices yet, with their number. `shared_with_plugin`: the device plugin manages the same GPUs;
-    `plugin_gpus`: the number of those that are promised to pods which request `nvidia.com/gpu`.
+    `plugin_gpus`: how many of these GPUs are promised to pods that request `nvidia.com/gpu`.
     """
 
     node_devices: NodeDevices

@@ -32,7 +32,8 @@ once. `slices.Offer.unique_attributes` has their values, for constraints.
 class Device:
     """A device that a driver offers: attributes by name, capacities in base units.
 
-    Attributes of the driver's own domain are without that domain ("productName"); others have theirs.
+    Attributes of the driver's own domain are listed without the domain ("productName"), all others with
+    theirs.
     """
 
     driver: str

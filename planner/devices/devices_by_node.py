@@ -47,6 +47,7 @@ class DevicesByNode:
         return self._by_node[node]
 
     def _shared(self, slices: NodeSlices) -> NodeDevices | None:
+        """Returns the record for all nodes with these devices, or None if no device is usable."""
         key = _canonical(slices)
         if not key[0]:
             return None

@@ -41,8 +41,8 @@ class AttributeTie:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A device group, as a partition is asked for it: `counts[i]` devices of the mask `masks[i]`, with ties
-    between parts.
+    """A device group whose masks refer to the devices of one partition: `counts[i]` devices of `masks[i]`,
+    with ties between these parts.
     """
 
     masks: tuple[int, ...]
@@ -226,6 +226,9 @@ class _DeviceAssignment:
         return choose(0, used, lowest, left, ())
 
     def _meets_ties(self, item: Item, part: int, index: int, chosen: tuple[tuple[int, int], ...]) -> bool:
+        """Reports whether the device meets the item's ties, given the devices `chosen` for the
+        item so far.
+        """
         for tie in item.ties:
             if part not in tie.parts:
                 continue

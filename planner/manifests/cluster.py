@@ -161,6 +161,7 @@ def _name(document: Mapping[str, object], kind: str, where: Where) -> Where:
 
 
 def _read_object(objects: _ClusterObjects, item: Mapping[str, object], where: Where) -> None:
+    """Adds an object to `objects`, or counts it as ignored if no reader knows its kind."""
     kind = str(item["kind"])
     group, _, version = text(item.get("apiVersion"), where.at_path("apiVersion")).rpartition("/")
     reader = _READERS.get((group, kind))

@@ -79,6 +79,7 @@ def _places(requests: Sequence[Mapping[str, object]], where: Where) -> dict[str,
 
 
 def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
+    """Returns a request; the first of several alternatives, with the later ones as `alternatives`."""
     exactly = mapping(request.get("exactly"), where.below("exactly"))
     place = where.below("firstAvailable")
     alternatives = [
@@ -92,6 +93,7 @@ def _request(request: Mapping[str, object], where: Where) -> ClaimRequest:
 
 
 def _devices(wanted: Mapping[str, object], where: Where) -> ClaimRequest:
+    """Returns the request in `exactly`, in an alternative, or in the flat form of v1beta1."""
     everything = text(wanted.get("allocationMode"), where.below("allocationMode")) == "All"
     stated = integer(wanted.get("count"), where.below("count"))
     device_class = text(wanted.get("deviceClassName"), where.below("deviceClassName"))
@@ -128,6 +130,7 @@ def expressions(selectors: object, where: Where) -> tuple[str, ...]:
 
 
 def _allocated(item: Mapping[str, object], where: Where) -> tuple[DeviceId, ...]:
+    """Returns the devices allocated to a claim, without those for admin access, which takes no device."""
     place = where.at_path("status.allocation.devices.results")
     status = mapping(item.get("status"), where.at_path("status"))
     allocation = mapping(status.get("allocation"), where.at_path("status.allocation"))
@@ -218,6 +221,7 @@ def slice_from(item: Mapping[str, object], where: Where) -> Slice:
 
 
 def _offer(device: Mapping[str, object], driver: str, where: Where) -> Offer:
+    """Returns a device of a ResourceSlice. Attributes in `SINGLE` are kept apart from the others."""
     basic = device
     if "basic" in device:
         basic = mapping(device["basic"], where.below("basic"))

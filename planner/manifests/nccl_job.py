@@ -19,6 +19,7 @@ SKIP_KEY = "bayplan.dev/skip"
 """The annotation of a workload that Bayplan does not plan; it is read in `webhook.workloads.options`."""
 
 _TEST = ["all_reduce_perf", "-b", "8M", "-e", "8G", "-f", "2"]
+"""8 MiB to 8 GiB, each size twice the one before."""
 
 
 def nccl_job(

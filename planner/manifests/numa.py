@@ -85,6 +85,7 @@ def _pinned(container: Mapping[str, object], where: Where) -> bool:
 
 
 def _aligned(requests: Mapping[str, int], pinned: bool) -> dict[str, int]:
+    """Returns the amounts that are aligned; `pinned`: the pod is Guaranteed, so cpu and memory are too."""
     shared_cpus = requests.get("cpu", 0) % 1000 != 0
     return {
         name: amount
@@ -127,6 +128,9 @@ def numa_from(item: Mapping[str, object], where: Where) -> NumaNode:
 
 
 def _policy(item: Mapping[str, object], where: Where) -> tuple[str, str]:
+    """Returns the Topology Manager's policy and scope, from the attributes or the older
+    `topologyPolicies`.
+    """
     attributes = {
         text(attribute.get("name"), where.at_path("attributes")): text(
             attribute.get("value"), where.at_path("attributes")

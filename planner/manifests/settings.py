@@ -60,6 +60,7 @@ def with_leaf_spine(
 
 
 def _leaf_spine(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
+    """Returns the settings with the weights and leaf limits of nod-ai's configuration."""
     spec = mapping(config.get("spec"), where)
     weights = mapping(spec.get("scoringWeights"), where)
     limits = mapping(spec.get("topologyConstraints"), where)
@@ -111,6 +112,7 @@ def _limit(limits: Mapping[str, object], name: str, default: int, where: Where) 
 
 
 def _kai(settings: SchedulerSettings, config: Mapping[str, object], where: Where) -> SchedulerSettings:
+    """Returns the settings with the level names and policies of KAI's ConfigMap."""
     nested = config.get(_KAI_ROOT)
     config = mapping(nested, where.at_path(_KAI_ROOT)) if nested is not None else config
     aliases = dict(settings.aliases)

@@ -78,6 +78,7 @@ def _claim(item: Mapping[str, object], where: Where) -> VolumeClaim:
 
 
 def _asked(item: Mapping[str, object], where: Where, name: str = "") -> VolumeClaim:
+    """Returns the claim in a PersistentVolumeClaim or in a template for one."""
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     annotations = texts(metadata.get("annotations"), where.below("metadata.annotations"))
     spec, place = mapping(item.get("spec"), where.below("spec")), where.below("spec")

@@ -243,6 +243,7 @@ def _pod_level(spec: Mapping[str, object], total: Mapping[str, int], where: Wher
 
 
 def _container_request(container: Mapping[str, object], where: Where) -> dict[str, int]:
+    """Returns the requests of a container or pod level; a limit without a request sets the request."""
     resources = mapping(container.get("resources"), where.below("resources"))
     limits = quantity.amounts(resources.get("limits"), where.below("resources.limits"), up=True)
     requests = quantity.amounts(resources.get("requests"), where.below("resources.requests"), up=True)

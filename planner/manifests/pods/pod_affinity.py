@@ -18,6 +18,7 @@ from planner.model.labels import Requirement, Term
 from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 
 _NOBODY = (Requirement("", "In"),)
+"""A selector that matches no pod: what a term without a labelSelector has."""
 
 
 def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:

@@ -196,6 +196,9 @@ class SchedulerSigns:
         )
 
     def _followed(self, topologies: Iterable[Topology]) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Returns, by system, the levels of each Topology that it uses; Kueue uses those that a
+        flavor names.
+        """
         followed: dict[str, dict[str, tuple[str, ...]]] = {}
         for topology in topologies:
             system = FOLLOWED_BY.get(topology.source, "")

@@ -71,6 +71,7 @@ def topology_from(item: Mapping[str, object], where: Where) -> Topology:
 
 
 def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Returns the label keys of the levels, the hostname last, and the label keys by alias."""
     levels: list[str] = []
     aliases: dict[str, str] = {}
     for index, entry in enumerate(maps(spec.get("levels"), where.at_path("spec.levels"))):
@@ -94,6 +95,7 @@ def _levels(spec: Mapping[str, object], where: Where) -> tuple[tuple[str, ...], 
 
 
 def _selector(spec: Mapping[str, object], annotations: Mapping[str, str], where: Where) -> Mapping[str, str]:
+    """Returns the node selector, from the field of Bayplan's kind or from the annotation."""
     if spec.get("nodeSelector") is not None:
         return texts(spec["nodeSelector"], where.at_path("spec.nodeSelector"))
     selector: dict[str, str] = {}

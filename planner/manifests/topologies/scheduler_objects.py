@@ -152,6 +152,7 @@ def _amounts(nodes: Iterable[Node]) -> Mapping[str, int]:
 
 
 def _cluster_queue(name: str, flavors: Mapping[str, Mapping[str, int]]) -> Proposed:
+    """Returns a ClusterQueue whose quota is the allocatable amount of each flavor's nodes."""
     resources = sorted({resource for amounts in flavors.values() for resource in amounts}, key=natural)
     quotas = [
         {
