@@ -1,12 +1,18 @@
 """Placement under rules over node labels that are not levels: pod (anti-)affinity and topology spread.
 
+Words of this package: a *rule* is a required pod affinity, anti-affinity or spread constraint over a node
+label. A label is *recurring* if one of its values occurs under several parents in the tree. A *variant* is
+the request with additional node exclusions or caps. The *minimum* of a spread constraint is the final number
+of pods in the emptiest domain. *Keepers* are the pod classes that must satisfy a rule, *counted* those whose
+pods count in it.
+
 - `placement_under_rules`: the best placement that satisfies every rule, and how many pods would fit
 - `anti_affinity_over_labels`: affinity and anti-affinity, by branch and bound over level searches
 - `rule_repairs`: the rules that a placement breaks, and the variants of a request that satisfy them
 - `spread_over_labels`: spread constraints as caps on the pods of each domain
 - `spread_of_one_class`: one pod class with one constraint: decides exactly whether there is a placement
-- `pod_set_assignment`: which pods of a class belong to which PodSet, where a spread constraint depends on it
-- `label_levels`: a tree in which labels are levels too
+- `pod_set_assignment`: which pods of a class belong to which PodSet, if a spread constraint depends on it
+- `label_levels`: a tree in which labels are additional levels
 - `tree_search`: the search protocol that the rules use
 - `search_effort`: the work budget of all level searches for one gang
 

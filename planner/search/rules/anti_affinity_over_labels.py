@@ -4,17 +4,18 @@
 
 The rows cut across the racks, so the tree enforces the rule only inside each rack. The placement a1, b1 in
 one rack satisfies it. If b1 is in use, the search may return a1 and a2, which break the rule in row a. Every
-placement that satisfies the rule has no pod of row a in r1, or none in r2. Both variants are searched, the
-cheaper one first.
+placement that satisfies the rule has no pod of row a in r1, or none in r2. Each of these two conditions gives
+a variant of the request. Both are searched, and the one with the cheaper placement is followed first.
 
 The tree is refined by the labels of the rules (`label_levels`), so a search satisfies every rule inside a
-domain of the parent level. Only a rule over a label whose values occur under several parents can be broken
-across parents. If the best placement breaks a rule, every placement that satisfies it is covered by one of a
-few variants of the request, which exclude nodes or cap domains. The variants are searched in order of cost.
-Exclusions and caps never make a gang cheaper, so the first placement that breaks no rule is the best.
+domain of the parent level. Only a rule over a recurring label (with a value under several parents) can be
+broken across parents. If the best placement breaks a rule, every placement that satisfies the rule is covered
+by one of a few variants of the request, which exclude nodes or cap domains. The variants are followed in
+order of cost. Exclusions and caps never make a placement cheaper, so the first placement that breaks no rule
+is the best.
 
-Before branching, all broken rules are repaired at once from the placement at hand (`_repaired`). If the
-effort is used up, that placement is returned, and the answer says that it was not proved best.
+Before branching, all broken rules are repaired at once, starting from the best placement (`_repaired`). If
+the effort is used up, the repaired placement is returned, and the answer says that it was not proved best.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ MAX_REPAIRS = 32
 class _PlacedVariant(NamedTuple):
     """The best placement of a variant.
 
-    `order`: finest domain, lowest cost, deepest, first found. No two are equal, so a heap compares nothing
-    else.
+    `order`: the position in the heap: the finest domain first, then the lowest cost, the most repairs, the
+    first found. No two orders are equal, so the heap never compares the other fields.
     """
 
     order: tuple[int, int, int, int]
@@ -54,9 +55,8 @@ class _PlacedVariant(NamedTuple):
 
 
 def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
-    """Returns the number of domains of the label with the fewest, over which the class's pods must differ.
-
-    The result is at most the number of its pods.
+    """Returns the maximum number of the class's pods that its anti-affinity over labels allows: the number of
+    domains of the label with the fewest domains, but at most the number of pods in the class.
     """
     fewest = pod_class.count
     for key in pod_class.anti_affinity_labels:
@@ -67,7 +67,7 @@ def values_of(level_search: TreeSearch, pod_class: PodClass) -> int:
 
 
 class LabelRuleSearch:
-    """Searches the cheapest placement that satisfies the rules over labels."""
+    """Searches for the cheapest placement that satisfies the rules over labels and the `limits`."""
 
     def __init__(
         self,
@@ -105,9 +105,9 @@ class LabelRuleSearch:
         self._rules = LabelRules(self._space, self._levels, self._recurring, over, nodes)
 
     def _put_values_above(self) -> None:
-        """If all pods must be in one domain of a recurring label, puts its domains above all levels.
+        """If all pods must be in one domain of a recurring label, makes its domains the coarsest level.
 
-        Each such domain is then searched.
+        The search then visits each of these domains.
         """
         all_names = {name for pod_class in self._pod_classes for name, _ in pod_class.parts}
         rules = sorted({rule for pod_class in self._pod_classes for rule in pod_class.co_located_over})
@@ -124,7 +124,7 @@ class LabelRuleSearch:
     def best(self, attempts: tuple[LevelAttempt, ...] = ()) -> LevelSearchResult:
         """Returns the cheapest placement that breaks no rule.
 
-        `attempts`: those of earlier searches for the gang, returned if this search has none.
+        `attempts`: the attempts of earlier searches for the gang, returned if this search has none.
         """
         self._attempts = attempts
         placement = self._best()
@@ -157,9 +157,10 @@ class LabelRuleSearch:
         return None
 
     def _in_the_tree(self, pod_class: PodClass) -> PodClass:
-        """Returns the pod class with its rules as levels of the refined tree.
+        """Returns the pod class with its levels and rules in terms of the refined tree's levels.
 
-        Rules that the tree does not enforce by itself stay rules over labels.
+        Rules over recurring labels, which a search of the tree enforces only in part, also stay rules over
+        labels.
         """
         deeper = 0 if self._common_label is None else 1
         level_in_fine, label_levels = self._refined_tree.level, self._levels
@@ -192,8 +193,8 @@ class LabelRuleSearch:
         )
 
     def _in_plain_tree(self, candidate: _PlacedVariant) -> Placement:
-        """Returns the candidate's placement with the nodes and domains of the plain tree; keeps its
-        attempts.
+        """Returns the candidate's placement in terms of the plain tree's nodes and domains, and makes the
+        candidate's attempts those of this search.
         """
         self._attempts = candidate.attempts
         placement = candidate.placement
@@ -208,9 +209,9 @@ class LabelRuleSearch:
         )
 
     def _repaired(self, first: _PlacedVariant) -> _PlacedVariant | None:
-        """Returns a placement that breaks no rule, or None.
+        """Returns a placement that breaks no rule, or None if none is found.
 
-        It repeatedly caps the domains in which the previous placement broke a rule.
+        Repeatedly caps the domains in which the previous placement broke a rule, and searches again.
         """
         candidate = first
         for _ in range(MAX_REPAIRS):
@@ -231,7 +232,7 @@ class LabelRuleSearch:
         return None
 
     def _repairs(self, candidate: _PlacedVariant) -> list[Variant] | None:
-        """Returns variants that satisfy the first rule that the candidate breaks; None if it breaks none."""
+        """Returns variants that avoid the first break of a rule by the candidate; None if there is none."""
         repairs = self._rules.repairs(candidate.placement, candidate.variant)
         if repairs is None:
             return None
@@ -267,5 +268,7 @@ def _keys(pod_class: PodClass) -> set[str]:
 
 
 def _plain(attempt: LevelAttempt) -> LevelAttempt:
-    """Reports an attempt in a domain of a label above all levels as an attempt anywhere in the cluster."""
+    """Returns the attempt; one at the level that was inserted above all others becomes an attempt anywhere in
+    the cluster, because that level is not part of the topology.
+    """
     return replace(attempt, level="", domain=()) if attempt.level.endswith("\0") else attempt

@@ -2,13 +2,14 @@
 
     b1: r1 r2 r3 r4     power supply p: r1 r2    q: r3 r4       block ─ p, q ─ racks: p and q become a level
 
-The domains of a label are inserted just above the coarsest level of which they cut no domain: power supplies
-that feed whole racks above the racks, slots above the hosts. Such a level costs nothing, and no gang is
-placed at it. Rules over the label then hold inside the tree like rules over any level. A label *recurs* if
-one of its values occurs under several parents: the tree then enforces the rule only inside each parent.
+The domains of a label are inserted directly above the coarsest level of which every domain has a single value
+of the label: power supplies that feed whole racks above the racks, positions in a rack above the hosts. Such
+a level costs nothing, and no gang is placed at it. Rules over the label then hold in the tree like rules over
+any level. A label is *recurring* if one of its values occurs under several parents: a search of the tree then
+enforces the rule only inside each parent.
 
-`under_values` puts the domains of a label above all levels instead, each with its part of the tree, for pods
-that must all be in one of them. The cost of a domain is that of the whole domain, not of the part.
+`under_values` instead puts the domains of a label above all levels, each with its part of the tree, for pods
+that must all be in one of them. The part of a rack in such a domain costs as much as the whole rack.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from planner.model.topology import ROOT, Topology
 from planner.search.space import SearchSpace
 
 _MIXED = "\0"
+"""The mark of a domain whose nodes have several values of the label."""
 
 
 @dataclass(frozen=True, eq=False)
 class RefinedTree:
-    """The refined tree. `levels`: the index of each plain level in it. `keys`: the index of each label's
-    level. `recurring`: labels with a value under several parents.
+    """The refined tree, and the `plain` tree without label levels.
+
+    `levels`: by level of the plain tree, its index in the refined tree. `keys`: by label, the index of its
+    level. `recurring`: labels with a value under several parents. `steps`: the insertions, in order.
     """
 
     plain: TopologyTree
@@ -56,15 +60,17 @@ class RefinedTree:
         return level if level == ROOT else self.levels[level]
 
     def level_of(self, key: str) -> int:
-        """Returns the level of a rule's label: a level of its own or one of the plain tree."""
+        """Returns the index of a label's level in the refined tree, be it inserted or a level of the plain
+        tree.
+        """
         return self.keys[key] if key in self.keys else self.levels[self.plain.topology.index(key)]
 
     def recurs(self, key: str) -> bool:
-        """Returns whether a value of the label occurs under several parents."""
+        """Reports whether a value of the label occurs under several parents."""
         return key in self.recurring or self.plain.repeats(key)
 
     def place(self, name: str) -> int:
-        """Returns the index of a node in the plain tree."""
+        """Returns the index in the plain tree of the node with this name."""
         return self._places[name]
 
     @cached_property
@@ -72,14 +78,20 @@ class RefinedTree:
         return {name: place for place, name in enumerate(self.plain.names(self.plain.root))}
 
     def around(self, space: SearchSpace, branch: Subtree) -> Subtree:
-        """Returns the domain of the plain tree that contains a domain of the refined tree, or equals it."""
+        """Returns the finest domain of the plain tree that contains this domain of a refined tree.
+
+        `space`: the search space of the refined tree.
+        """
         level = branch.level - sum(extra <= branch.level for extra in space.extra)
         return self.plain.root if level == ROOT else self.plain.ancestor(next(branch.leaves()).node, level)
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The insertion of one label's domains as `level`, which turns the tree `before` into `after`."""
+    """The insertion of one label's domains as `level`, which turns the tree `before` into `after`.
+
+    `_deeper`: by capacity of a domain below the new level, the same capacity one level deeper.
+    """
 
     level: int
     before: Subtree
@@ -87,7 +99,7 @@ class _Step:
     _deeper: WeakKeyDictionary[DomainCapacity, DomainCapacity]
 
     def content(self, pool: CapacityPool, capacity: DomainCapacity) -> DomainCapacity:
-        """Returns the capacity of the refined tree."""
+        """Returns the capacity of the tree `after`; `capacity`: that of `before`."""
         return self._inserted(pool, capacity, self.before, self.after)
 
     def _inserted(
@@ -104,7 +116,7 @@ class _Step:
         return pool.domain(after, tuple(groups))
 
     def _shifted(self, pool: CapacityPool, capacity: DomainCapacity, branch: Subtree) -> DomainCapacity:
-        """Returns the capacity one level deeper."""
+        """Returns the capacity of a domain, moved one level deeper; `branch`: the moved domain."""
         deeper = self._deeper.get(capacity)
         if deeper is None:
             if capacity.free is not None:
@@ -117,18 +129,19 @@ class _Step:
 
 
 REFINED_TREES: CacheSection[tuple[object, tuple[str, ...]], RefinedTree] = CacheSection("refined trees")
-"""By the tree's lasting identity and the labels. Stale when the tree has another root, because a node was
-added, removed or relabelled. The entry is then computed again under the same key, so that old trees do not
-accumulate.
+"""Keyed by the tree's lasting identity and the labels. An entry is stale if the tree has another root,
+because a node was added, removed or relabelled. It is then computed again under the same key, so that old
+trees do not accumulate.
 """
 
 
 def refined(
     space: SearchSpace, keys: Iterable[str], drawn: Mapping[str, Mapping[str, str]] | None = None
 ) -> RefinedTree:
-    """Returns the tree of the search space with these labels' domains as levels, cached until a node changes.
+    """Returns the tree of the search space with the domains of the labels `keys` as additional levels, cached
+    until a node changes.
 
-    `drawn`: the values by node, for labels that no node has.
+    `drawn`: by label, the values by node, for labels that the nodes do not have; not cached.
     """
     sorted_keys = tuple(sorted(set(keys)))
     if drawn:
@@ -167,9 +180,9 @@ def _refined(tree: TopologyTree, keys: Sequence[str], drawn: Mapping[str, Mappin
 
 
 def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str]) -> int:
-    """Stores each domain's only value in `marks`, or `_MIXED`.
+    """Stores in `marks` the label value of each domain, or `_MIXED` if its nodes have several values.
 
-    Returns the finest level with a domain of several values, `ROOT` - 1 for none.
+    Returns the finest level with a mixed domain; `ROOT` - 1 if there is none.
     """
     if branch.node:
         marks[branch] = values.get(branch.node, "")
@@ -181,8 +194,8 @@ def _mark(branch: Subtree, values: Mapping[str, str], marks: dict[Subtree, str])
 
 
 def _grown(root: Subtree, level: int, marks: dict[Subtree, str]) -> tuple[Subtree, dict[str, set[Subtree]]]:
-    """Returns the tree with the values' domains as this level, and the parents under which each value
-    occurs.
+    """Returns the tree with the domains of the marked values inserted as this level, and the parents under
+    which each value occurs.
     """
     parents: dict[str, set[Subtree]] = {}
 
@@ -217,8 +230,8 @@ def _with_level(topology: Topology, key: str, level: int) -> Topology:
 
 
 def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpace:
-    """Returns the search space with the label's domains above all levels; nodes without the label are left
-    out.
+    """Returns the search space with the label's domains as the coarsest level; nodes without the label are
+    left out.
     """
     parts = _Parts(pool, space.tree, key)
     rows = parts.of(space.tree.root, space.capacity)
@@ -236,15 +249,15 @@ def under_values(pool: CapacityPool, space: SearchSpace, key: str) -> SearchSpac
 
 
 class _Parts:
-    """The parts of a tree in each domain of a label, one level deeper."""
+    """The part of a tree in each domain of a label, moved one level deeper."""
 
     def __init__(self, pool: CapacityPool, tree: TopologyTree, key: str) -> None:
         self._pool, self._tree, self._key = pool, tree, key
         self._capacities: dict[tuple[DomainCapacity, tuple[DomainCapacity, ...]], DomainCapacity] = {}
 
     def of(self, branch: Subtree, capacity: DomainCapacity) -> dict[str, tuple[Subtree, DomainCapacity]]:
-        """Returns, by label value, the part of one domain and its capacity. The cost is that of the whole
-        domain.
+        """Returns, by label value, the part of one domain and its capacity, which has the properties of the
+        whole domain's capacity that determine costs.
         """
         if branch.node:
             value = self._tree.cluster[branch.node].labels.get(self._key, "")

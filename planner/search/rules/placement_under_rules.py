@@ -4,9 +4,10 @@
     minimum 2 per row -> caps of 3 -> best placement 3 3 1: the third row is below the minimum
     split the pods: two for each row, and one more -> 3 2 2, which can be bound pod by pod
 
-For each possible number of pods in the emptiest domain, the best placement under caps is searched. If it
-leaves a domain below that number, the pods are split in two groups. The cheapest of all these placements is
-returned. If the effort ends without a placement, `spread_of_one_class` decides the cases that it can.
+For each possible minimum (number of pods in the emptiest domain), the best placement under caps is searched.
+If it leaves a domain below the minimum, the pods are split into two groups. The cheapest of all these
+placements is returned. If the effort ends without a placement, `spread_of_one_class` decides requests with
+one pod class and one constraint.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from planner.search.rules.spread_over_labels import (
 from planner.search.rules.tree_search import TreeSearch
 
 _PART = 8
-"""The search for the number of pods that have a place gives each step at most an eighth of a plan's effort.
-It halves the range, so a gang of 256 pods takes eight steps.
+"""The bisection for the number of pods that fit gives each step an eighth of a plan's effort, because a gang
+of 256 pods takes eight steps.
 """
 
 
 def has_rules(pod_classes: Sequence[PodClass]) -> bool:
-    """Returns whether any pod class has a rule over a label that is not a level, or a spread constraint."""
+    """Reports whether any pod class has a rule over a label that is not a level, or a spread constraint."""
     return any(
         pod_class.anti_affinity_over or pod_class.co_located_over or pod_class.shape.spread_states
         for pod_class in pod_classes
@@ -70,9 +71,7 @@ def place_by_rules(level_search: TreeSearch, pod_classes: PodClasses, required: 
 
 
 class _RuleSearch:
-    """Searches the best placement; with spread constraints, over all possible minimum numbers of pods per
-    domain.
-    """
+    """Searches for the best placement; with spread constraints, over all possible minimums."""
 
     def __init__(
         self, level_search: TreeSearch, pod_classes: PodClasses, required: int, effort: SearchEffort
@@ -88,7 +87,7 @@ class _RuleSearch:
         self._complete = True
 
     def result(self) -> LevelSearchResult:
-        """Returns the best placement that satisfies every rule, and what was tried."""
+        """Returns the best placement that satisfies every rule, and the attempts at each level."""
         if not self._rules:
             return LabelRuleSearch(
                 self._level_search, self._pod_classes, self._required, (), self._effort
@@ -116,8 +115,9 @@ class _RuleSearch:
         return best
 
     def _spread_in_one_class(self) -> Placement | None:
-        """Returns a valid placement after the search ended without one, or None; proves that there is none if
-        it can.
+        """Returns a valid placement by `spread_of_one_class`, after the search ended without one, or None.
+
+        If this proves that there is no placement, the search counts as complete.
         """
         outcome = spread_one_class(self._level_search, self._pod_classes, self._rules, self._required)
         if outcome.decided:
@@ -127,8 +127,8 @@ class _RuleSearch:
         return min(valid, key=lambda placement: _order(self._level_search, placement), default=None)
 
     def _with_minimum(self, fewest: Sequence[int], best: Placement | None) -> Iterator[Placement]:
-        """Yields placements better than `best` in which each rule's emptiest domain has the number in
-        `fewest`.
+        """Yields valid placements for one minimum of each rule (`fewest`); none if the best placement under
+        their caps is not better than `best`.
         """
         level_search, pod_classes, rules = self._level_search, self._pod_classes, self._rules
         placement = self._placed(capped(pod_classes, rules, fewest))
@@ -180,15 +180,15 @@ class _RuleSearch:
 
 
 def _order(level_search: TreeSearch, placement: Placement) -> tuple[int, int]:
-    """Returns the sort key of placements: the finest domain, then the lowest cost."""
+    """Returns the sort key of a placement: the finest domain first, then the lowest cost."""
     return (level_search.space.tree.topology.host_index - placement.branch.level, placement.cost)
 
 
 def _bindable(
     level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Placement
 ) -> Placement | None:
-    """Returns the placement, with its pods assigned to PodSets where that matters, if it satisfies every
-    constraint and its pods can be bound one by one.
+    """Returns the placement, with its pods assigned to PodSets if a constraint depends on that; None if the
+    placement breaks a constraint or its pods cannot be bound one by one.
     """
     seats = _seats(level_search, rules, placement)
     counts: list[dict[str, tuple[int, ...]]] = [{} for _ in rules]
@@ -229,8 +229,8 @@ def _seats(level_search: TreeSearch, rules: Sequence[SpreadRule], placement: Pla
 def _pinned(
     level_search: TreeSearch, placement: Placement, seats: Sequence[Seat]
 ) -> dict[int, frozenset[str]]:
-    """Returns the nodes that the plan pins each pod class to: its hosts, or the domains that the gang holds
-    whole.
+    """Returns, by pod class index, the nodes to which the plan pins the pods: in mode `nodes` the nodes that
+    they use, otherwise all nodes of the domains that the gang may hold whole.
     """
     tree = level_search.space.tree
     pinned: dict[int, set[str]] = {pod_class: set() for pod_class in range(len(placement.pod_classes))}
@@ -245,7 +245,10 @@ def _pinned(
 
 
 def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[int]) -> Placement:
-    """Returns the placement of the pod classes as they were before the split."""
+    """Returns the placement in terms of the original pod classes, before the split.
+
+    `cut_from`: for each class of the placement, the index of the original class.
+    """
     pods_by_node = [
         (
             place,
@@ -262,15 +265,14 @@ def _rejoined(placement: Placement, pod_classes: PodClasses, cut_from: Sequence[
 def _with_pods_that_fit(
     level_search: TreeSearch, pod_classes: PodClasses, required: int, attempts: Sequence[LevelAttempt]
 ) -> tuple[LevelAttempt, ...]:
-    """Returns the attempts, the last with the number of pods that have a place under the rules.
-
-    For several pod classes that number is 0.
+    """Returns the attempts, the last one with the number of pods that fit under the rules; with several pod
+    classes this number is 0.
     """
     min_pods, max_pods = 0, attempts[-1].fits if len(pod_classes) == 1 else 0
     max_pods = min(
         max_pods, attempts[-1].wanted - 1, *(values_of(level_search, pod_class) for pod_class in pod_classes)
     )
-    middle = max_pods  # begins with one pod per value, the most likely result
+    middle = max_pods  # begins with the upper bound (one pod per label value), the most likely result
     while min_pods < max_pods:
         fewer = replace(pod_classes[0], count=middle, parts=((pod_classes[0].parts[0][0], middle),))
         search = _RuleSearch(

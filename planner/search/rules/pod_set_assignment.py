@@ -1,10 +1,10 @@
-"""Which pods of a class belong to which PodSet, where a spread constraint depends on it.
+"""Assigns the pods of a class to its PodSets, if a spread constraint depends on the assignment.
 
     a: 2 pods, b: 3 pods      one class of five pods, from the PodSets master (1) and worker (4); maxSkew 1
 
 The plan pins each PodSet to its own nodes by node affinity, and kube-scheduler then counts the pods on these
-nodes only (`nodeAffinityPolicy: Honor`). With the master on a, the workers' nodes have one pod in a and three
-in b, and the third cannot be bound. With the master on b they have two and two.
+nodes only (`nodeAffinityPolicy: Honor`). With the master on a, the nodes of the workers have one worker in a
+and three in b, so the third worker in b cannot be bound. With the master on b, they have two workers each.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ Parts = tuple[tuple[str, int], ...]
 
 
 def assigned_to_pod_sets(placement: Placement) -> Iterator[Placement]:
-    """Yields the placement with a class for each PodSet, where pins matter, in the assignments to try: the
-    PodSets one after another in the order of the hosts, in the reverse order, and pods of each in turn.
+    """Yields the placement with some assignments of pods to PodSets; a class whose spread constraint depends
+    on the pinned nodes is divided into one class for each PodSet.
 
-    Three are enough for most gangs; trying all would be a search of its own. A placement that none of them
-    makes bindable is given up. Yields the unchanged placement if it has no such class of several PodSets.
+    The assignments are: the PodSets one after the other in the order of the hosts, in the reverse order, and
+    the PodSets mixed evenly. These three are enough for most gangs; to try all would be another search. If
+    the pods can be bound in none of them, the caller gives up the placement. Yields the unchanged placement
+    if it has no such class with several PodSets.
     """
     divided = [_counts_pinned_nodes(kind) and len(kind.parts) > 1 for kind in placement.pod_classes]
     if not any(divided):
@@ -43,7 +45,9 @@ def _counts_pinned_nodes(pod_class: PodClass) -> bool:
 
 
 def _in_turn(parts: Parts) -> Parts:
-    """Returns single pods, such that the PodSets are mixed evenly: by the share of its pods before each."""
+    """Returns the parts as single pods in which the PodSets are mixed evenly: ordered by the share of its
+    PodSet that comes before each pod.
+    """
     pods = sorted(((index + 0.5) / count, name) for name, count in parts for index in range(count))
     return tuple((name, 1) for _, name in pods)
 

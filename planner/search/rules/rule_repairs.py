@@ -3,10 +3,11 @@ one.
 
     row a: a1 a2 in racks r1 and r2        two pods, anti-affinity over rows, on a1 and a2: row a has two
 
-Every placement that satisfies the rule has no pod of row a in r1, or none in r2. The repairs are therefore
-two variants of the request: one with a cap of no pod of row a in r1, one with such a cap in r2. Two pod
-classes with anti-affinity between them give one variant for each class that has to move. Pods that belong in
-one domain give one variant for each such domain.
+Every placement that satisfies the rule has no pod in the part of row a in r1, or none in that in r2. The
+repairs are therefore two variants of the request: one with a cap of no pods for row a in r1, one with such a
+cap for row a in r2. If two pod classes with anti-affinity are in one domain, there is a variant for each of
+the classes, in which it must leave the domain. If pods with affinity are in several domains, there is a
+variant for each domain in which all of them may be.
 """
 
 from __future__ import annotations
@@ -26,23 +27,26 @@ from planner.search.result import Placement
 from planner.search.space import SearchSpace
 
 _MAX_VALUES = 48
-"""Maximum number of values that are tried for pods that belong in one domain of a label; each is a search."""
+"""Maximum number of label values that are tried for pods that must be in one domain of a label; each value is
+a search.
+"""
 
 
 CAUSE = "pod anti-affinity"
+"""The cause of exclusions because of rules over labels, in the words of a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to satisfy the rules: the pod classes with node exclusions, and caps on the pods of domains."""
+    """A changed request: the pod classes with node exclusions, and caps on the pods of domains."""
 
     pod_classes: PodClasses
     caps: tuple[DomainCap, ...] = ()
 
 
 class Repairs(NamedTuple):
-    """Variants that satisfy a rule. `complete` is False if some placement satisfies it and no variant covers
-    it.
+    """Variants that avoid one break of a rule. `complete`: whether every placement that satisfies the rule
+    also satisfies one of the variants.
     """
 
     variants: list[Variant]
@@ -52,9 +56,9 @@ class Repairs(NamedTuple):
 class LabelRules:
     """The rules over labels of one gang, in the tree that is refined by these labels.
 
-    `levels`: each label's level in that tree. `recurring`: labels with values under several parents, whose
-    rules the tree does not enforce by itself. `caps`: limits over all domains of one value. `nodes`: those of
-    the plain tree.
+    `levels`: the index of each label's level in that tree. `recurring`: labels with a value under several
+    parents, whose rules a search of the tree does not enforce by itself. `caps`: caps that apply to all
+    domains of a value together. `nodes`: the nodes of the plain tree.
     """
 
     def __init__(
@@ -71,9 +75,10 @@ class LabelRules:
     def capped_as_placed(
         self, placement: Placement, pod_classes: PodClasses, caps: Sequence[DomainCap]
     ) -> Variant:
-        """Returns these pod classes with additional caps on every domain of a broken rule.
+        """Returns these pod classes with `caps` and additional caps on every domain of a broken rule.
 
-        A domain is capped to the pods that the placement has there, as far as the limit of its value allows.
+        A domain is capped to the number of pods that the placement has there, as far as the maximum of its
+        label value allows.
         """
         caps = list(caps)
         for rule in self._across(pod_classes):
@@ -91,7 +96,7 @@ class LabelRules:
         return Variant(pod_classes, tuple(caps))
 
     def _across(self, pod_classes: PodClasses) -> Iterator[DomainCap]:
-        """Yields the limits over all domains of one value, for labels whose values recur."""
+        """Yields the caps that apply to all domains of a label value together, for recurring labels."""
         yield from self._over
         for index, pod_class in enumerate(pod_classes):
             for key in pod_class.anti_affinity_labels:
@@ -99,7 +104,7 @@ class LabelRules:
                     yield DomainCap(self._levels[key], (index,), (index,), {}, 1)
 
     def repairs(self, placement: Placement, variant: Variant) -> Repairs | None:
-        """Returns variants that satisfy the first rule that the placement breaks; None if it breaks none."""
+        """Returns variants that avoid the first break of a rule in the placement; None if there is none."""
         for rule in self._across(variant.pod_classes):
             for value, pods_by_domain in self._by_domain(placement, rule.level).items():
                 max_pods = rule.by_value(value)
@@ -138,8 +143,9 @@ class LabelRules:
         max_pods: int,
         pods_by_domain: Mapping[Subtree, tuple[int, ...]],
     ) -> Repairs:
-        """Returns variants for a value with too many pods: few pods in its first domain, or more there and
-        few elsewhere.
+        """Returns variants for a label value with too many pods: with at most a share of the pods in one of
+        its domains, or with more there and the rest in the others; and, if some counted classes are not
+        keepers, one without keepers in all its domains.
         """
         names = frozenset(leaf.node for branch in pods_by_domain for leaf in branch.leaves())
         around = _excluding(variant, rule.keepers, NodeExclusion(NODE_NAME_FIELD, names, CAUSE))
@@ -166,8 +172,8 @@ class LabelRules:
         return Repairs([], complete=False)
 
     def _one_domain(self, variant: Variant, key: str, where: Sequence[int], used: Sequence[str]) -> Repairs:
-        """Returns variants with all of these pod classes in one domain of the label: a used one or
-        another.
+        """Returns variants in which all of these pod classes must be in one domain of the label, first the
+        used ones.
         """
         other_values = {node.labels.get(key, "") for node in self._nodes} - {
             "",
@@ -183,14 +189,14 @@ class LabelRules:
     # -- pods by value and domain --------------------------------------------------------------------------
 
     def _by_value(self, placement: Placement, key: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yields each label value with the number of pods of each class; nodes without the label are left
-        out.
+        """Yields each label value with the number of pods of each class there; pods on nodes without the
+        label are left out.
         """
         for value, pods_by_domain in self._by_domain(placement, self._levels[key]).items():
             yield value, tuple(map(sum, zip(*pods_by_domain.values(), strict=True)))
 
     def _by_domain(self, placement: Placement, level: int) -> dict[str, dict[Subtree, tuple[int, ...]]]:
-        """Returns the level's domains by value, each with the number of pods of each class."""
+        """Returns by label value the used domains of the level, each with its pods of each class."""
         sums: dict[str, dict[Subtree, tuple[int, ...]]] = {}
         for place, counts in placement.pods_by_node:
             branch = _domain_at(self._space, place, level)
@@ -203,7 +209,7 @@ class LabelRules:
 
 
 def _broken(rule: DomainCap, max_pods: int, pods_by_domain: Mapping[Subtree, Sequence[int]]) -> bool:
-    """Returns whether the domains of one value have too many pods together."""
+    """Reports whether the domains of one label value have too many pods together."""
     kept = any(counts[index] for counts in pods_by_domain.values() for index in rule.keepers)
     return (
         kept and sum(counts[index] for counts in pods_by_domain.values() for index in rule.counted) > max_pods
@@ -220,7 +226,7 @@ def _domain_at(space: SearchSpace, place: int, level: int) -> Subtree:
 
 
 def _anti_affinity_pairs(pod_classes: PodClasses, key: str) -> Iterator[tuple[int, int]]:
-    """Yields the pairs of pod classes with anti-affinity between them."""
+    """Yields the pairs of indexes of pod classes with anti-affinity between them over this label."""
     for index, pod_class in enumerate(pod_classes):
         excluded_names = {name for label, name in pod_class.anti_affinity_over if label == key}
         for other_index in range(len(pod_classes)):
@@ -229,7 +235,7 @@ def _anti_affinity_pairs(pod_classes: PodClasses, key: str) -> Iterator[tuple[in
 
 
 def _excluding(variant: Variant, where: Sequence[int], exclusion: NodeExclusion) -> Variant:
-    """Returns the variant with some of its pod classes excluded from more nodes."""
+    """Returns the variant with an additional exclusion for the pod classes with the indexes `where`."""
     return replace(
         variant,
         pod_classes=tuple(

@@ -1,8 +1,8 @@
-"""Limits the work that several level searches for one gang may do together. Work is counted in sums of a
-packing.
+"""Limits the work that several level searches for one gang may do together: the effort. Its unit is one sum
+of a packing, as for a `WorkBudget`.
 
-Example: in a tree of 504 nodes a search costs 2,000 + 6 * 504 = 5,024 besides its sums, so the effort of
-3,000,000 allows about 600 searches.
+Example: in a tree of 504 nodes a search costs 2,000 + 6 * 504 = 5,024 in addition to its sums, so the effort
+of 3,000,000 allows about 600 searches.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from __future__ import annotations
 from planner.model.work_budget import BUDGET, WorkBudget
 
 _EFFORT = BUDGET
-"""Work units of all searches for one gang together."""
+"""The effort for all searches for one gang together."""
 
 
 _SEARCH, _NODE = 2000, 6
-"""Fixed cost of a search, and its cost per node. Without them, many searches that try few sums would never
-end.
+"""The fixed cost of a search, and its cost per node of the tree. Without them, many searches with few sums
+each would take very long.
 """
 
 
 class SearchEffort:
-    """The remaining work for one gang over several searches of a tree with `nodes` nodes. The first search
-    always runs.
+    """The remaining effort for one gang, over several searches of a tree with `nodes` nodes.
+
+    `outer`: the budget of the whole search; if it is hard, all searches share it. `part`: the effort is
+    divided by this number. The first search always runs.
     """
 
     def __init__(self, nodes: int, outer: WorkBudget, part: int = 1) -> None:
@@ -31,20 +33,20 @@ class SearchEffort:
 
     @property
     def over(self) -> bool:
-        """Whether the work is used up."""
+        """Whether the effort is used up."""
         return self._left <= 0
 
     def budget(self, *, first: bool) -> WorkBudget:
-        """Returns the budget of one search. Only a first search may continue after its budget with the best
-        result so far.
+        """Returns the budget of one search. Only the budget of a first search is not hard: if it ends, the
+        search may continue with a beam.
         """
         if self._outer.hard:
             return self._outer
         return WorkBudget() if first else WorkBudget(max(0, min(BUDGET, self._left)), hard=True)
 
     def spend(self, before: int, after: WorkBudget, *, ended: bool) -> None:
-        """Records a search whose budget had `before` units left at its start; `ended`: the budget was not
-        sufficient.
+        """Subtracts the work of a search. `before`: what was left of its budget at the start; `after`: the
+        budget after the search; `ended`: whether the budget ended the search, which then counts as all used.
         """
         self._left -= self._cost + (before if ended else before - after.left)
         if self._outer.hard:

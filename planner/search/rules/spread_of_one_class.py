@@ -5,11 +5,11 @@
     row b   1   .   3   .           four in each row is a placement
     row c   .   2   2   1           with a minimum of three, rows may have up to four: 4 + 4 + 4 again
 
-Racks lie in several rows, so no level of the tree tells how many pods a row takes, and a search that repairs
-one row after another may not end. With the rows above all levels they are domains like others. Their room is
-then exact, and so is the answer whether some minimum gives all pods a place. If it does, each row gets its
-number of pods. The resulting placement is valid but usually not the cheapest, because the cost of a rack is
-counted once for each row in which it is used.
+Racks lie in several rows, so no level of the tree shows how many pods fit in a row, and a search that repairs
+one row after another may not end. If the rows are the coarsest level of the tree, the number of pods that fit
+in each is known exactly, and so is whether all pods fit for some minimum. If they do, a placement is searched
+with these numbers as caps. This placement is valid but usually not the cheapest, because the cost of a rack
+is counted once for each row in which it is used.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from planner.search.space import SearchSpace
 
 @dataclass(frozen=True, slots=True)
 class SpreadOutcome:
-    """`placements`: valid placements, one for each possible minimum. `decided`: if there are none, no other
-    search would find one.
+    """`placements`: placements that satisfy the constraint, at most one for each minimum. `decided`: whether
+    it is proved that there is no placement.
     """
 
     placements: tuple[Placement, ...]
@@ -45,7 +45,7 @@ UNDECIDED = SpreadOutcome((), decided=False)
 def spread_one_class(
     search: TreeSearch, pod_classes: PodClasses, rules: Sequence[SpreadRule], required: int
 ) -> SpreadOutcome:
-    """Returns placements for pods of one class under one spread constraint; undecided for any other
+    """Returns placements for pods of one class under one spread constraint; `UNDECIDED` for any other
     request.
     """
     if (
@@ -60,7 +60,7 @@ def spread_one_class(
 
 
 def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
-    """Returns whether the constraint is the only rule about how the pods lie relative to each other."""
+    """Reports whether the constraint is the only rule about the relative positions of the pods."""
     tied = (
         pod_class.anti_affinity_levels
         or pod_class.anti_affinity_with
@@ -73,7 +73,7 @@ def _spread_alone(pod_class: PodClass, rule: SpreadRule) -> bool:
 
 
 class _DomainsOfLabel:
-    """The domains of the label above all levels, and the number of pods that each takes."""
+    """The domains of the label as the coarsest level, and the number of pods that fit in each."""
 
     def __init__(self, search: TreeSearch, pod_class: PodClass, rule: SpreadRule) -> None:
         self._search, self._pod_class, self._rule = search, pod_class, rule
@@ -84,7 +84,7 @@ class _DomainsOfLabel:
         self._room = plain.base.plan_cache.exclusively(self._room_by_value)
 
     def _room_by_value(self) -> dict[str, int]:
-        """Returns how many of the pods each domain of the label takes."""
+        """Returns by label value how many of the pods fit in the domain."""
         space, pod_classes = self._space, (self._pod_class,)
         packing = self._level_search(()).packing(pod_classes)
         matches = space.match(pod_classes).inside(len(space.tree.root.children))
@@ -92,7 +92,7 @@ class _DomainsOfLabel:
         return {value_of(branch): packing.reach(capacity, match) for branch, capacity, match in rows}
 
     def outcome(self) -> SpreadOutcome:
-        """Returns a placement for each number of pods that the emptiest domain may have."""
+        """Returns a placement for each minimum for which all pods fit."""
         rule, count = self._rule, self._pod_class.count
         if any(room for value, room in self._room.items() if value not in rule.existing):
             return UNDECIDED  # nodes to which the constraint does not apply may take pods too
@@ -110,12 +110,14 @@ class _DomainsOfLabel:
         return SpreadOutcome(tuple(placements), decided)
 
     def _max_pods(self, value: str, fewest: int) -> int:
-        """Returns the maximum of new pods in a domain if the emptiest domain ends with `fewest` pods."""
+        """Returns the maximum number of new pods in a domain if the minimum is `fewest`."""
         allowed = fewest + self._rule.spread.skew - self._rule.existing[value]
         return max(0, min(self._room.get(value, 0), allowed))
 
     def _placed(self, max_pods: Mapping[str, int], lacking: Mapping[str, int]) -> Placement | None:
-        """Returns a placement in which each domain has at most `max_pods` and at least `lacking` pods."""
+        """Returns a placement in which each domain has at most `max_pods` and at least `lacking` new pods;
+        None if none is found.
+        """
         placement = self._search_within(max_pods)
         if placement is None:
             return None
@@ -135,7 +137,7 @@ class _DomainsOfLabel:
         return outer.in_space(replace(self._space, caps=caps), budget)
 
     def _by_value(self, placement: Placement) -> Counter[str]:
-        """Returns the number of placed pods by label value."""
+        """Returns by label value the number of pods that the placement puts there."""
         counts: Counter[str] = Counter()
         tree = self._space.tree
         for place, (count,) in placement.pods_by_node:
@@ -143,7 +145,7 @@ class _DomainsOfLabel:
         return counts
 
     def _in_plain_tree(self, placement: Placement) -> Placement:
-        """Returns the placement with the node indexes of the plain tree."""
+        """Returns the placement with the node indexes and the domain of the plain tree."""
         plain, root = self._search.space.tree, self._space.tree.root
         places = {name: place for place, name in enumerate(plain.names(plain.root))}
         placed = sorted((places[root.leaf(place).node], counts) for place, counts in placement.pods_by_node)
@@ -152,8 +154,8 @@ class _DomainsOfLabel:
 
 
 def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:
-    """Returns the counts raised to `lacking`; the additional pods are taken from the domains with the most
-    pods.
+    """Returns the counts by label value raised to at least `lacking`, with the same total: the additional
+    pods are taken from the domains with the most pods above `lacking`.
     """
     raised = {value: max(counts[value], number) for value, number in lacking.items()}
     for _ in range(sum(raised.values()) - counts.total()):
@@ -163,7 +165,7 @@ def _raised(counts: Counter[str], lacking: Mapping[str, int]) -> dict[str, int]:
 
 
 def _domain_of(root: Subtree, places: Sequence[int]) -> Subtree:
-    """Returns the finest domain that contains all these nodes, which are in order."""
+    """Returns the finest domain that contains all nodes with these indexes, which are ascending."""
     domain, start = root, 0
     while domain.children:
         child = domain.child_of(places[0] - start)

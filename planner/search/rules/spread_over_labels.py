@@ -6,10 +6,11 @@ With a minimum of two, a row may end with three pods, so the caps are 1, 3 and 2
 three the rows lack 1, 3 and 2 pods, six in total, but there are five. With a minimum of one the caps leave
 room for three. So the minimum is two.
 
-In every placement some number of pods ends up in the emptiest domain. For each such number, `fewest`, all
-domains are capped at `fewest` plus the skew. The best placement within these caps often leaves no domain
-below `fewest`, and is then valid. If it does not, the pods are split in two groups. The first has exactly the
-pods that the domains lack to reach `fewest`, and is capped at these numbers; the second has the rest.
+The minimum of a placement is the number of pods that the emptiest domain has in the end. For each possible
+minimum, `fewest`, all domains are capped at `fewest` plus the skew. The best placement within these caps
+often leaves no domain below `fewest`, and is then valid. If it does leave one below, the pods are split into
+two groups. The first has as many pods as the domains lack to reach `fewest`, and each domain is capped at the
+number that it lacks; the second group has the remaining pods.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ from planner.model.resolved import SPREAD_CAUSE, NodeExclusion, SpreadState
 from planner.model.topology import ROOT
 
 _MAX_CUTS = 24
-"""Maximum number of splits that are tried for one minimum; each is a search of several classes."""
+"""Maximum number of splits that are searched for one minimum; each is a search of several classes."""
 
 
 _MAX_COMBINATIONS = 256
-"""Maximum number of combinations of minimums that are tried; one constraint over 24 rows has about three.
-Beyond either bound the answer says that the placement was not proved best.
+"""Maximum number of combinations of minimums that are searched; one constraint over 24 rows has about three.
+If either maximum is exceeded, the answer says that the placement was not proved best.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class LabelCap:
-    """A limit on the pods in each domain of a label.
+    """A maximum number of pods in each domain of a label.
 
-    It applies to a domain (for the hostname: a node) with a pod of the classes `keepers`: the domain has at
-    most `values[domain]` pods of the classes `counted`, or `default_cap` if the domain is not listed; None
-    means no limit. `drawn`: the domains by node, if the label itself does not define them.
+    A domain (for the hostname label: a node) with a pod of the classes `keepers` has at most `values[value]`
+    pods of the classes `counted`, or `default_cap` if its label value is not listed; None means no maximum.
+    `drawn`: the label value by node, if the nodes do not have the label `key`; None if they do.
     """
 
     key: str
@@ -53,9 +54,12 @@ class LabelCap:
 
 @dataclass(frozen=True, slots=True)
 class SpreadRule:
-    """A constraint with the pod classes that must satisfy it (`keepers`) and that are counted (`counted`).
+    """A spread constraint with the indexes of the pod classes that must satisfy it (`keepers`) and of those
+    whose pods it counts (`counted`).
 
-    `existing`: matching pods by domain before the placement.
+    `existing`: by label value, the matching pods before the placement; `nodes`: the same by node, without
+    zeros. `values`: the label values of the nodes to which the constraint applies. `number`: the index of the
+    rule.
     """
 
     spread: SpreadConstraint
@@ -67,7 +71,7 @@ class SpreadRule:
     number: int
 
     def fewest_numbers(self, count: int) -> Iterator[int]:
-        """Yields the numbers of pods that the emptiest domain can end with, for `count` more counted pods."""
+        """Yields the possible minimums if `count` counted pods are placed."""
         lowest, highest = min(self.existing.values(), default=0), max(self.existing.values(), default=0)
         if len(self.existing) < self.spread.min_domains:
             yield 0
@@ -84,11 +88,11 @@ class SpreadRule:
                 return
 
     def lacking(self, fewest: int) -> dict[str, int]:
-        """Returns how many pods each domain lacks to reach `fewest`."""
+        """Returns by label value how many pods the domain lacks to reach `fewest`."""
         return {value: max(0, fewest - n) for value, n in self.existing.items()}
 
     def limited(self, fewest: int) -> LabelCap:
-        """Returns the limits of the domains if the emptiest one ends with `fewest` pods."""
+        """Returns the maximum number of new pods in each domain if the minimum is `fewest`."""
         values = {value: fewest + self.spread.skew - n for value, n in self.existing.items()}
         return replace(self.bare, values=values)
 
@@ -96,16 +100,16 @@ class SpreadRule:
     def bare(self) -> LabelCap:
         """The limit without values.
 
-        If pods are counted that need not satisfy the constraint, they may also be on nodes to which it does
-        not apply. Its domains are then defined by node.
+        Pods that are counted but need not satisfy the constraint may also be on nodes to which it does not
+        apply, and do not count there. If there are such pods, the domains are therefore defined by node.
         """
         if set(self.counted) <= set(self.keepers):
             return LabelCap(self.spread.key, self.keepers, self.counted)
         return LabelCap(f"{self.spread.key}\0{self.number}", self.keepers, self.counted, drawn=self.values)
 
     def holds(self, counts: Mapping[str, Sequence[int]]) -> bool:
-        """Returns whether a placement satisfies the constraint; `counts`: the pods of each class by label
-        value.
+        """Reports whether a placement satisfies the constraint. `counts`: by label value, the number of
+        placed pods of each class.
         """
         zero = (0,) * (1 + max((*self.keepers, *self.counted)))
         after = {
@@ -119,8 +123,8 @@ class SpreadRule:
 
 @dataclass(frozen=True, slots=True)
 class SpreadVariant:
-    """Pod classes with their limits; `cut_from`: for each class, the index of the class that it was split
-    from.
+    """Pod classes, possibly split, with their limits. `cut_from`: for each class, the index of the original
+    class.
     """
 
     pod_classes: PodClasses
@@ -129,7 +133,7 @@ class SpreadVariant:
 
 
 def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
-    """Returns the spread constraints of these pod classes."""
+    """Returns the spread constraints of these pod classes; equal ones of several classes are one rule."""
     rows: list[tuple[SpreadState, list[int], list[int]]] = []
     for index, pod_class in enumerate(pod_classes):
         for state in pod_class.shape.spread_states:
@@ -150,7 +154,7 @@ def rules_of(pod_classes: PodClasses) -> list[SpreadRule]:
 
 
 def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[tuple[int, ...]], bool]:
-    """Returns combinations of minimums, one for each rule; and whether these are all combinations."""
+    """Returns combinations of minimums, with one for each rule, and whether these are all combinations."""
     choices = [
         list(rule.fewest_numbers(sum(pod_classes[index].count for index in rule.counted))) for rule in rules
     ]
@@ -159,7 +163,7 @@ def numbers(pod_classes: PodClasses, rules: Sequence[SpreadRule]) -> tuple[list[
 
 
 def capped(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]) -> SpreadVariant:
-    """Returns the unchanged pod classes with caps on the domains."""
+    """Returns the unchanged pod classes with the caps for these minimums."""
     limits = tuple(rule.limited(n) for rule, n in zip(rules, fewest, strict=True))
     return SpreadVariant(pod_classes, tuple(range(len(pod_classes))), limits)
 
@@ -167,9 +171,10 @@ def capped(pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequenc
 def away_from_counted(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
 ) -> SpreadVariant:
-    """Returns the capped pod classes, excluded from nodes that already have counted pods.
+    """Returns the result of `capped` with the pod classes excluded from nodes that already have counted pods.
 
-    kube-scheduler counts pods on the nodes that a plan pins a pod to, and finds none on such nodes.
+    kube-scheduler counts pods on the nodes to which the plan pins a pod. On the remaining nodes it finds none
+    that were there before, so the pods may be bindable where those of `capped` are not.
     """
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
@@ -186,8 +191,8 @@ def away_from_counted(
 def cut(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], fewest: Sequence[int]
 ) -> tuple[list[SpreadVariant], bool]:
-    """Returns the splits of the pod classes that leave no domain below its minimum; and whether these are
-    all.
+    """Returns the splits of the pod classes that leave no domain below its minimum, and whether these are
+    all such splits.
     """
     shortfalls = [(rule, rule.lacking(n)) for rule, n in zip(rules, fewest, strict=True)]
     needs = [sum(lacking.values()) for _, lacking in shortfalls]
@@ -200,15 +205,15 @@ def cut(
 
 
 _Shares = tuple[dict[int, int], ...]
-"""For each pod class: how many of its pods fill the domains of each set of rules. A set is a bit mask with
-one bit per rule, because one pod can count for several rules.
+"""For each pod class: by set of rules, how many of its pods fill up the domains of all rules in the set. A
+set is a bit mask with one bit per rule, because one pod can fill up domains of several rules at once.
 """
 
 
 def _shares(
     pod_classes: PodClasses, rules: Sequence[SpreadRule], needs: Sequence[int], index: int
 ) -> Iterator[_Shares]:
-    """Yields all ways to provide the needed pods of each rule, from the pod class at `index` on."""
+    """Yields all ways to take the pods that each rule needs from the pod classes from `index` on."""
     if index == len(pod_classes):
         if not any(needs):
             yield ()
@@ -239,7 +244,9 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
 def _divided(
     pod_class: PodClass, sets: Sequence[int], count: int, needs: tuple[int, ...]
 ) -> Iterator[tuple[dict[int, int], tuple[int, ...]]]:
-    """Yields the ways to divide a class's pods among these sets of rules, with what is still needed then."""
+    """Yields the ways to divide `count` pods of a class among these sets of rules, each with the number of
+    pods that every rule then still needs.
+    """
     first, *rest = sets
     room = min([count, *(n for rule_index, n in enumerate(needs) if first >> rule_index & 1)])
     for number in range(room, -1, -1) if rest else (count,) if room == count else ():
@@ -281,7 +288,9 @@ def _pieces_of(cut_from: Sequence[int], class_indices: Sequence[int]) -> tuple[i
 
 
 def _pieces(pod_class: PodClass, counts: Sequence[int]) -> list[PodClass]:
-    """Returns the pod class split into pieces of these sizes; pods that must be together stay together."""
+    """Returns the pod class split into pieces of these sizes. If its pods are required in one domain, so are
+    the pieces together.
+    """
     if len(counts) == 1:
         return [pod_class]
     names = tuple(name for name, _ in pod_class.parts)

@@ -1,12 +1,12 @@
-"""The tree search as the rules over labels use it.
+"""The protocol of the tree search that the rules over labels use.
 
     r1: a b  r2: c d         a and c have the label row=1, b and d row=2; two pods, no two in one row
 
 The rules build a refined tree of racks, rows and hosts and search it: the result is a and b, in one rack and
 two rows.
 
-`LevelSearch` implements this protocol. Rules over labels only change where it searches (a refined tree, caps,
-exclusions). They work with any tree search, and the search does not know the rules.
+`LevelSearch` implements this protocol. Rules over labels only change the search space (a refined tree, caps)
+and the pod classes (exclusions). They work with any tree search, and the search does not know the rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from planner.search.space import SearchSpace
 
 
 class TreeSearch(Protocol):
-    """Searches for one gang in one tree within `budget`; `spare`: a budget for pooled pod classes."""
+    """Searches for one gang in one tree within `budget`; `spare`: a second budget, for pooled pod classes."""
 
     space: SearchSpace
     mode: ReserveMode
@@ -31,12 +31,12 @@ class TreeSearch(Protocol):
 
     def search(self, pod_classes: tuple[PodClass, ...], required: int) -> LevelSearchResult:
         """Returns the best placement of these pod classes inside one domain of the `required` level (ROOT:
-        anywhere), and what was tried.
+        anywhere), and the attempts at each level.
         """
         ...
 
     def packing(self, pod_classes: tuple[PodClass, ...]) -> DomainPacking:
-        """Returns the packing that tells how many pods of these classes domains take."""
+        """Returns the packing, which computes how many pods of these classes fit in a domain."""
         ...
 
     def in_space(self, space: SearchSpace, budget: WorkBudget) -> TreeSearch:
