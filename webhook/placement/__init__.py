@@ -1,4 +1,4 @@
-"""The plan of a workload, and what it writes onto objects: annotations, affinity, taints. Pure.
+"""Plans the gangs of a workload, and writes the plan onto objects: annotations, affinity, taints. Pure.
 
 - `workload_plan`: plans every gang of a workload
 - `pod_gang`: the gang of a pod, and the plan that this gang already has
@@ -16,6 +16,15 @@
 - `moving`: which gangs and pods may be moved, and for which gang
 - `group_members`, `service_roles`: which other pods and services belong to a gang
 - `rank_order`: which node each rank of a PodSet goes to
+
+Words:
+
+- *seat*: the room on a node that a gang's reservation has for one pod
+- *kept seat*: a seat for a member of the gang that is not known yet; its PodSet is `OTHERS`
+- *share*: the part of a gang that one object contributes, if several objects form the gang
+- *replica*: a gang that is a part of one object, for example a group of a LeaderWorkerSet
+- *gate*: Bayplan's scheduling gate, which the pods of a queued gang have
+- *replayed*: of an answer, repeated from the gang's reservation instead of planned
 
 Begin with `workload_plan`.
 """

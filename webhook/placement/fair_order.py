@@ -1,21 +1,21 @@
-"""The order of the queue: by priority, then fairly over namespaces, then by age. Pure.
+"""Orders the queue: by priority, then fairly over namespaces, then by age. Pure.
 
-    research has 48 of 96 GPUs           train (16 GPUs) waits since 9:00: research would have 64
-    inference has 8                      serve (1 GPU) comes at 12:00: inference would have 9
+    namespace research has 48 of 96 GPUs   its gang train (16 GPUs) was applied at 9:00: it would have 64
+    namespace inference has 8              its gang serve (1 GPU) was applied at 12:00: it would have 9
 
-The share of a gang is what its namespace would have with it, and with the namespace's own gangs before it, of
-the GPUs that the gang's pods may use: 64/96 for train, 9/96 for serve. A gang counts as applied later by its
-share of `fair_seconds`. With a day, train counts from 9:00 + 16 h, and serve from 12:00 + 2:15 h, so serve
-goes first. Three rules follow:
+The share of a gang is what its namespace would have with the gang, and with the namespace's own gangs before
+it, of the GPUs that the gang's pods may use: 64/96 for train, 9/96 for serve. The gang counts as applied
+later, by its share times `fair_seconds`. With a day, train counts from 9:00 + 16 h, and serve from
+12:00 + 2:15 h, so serve goes first. Three rules follow:
 
-- Of two gangs that are applied together, the one goes first whose namespace would have less, divided by its
-  weight, as in dominant resource fairness (Ghodsi et al. 2011; Kueue also compares what a namespace would
-  have with the workload).
-- Among gangs of one namespace that may use the same nodes the older goes first, whatever its size. A
+- Of two gangs that are applied at the same time, the first is the one whose namespace would have less,
+  divided by the namespace's weight, as in dominant resource fairness (Ghodsi et al. 2011; Kueue also compares
+  what a namespace would have with the workload).
+- Of two gangs of one namespace that may use the same nodes, the older is first, whatever its size. A
   namespace gains nothing from many gangs.
-- No gang waits without limit: a gang with a share of at most 1 is overtaken by none that is applied
-  `fair_seconds` later, and one with a greater share by none that is applied that many times later. The order
-  of two gangs does not depend on the current time.
+- No gang waits without limit. No gang that is applied `fair_seconds` later goes before a gang with a share of
+  at most 1; for a share of s above 1, that is s times `fair_seconds`. The order of two gangs does not depend
+  on the current time.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from planner.model.podgroup import PodGroup
 from planner.model.priority import priority_of
 
 FAIR_SECONDS = 86_400.0
-"""By how many seconds a share of 1 counts as applied later, unless parameters set another value: a day,
-because most gangs run for hours to days."""
+"""The default of `fair_seconds`: by how many seconds a gang with a share of 1 counts as applied later. It is
+a day because most gangs run for hours to days.
+"""
 
 
 def equal_weights(namespace: str) -> float:
@@ -44,10 +45,12 @@ def equal_weights(namespace: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QueueRules:
-    """What the order depends on beside the cluster.
+    """Settings of the order.
 
-    `now`: seconds since the epoch at which a new gang is applied; without a clock it comes last. `weight`:
-    returns the weight of a namespace, above 0."""
+    `now`: the time at which a new gang is applied, in seconds since the epoch; without a clock it is
+    infinite, which puts the gang last. `fair_seconds`: see above. `weight`: returns the weight of a
+    namespace, above 0.
+    """
 
     now: float = math.inf
     fair_seconds: float = FAIR_SECONDS
@@ -67,11 +70,12 @@ class WaitingGang:
 
 @dataclass(frozen=True, slots=True)
 class QueuePlace:
-    """The position of a gang.
+    """The position of a gang in the queue.
 
-    `with_it`: GPUs that its namespace would have with the gang and its own gangs before it, of `total` GPUs
-    that the gang may use. `share`: that share divided by the namespace's weight. `counts_from`: the time from
-    which the gang counts as waiting, seconds since the epoch."""
+    `with_it`: the GPUs that its namespace would have with the gang and the namespace's own gangs before it,
+    of the `total` GPUs that the gang may use. `share`: `with_it / total`, divided by the namespace's weight.
+    `counts_from`: the time from which the gang counts as waiting, in seconds since the epoch.
+    """
 
     gang: WaitingGang
     priority: int
@@ -92,14 +96,14 @@ class QueuePlace:
 
     @property
     def would_have(self) -> str:
-        """What its namespace would have with the gang, as text."""
+        """Text for what the namespace would have with the gang."""
         return f"{self.with_it} of {self.total} GPUs"
 
 
 def in_order(
     snapshot: Snapshot, waiting: Iterable[WaitingGang], rules: QueueRules = NO_RULES
 ) -> list[QueuePlace]:
-    """Returns the queue in its order, with the reasons for it."""
+    """Returns the positions of these gangs in the order of the queue, with the numbers that decide it."""
     classes = snapshot.base.priorities
     ranked = [(priority_of(classes, gang.group), gang) for gang in waiting]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].created, pair[1].group.name))
@@ -120,7 +124,7 @@ def in_order(
 
 
 def why_before(first: QueuePlace, second: QueuePlace) -> str:
-    """Returns why one gang goes before another, with the numbers that decide."""
+    """Returns text that says why `first` is before `second` in the queue, with the numbers that decide it."""
     if first.priority != second.priority:
         return f"priority {first.priority}, this one {second.priority}"
     if first.share == second.share or first.namespace == second.namespace:

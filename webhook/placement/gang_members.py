@@ -1,8 +1,9 @@
-"""A gang of several stored objects as the controller needs it: complete, on the seats that it holds. Pure.
+"""Combines the stored objects of one gang, for the controller, with the seats that the gang holds. Pure.
 
-it holds nothing                 the gang of all known members, with room for unknown ones
-it holds a place                 its seats; each member has those that its plan wrote onto it
-a member came later, and waits   free seats that were kept for unknown members, or additional seats
+What the controller plans or restores, if the gang
+holds nothing                        the gang of all known members, with room for unknown ones
+holds a place                        its seats; each member has those that a plan wrote onto it
+has a later member, which waits      for this member, free seats that were kept, or additional seats
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from webhook.workloads.merge import pod_set_in, whole
 from webhook.workloads.pod_groups import OTHERS
 
 SeatNames = Mapping[str, str]
-"""For each PodSet of a member, the PodSet of its gang whose seats its pods have."""
+"""By PodSet name of a member, the name of the gang's PodSet whose seats its pods have."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangMember:
     """A stored object that is a member of a gang.
 
-    `uid`: that of the object. `workload` has the share. `stamps`: the seats that plans wrote onto its
-    templates. `ids`: the reservations that it names. `waits`: it has no place."""
+    `uid`: the object's UID. `workload`: the object as it was read, with its share of the gang. `stamps`: the
+    seats that plans wrote onto its templates. `ids`: the ids of reservations in its annotations. `waits`: it
+    has no place."""
 
     uid: str
     workload: Workload
@@ -44,8 +46,8 @@ class GangMember:
 
 @dataclass(frozen=True, slots=True)
 class SeatedGang:
-    """A gang on the seats that it holds. `seats`: by member UID, which seats its pods have. `left`: the
-    waiting members for which no seat is kept."""
+    """A gang with the seats that it holds. `seats`: the seats of each member's pods, by the member's UID.
+    `left`: the waiting members for which there are no free seats."""
 
     group: PodGroup
     seats: Mapping[str, SeatNames]
@@ -53,10 +55,10 @@ class SeatedGang:
 
 
 def together(members: Sequence[GangMember]) -> Workload:
-    """Returns the first member with the complete gang.
+    """Returns the workload of the first member, with the gang of all members.
 
-    Its PodSets have the names that are written onto the templates, so that a lost reservation is restored for
-    pods that refer to it by these names."""
+    The gang's PodSets have the names that plans wrote onto the templates, so that a lost reservation is
+    restored under the names by which the pods refer to its seats."""
     workload = whole(members[0].workload, [member.workload for member in members])
     (group,) = workload.gangs
     stamped = {
@@ -79,7 +81,7 @@ def together(members: Sequence[GangMember]) -> Workload:
 
 
 def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
-    """Returns the PodSets of a gang from `together` that belong to this member."""
+    """Returns the seats of this member in a gang from `together`."""
     names = {pod_set.name for pod_set in group.pod_sets}
     stamps = {own.name: member.stamps.get(own.name, "") for own in member.own}
     return {
@@ -91,7 +93,10 @@ def seats_of(group: PodGroup, member: GangMember) -> SeatNames:
 def seated_gang(
     held: Reservation, group: PodGroup, members: Iterable[GangMember], bound: Iterable[Resources]
 ) -> SeatedGang:
-    """Returns the gang as it is held. `bound`: the requests of each of its bound pods."""
+    """Returns the gang with its members on the seats of the reservation.
+
+    Members whose annotations name the reservation have seats already; members that wait get free ones.
+    `bound`: the requests of each bound pod of the gang."""
     kept = GangSeats(held)
     listed = sorted(members, key=lambda member: member.workload.name)
     placed = [member for member in listed if held.id in member.ids]
@@ -106,7 +111,8 @@ def seated_gang(
             shapes.setdefault(names[own.name], own)
             taken[names[own.name]] += own.count
     free = Counter({name: kept.count(name) for name, _ in held.requests if name != OTHERS})
-    free -= by_pods + (by_objects | _on_nodes(kept, bound))  # pods of an object are bound, or still to come
+    # Pods of other objects are bound or do not exist yet, so the larger of both numbers is taken.
+    free -= by_pods + (by_objects | _on_nodes(kept, bound))
     left = []
     for member in listed:
         if not member.waits or held.id in member.ids:
@@ -121,9 +127,10 @@ def seated_gang(
 
 
 def grown(held: Reservation, group: PodGroup, member: GangMember) -> tuple[Workload, SeatNames]:
-    """Returns the member with its gang extended by seats for this member, and the names of these seats.
+    """Returns the member's workload, its gang extended by seats for this member, and the names of these
+    seats.
 
-    The plan must be merged again (`with_whole_sets`), as `plan_workload` does."""
+    In the gang, PodSets are split by node; `plan_workload` merges them again (`with_whole_sets`)."""
     kept = GangSeats(held)
     names = kept.names([own.name for own in member.own])
     share = member.workload.share
@@ -141,8 +148,9 @@ def _renamed(pod_sets: Iterable[PodSet], names: SeatNames) -> tuple[PodSet, ...]
 
 
 def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
-    """Returns the PodSet of a seated pod: the one that was written onto it, else one with equal requests; ""
-    for none."""
+    """Returns the name of the PodSet whose seats these pods have: the one that a plan wrote onto their
+    template, otherwise one with equal requests, otherwise one that is large enough; "" for none.
+    """
     names = [name for name, _ in kept.held.requests]
     if stamp in names:
         return stamp
@@ -150,8 +158,9 @@ def _placed_seat(kept: GangSeats, own: PodSet, stamp: str) -> str:
 
 
 def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tuple[SeatNames, Counter[str]]:
-    """Returns seats for all PodSets of a member that has none, and what is free then; none if one PodSet has
-    no room."""
+    """Returns free seats for all PodSets of a member, and the numbers of seats that are free afterwards.
+
+    Returns no seats if one of the PodSets finds none. `free`: free seats by PodSet name."""
     chosen: dict[str, str] = {}
     free = free.copy()
     for own in member.own:
@@ -165,13 +174,15 @@ def _free_seats(kept: GangSeats, member: GangMember, free: Counter[str]) -> tupl
 
 
 def _alike(kept: GangSeats, own: PodSet) -> list[str]:
-    """Returns the PodSets whose seats equal what such a pod requests; the one of its own name first."""
+    """Returns the names of the PodSets whose seats equal the requests of these pods, their own name first."""
     names = [name for name, amounts in kept.held.requests if dict(amounts) == dict(own.shape.requests)]
     return sorted(names, key=lambda name: (name != own.name, name))
 
 
 def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
-    """Returns how many seats of each PodSet have a pod, recognised by its requests."""
+    """Returns how many seats of each PodSet have a bound pod, recognised by the pod's requests.
+
+    The key "" counts pods that match no free seat."""
     taken = Counter[str]()
     for requests in bound:
         alike = [name for name, amounts in kept.held.requests if dict(amounts) == dict(requests)]
@@ -182,8 +193,9 @@ def _on_nodes(kept: GangSeats, bound: Iterable[Resources]) -> Counter[str]:
 def _as_held(
     kept: GangSeats, group: PodGroup, members: Sequence[GangMember], shapes: Mapping[str, PodSet]
 ) -> PodGroup:
-    """Returns the gang with the PodSets that it holds, each with the shape of the member whose seats they
-    are."""
+    """Returns the gang with the PodSets of its reservation.
+
+    Each has the shape of the member whose seats they are (`shapes`), or that of any member if unknown."""
     stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
     any_of_them = members[0].own[0].shape
 

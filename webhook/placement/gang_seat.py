@@ -1,10 +1,10 @@
-"""An object that arrives for a gang which has its place: its pods take seats there, or the gang grows. Pure.
+"""Gives seats to an object whose gang holds a place already, or extends the gang. Pure.
 
-The members of a gang arrive one at a time, of several kinds and in any order. What the gang was promised
-stays: a seat never moves, whatever arrives later.
+The objects of a gang arrive one at a time, of several kinds and in any order. A seat that the gang holds
+never moves, whatever arrives later. The pods of an object get:
 
-    the pods' own seats, or a seat of their part      as it is held
-    seats kept for unknown members                    become the pods' own, on the same nodes
+    the pods, or their part, have seats already       these seats
+    seats are kept for unknown members                those seats, on the same nodes
     no seat is kept, or none is large enough          additional seats beside the held ones
     all members have a seat, and a pod arrives        any seat that is large enough, or a gang of its own
     each seat has a bound pod                         a gang of its own
@@ -33,13 +33,14 @@ from webhook.workloads.templates import value_at
 from webhook.workloads.workload import GangShare
 
 NODE_SEPARATOR = "@"
-"""Separates the name of a PodSet from a node in the names of its seats there, while a growing gang is
-planned."""
+"""Separates PodSet and node in the name "PODSET@NODE". While a growing gang is planned, each PodSet is split
+into one for each of its nodes, so that its held seats stay there."""
 
 
 def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[str, Any]) -> Workload:
-    """Returns the workload with its gang as the reservation records it; unchanged if the gang has no other
-    objects."""
+    """Returns the workload with its gang on the seats that the gang's reservation holds, as described above.
+
+    The workload is unchanged if its gangs are its own, or if the gang holds nothing."""
     share = workload.share
     if snapshot is None or share is None or not workload.gangs:
         return workload
@@ -72,10 +73,10 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
 
 
 def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> bool:
-    """Returns whether other pods are bound to all seats of a gang that pods join.
+    """Returns whether each seat of a gang that pods join has another bound pod.
 
-    A further pod, which is no replacement of one that has ended, would use capacity on the gang's nodes that
-    no reservation counts."""
+    Then `pod` replaces no pod that has ended. On the gang's nodes, it would use capacity that no reservation
+    counts."""
     metadata = pod.get("metadata") or {}
     name = f"{namespace_of(held.gang)}/{metadata.get('name') or ''}"
     return bound_seats(snapshot, held, name) >= GangSeats(held).total
@@ -84,7 +85,9 @@ def _is_full(snapshot: Snapshot, held: Reservation, pod: Mapping[str, Any]) -> b
 def with_whole_sets(
     group: PodGroup, answer: Answer, reservation: Reservation | None
 ) -> tuple[PodGroup, Answer, Reservation | None]:
-    """Merges the parts of a grown gang's PodSet on several nodes into one PodSet again."""
+    """Returns gang, answer and reservation with the PodSets "PODSET@NODE" of a grown gang merged into
+    PODSET.
+    """
     counts: Counter[str] = Counter()
     sets: dict[str, PodSet] = {}
     for pod_set in group.pod_sets:
@@ -113,7 +116,7 @@ def with_whole_sets(
 
 
 def grows(snapshot: Snapshot, workload: Workload) -> bool:
-    """Returns whether the gang is planned with other seats than it holds."""
+    """Returns whether the workload's shared gang is to be planned with other seats than it holds."""
     if workload.share is None or not workload.gangs:
         return False
     held = snapshot.holding(workload.gangs[0].name)
@@ -141,7 +144,7 @@ class GangSeats:
         return sum(assigned.count for assigned in self.held.assignments if assigned.pod_set == name)
 
     def fitting(self, own: PodSet) -> list[str]:
-        """Returns the PodSets whose seats are large enough for such a pod."""
+        """Returns the names of the PodSets whose seats are large enough for one of these pods."""
         asked = own.shape.requests.items()
         return [
             name
@@ -150,14 +153,20 @@ class GangSeats:
         ]
 
     def of(self, own: PodSet, share: GangShare, stamped: str, *, fresh: bool) -> str:
-        """Returns the PodSet whose seats these pods have already; "" for none."""
+        """Returns the name of the PodSet whose seats these pods have already; "" for none.
+
+        `stamped`: the name that an earlier plan wrote onto their template. `fresh`: their object was not
+        planned before; its pods have seats if they belong to a subgroup of the gang, or if the gang has a
+        seat for each member."""
         shared = own.name in share.parts or (self.kept == 0 and self.total >= share.size)
         names = (stamped, own.name) if not fresh else (own.name,) if shared else ()
         fits = self.fitting(own)
         return next((name for name in names if name in fits and self.count(name) >= own.count), "")
 
     def names(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Returns names for added PodSets: not used yet, and not the name for unknown members."""
+        """Returns a new name for each of these added PodSets, by PodSet name.
+
+        A name is the PodSet's own, with a number if it is taken or is that of unknown members (`OTHERS`)."""
         taken = {name for name, _ in self.held.requests} | {OTHERS}
         result = {}
         for name in wanted:
@@ -167,7 +176,9 @@ class GangSeats:
         return result
 
     def group(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """Returns the gang as it is held with all of its PodSets, the object's own first."""
+        """Returns the gang with the PodSets and requests of its reservation, those of the object first.
+
+        `own`: the object's PodSets. `names`: by the name of such a PodSet, the PodSet whose seats it has."""
         by_seat = {names[pod_set.name]: pod_set.shape for pod_set in own}
         stated = {pod_set.name: pod_set.constraint for pod_set in group.pod_sets}
         bare = _anywhere(own[0].shape)
@@ -185,10 +196,11 @@ class GangSeats:
         return replace(group, pod_sets=tuple(sets))
 
     def grown(self, group: PodGroup, own: tuple[PodSet, ...], names: Mapping[str, str]) -> PodGroup:
-        """Returns the gang with seats for these pods, in place of as many that were kept for unknown members.
+        """Returns the gang with added seats for these pods, and with as many kept seats fewer.
 
-        Each held seat stays on its node. The new seats go where some were kept if those are large enough;
-        else to what the gang holds, if it holds domains of a level that it requires; else anywhere."""
+        Each held seat stays on its node. The added seats go to the nodes with kept seats if these are enough
+        and large enough; otherwise, if the gang requires a level, to the nodes that it holds; otherwise
+        anywhere. `own`, `names`: the added PodSets, and their new names."""
         count = sum(pod_set.count for pod_set in own)
         spare = self.kept - count
         enough = spare >= 0 and all(OTHERS in self.fitting(pod_set) for pod_set in own)
@@ -221,15 +233,15 @@ class GangSeats:
 
 
 def _anywhere(shape: PodShape) -> PodShape:
-    """Returns the shape of a pod whose seat is held, without node constraints.
+    """Returns the shape without node selector, required affinity and claims, for the seats of other pods.
 
-    Its amounts and its node identify the seat. The constraints of a pod of another part must not apply,
-    because that pod is pinned to its own seat by now."""
+    A held seat has only amounts and a node. The constraints of the pod that arrives must not apply to it,
+    because they may pin that pod to its own seat."""
     return replace(shape, node_selector={}, affinity=(), claims=())
 
 
 def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
-    """Returns the same pods restricted to these nodes; anywhere if there are none."""
+    """Returns the PodSet with its pods restricted to these nodes; unchanged if there are no nodes."""
     names = tuple(sorted(nodes))
     if not names:
         return pod_set
@@ -239,7 +251,9 @@ def _pinned(pod_set: PodSet, nodes: Iterable[str]) -> PodSet:
 
 
 def stamped_seats(workload: Workload, obj: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the seats that the plan wrote onto the object's templates, by PodSet name."""
+    """Returns the name of the seats that the plan wrote onto each of the object's templates, by PodSet
+    name.
+    """
     return {
         template.pod_set: str(_annotations(obj, template.metadata_path).get(POD_SET, ""))
         for template in workload.templates
@@ -253,7 +267,7 @@ def _annotations(obj: Mapping[str, Any], path: tuple[str | int, ...]) -> Mapping
 
 
 def _renamed(workload: Workload, share: GangShare, names: Mapping[str, str], group: PodGroup) -> Workload:
-    """Returns the workload whose pods belong to these PodSets of the gang."""
+    """Returns the workload in `group`, with its PodSets renamed: `names` has the new name by the old one."""
     templates = tuple(
         replace(template, pod_set=names.get(template.pod_set, template.pod_set))
         for template in workload.templates
@@ -265,7 +279,7 @@ def _renamed(workload: Workload, share: GangShare, names: Mapping[str, str], gro
 
 
 def _alone(workload: Workload, share: GangShare, group: PodGroup, why: str, advice: str = "") -> Workload:
-    """Returns the object as a gang of its own, with a warning that says why."""
+    """Returns the workload as a gang of its own, with a warning made from `why` and `advice`."""
     warning = f"{why}: planned by itself{advice and f' ({advice})'}"
     alone = replace(
         group, name=workload.name, pod_sets=share.own, within=(), warnings=(*group.warnings, warning)

@@ -1,7 +1,7 @@
-"""The pods of a Kubernetes PodGroup, whichever objects create them: which scheduler each names. Pure.
+"""Finds the pods of a Kubernetes PodGroup in all objects that create them, with the scheduler of each. Pure.
 
-All pods of such a group must name the same scheduler, otherwise none of them starts. They may come from
-several objects (`spec.schedulingGroup` since 1.36, `spec.workloadRef` in 1.35).
+All pods of a PodGroup must name the same scheduler, otherwise none of them starts. They may come from several
+objects (`spec.schedulingGroup` since Kubernetes 1.36, `spec.workloadRef` in 1.35).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """Pods of a group: the group's namespace and name, their scheduler, and the object that they come
-    from."""
+    """The pods of one object that are in a PodGroup. `group`: the name of the PodGroup. `scheduler`: their
+    `schedulerName`. `who`: the object, KIND/NAME."""
 
     namespace: str
     group: str
@@ -27,7 +27,9 @@ class GroupMember:
 
 
 def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMember]:
-    """Yields the group members in an object's pod specs; a malformed spec gives none."""
+    """Yields a group member for each of an object's pod specs that names a PodGroup.
+
+    `namespace`: that of an object that states none. Malformed specs are skipped."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     namespace = str(metadata.get("namespace") or namespace)
@@ -38,7 +40,7 @@ def members(obj: Json, namespace: str, specs: Iterable[Any]) -> Iterator[GroupMe
 
 
 def group_of(spec: Json) -> str:
-    """Returns the group that a pod spec joins, "" for none."""
+    """Returns the name of the PodGroup that a pod spec names, "" for none."""
     for field, key in (("schedulingGroup", "podGroupName"), ("workloadRef", "name")):
         joined = spec.get(field)
         if (
@@ -54,7 +56,8 @@ def group_of(spec: Json) -> str:
 def other_members(
     own: Sequence[GroupMember], candidates: Iterable[GroupMember], bound: Iterable[BoundPod]
 ) -> list[GroupMember]:
-    """Yields pods of the groups of `own` that are in other objects (`candidates`) or bound, each once."""
+    """Returns the members of the same groups as `own` that other objects have: those of `candidates`, and
+    bound pods. Each is returned once."""
     if not own:
         return []
     namespace = own[0].namespace
@@ -65,7 +68,7 @@ def other_members(
 
 
 def running(pods: Iterable[BoundPod], namespace: str, groups: set[str]) -> Iterator[GroupMember]:
-    """Yields the bound pods of these groups."""
+    """Yields the bound pods that are in one of these groups of a namespace."""
     prefix = namespace + "/"
     for pod in pods:
         if pod.scheduling_group in groups and pod.name.startswith(prefix):

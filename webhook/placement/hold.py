@@ -14,26 +14,28 @@ HOLD_SECONDS = 10.0
 
 It is short because the object may never be stored, and a call may be forged. The API server stores an object
 within seconds of the mutating call. If it takes longer, the validating call reserves the place again; if that
-fails too, the controller does (`Restore`). A longer call deadline than `http.DEADLINE` lengthens this time in
-proportion."""
+fails too, the controller does (`Restore`). If the deadline of calls is set above `http.DEADLINE`, this time
+is lengthened in proportion.
+"""
 
 
 def hold_of(reservation: Reservation, now: float, seconds: float = HOLD_SECONDS) -> Reservation:
-    """Returns the reservation as a hold from `now` on, in seconds since the epoch."""
+    """Returns the reservation as a hold that expires `seconds` after `now` (seconds since the epoch)."""
     return replace(reservation, created=now, expires=now + seconds)
 
 
 def is_used(snapshot: Snapshot, reservation: Reservation) -> bool:
-    """Whether a bound pod uses the reservation.
+    """Returns whether a bound pod uses the reservation.
 
-    The pod must be in the gang's namespace and, for a gang with devices, have devices itself: otherwise a pod
-    with nothing but the annotation could keep the place."""
+    The pod must be in the gang's namespace and, if the gang requests devices, request devices itself.
+    Otherwise, a pod with only the annotation could keep the place."""
     wants_devices = any("/" in name for _, amounts in reservation.requests for name in amounts)
     return _is_carried(snapshot, reservation.gang, wants_devices)
 
 
 def stands(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Returns whether such a pod is bound, whether or not the snapshot has a reservation of the gang."""
+    """Returns whether a pod is bound that would use the gang's reservation (see `is_used`), even if the
+    snapshot has no reservation of the gang."""
     shapes = [pod_set.shape for pod_set in group.pod_sets]
     wants_devices = any(shape.claims or any("/" in name for name in shape.requests) for shape in shapes)
     return _is_carried(snapshot, group.name, wants_devices)
@@ -49,6 +51,7 @@ def _has_devices(pod: BoundPod) -> bool:
 
 
 def bound_seats(snapshot: Snapshot, reservation: Reservation, name: str) -> int:
-    """Returns how many pods of the reservation's gang are bound, without the pod NAMESPACE/NAME itself."""
+    """Returns how many pods of the reservation's gang are bound, apart from the pod `name`
+    (NAMESPACE/NAME)."""
     pods = snapshot.bound.of_gang(reservation.gang, reservation.id)
     return sum(pod.name != name for pod in pods)

@@ -1,9 +1,10 @@
 """Limits how many GPUs the gangs of one namespace may hold, by its ResourceQuota and the parameters. Pure.
 
-Held GPUs are those that no other gang can get: all GPUs of nodes that a gang holds whole, otherwise the GPUs
-of its pods. A gang above the limit holds only what it uses, if its author left this open and that is within
-the limit. Otherwise it waits, without holding anything or having a place kept, until other gangs of its
-namespace end. A gang that alone exceeds the limit waits until the limit is raised, and its message says so.
+Held GPUs are those that no other gang can get: all GPUs of the nodes in domains that a gang holds whole,
+otherwise the GPUs of its pods. If a gang would exceed the limit by holding whole domains, and its author did
+not ask for that, it holds only what it uses if that is within the limit. Otherwise the gang waits until other
+gangs of its namespace end; it holds nothing, and no place is kept for it. A gang that exceeds the limit alone
+waits until the limit is raised, and its message says so.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from planner.model.reservation import Reservation
 from planner.model.resources import GPU_RESOURCES, WHOLE_GPUS
 
 HOLD_LIMIT = "HoldLimit"
-"""The reason of a gang that waits because its namespace is at its limit."""
+"""The answer's reason for a gang that waits because of its namespace's limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldLimits:
-    """The limits from the parameters, None for no limit. `gpus`: maximum GPUs that a namespace may hold.
-    `per_used`: maximum held GPUs for each GPU that its gangs' pods use."""
+    """The limits of a namespace from the parameters; None for no limit. `gpus`: the maximum number of GPUs
+    that its gangs may hold. `per_used`: the maximum number of held GPUs per GPU that their pods use."""
 
     gpus: int | None = None
     per_used: float | None = None
@@ -45,16 +46,16 @@ def no_limits(namespace: str) -> HoldLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Holding:
-    """GPUs by resource: `held` for a gang, and how many of them its pods use (`used`)."""
+    """Numbers of GPUs by resource name: those that gangs hold, and those that their pods use."""
 
     held: Mapping[str, int]
     used: Mapping[str, int]
 
 
 def over_limit(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
-    """Returns why a namespace may not hold this too, with the numbers; "" if it may.
+    """Returns text, with the numbers, that says why a namespace may not hold `wanted` too; "" if it may.
 
-    `wanted` itself, and an earlier place of the same gang, are not counted as held."""
+    Earlier reservations of the same gang are not counted as held."""
     namespace = namespace_of(wanted.gang)
     quotas = list(_quotas(snapshot, namespace))
     if not quotas and limits.gpus is None and limits.per_used is None:
@@ -86,8 +87,9 @@ def within_limits(
     place: Callable[[Snapshot, PodGroup], tuple[Answer, Reservation | None]],
     wanted: Reservation | None,
 ) -> tuple[Answer, Reservation | None]:
-    """Returns the answer for a gang and what it holds, within the limits of its namespace. `place` plans it
-    again."""
+    """Returns the answer for a gang, and the reservation that it gets within the limits of its namespace.
+
+    `wanted`: the reservation without limits; None for none. `place`: plans the changed gang."""
     if wanted is None or answer.replayed:
         return answer, wanted
     why = over_limit(snapshot, wanted, limits)
@@ -109,9 +111,10 @@ def within_limits(
 
 
 def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> str:
-    """Returns why a namespace that holds nothing else may not hold this, with the numbers; "" if it may.
+    """Returns text, with the numbers, that says why even a namespace that holds nothing else may not hold
+    `wanted`; "" if it may.
 
-    The limit per used GPU is not checked, because the use of other gangs counts there."""
+    The limit `per_used` is not checked, because GPUs that other gangs use count towards it."""
     namespace, asked = namespace_of(wanted.gang), _holding(snapshot, wanted).held
     own = ((limits.gpus, "GPUs by parameter holds.gpus", sum(asked.values())),)
     quotas = (
@@ -129,7 +132,7 @@ def _over_alone(snapshot: Snapshot, wanted: Reservation, limits: HoldLimits) -> 
 
 
 def _ways(held: Reservation) -> str:
-    """Returns what would work for a gang that exceeds what its namespace may hold."""
+    """Returns text that says what would work for a gang that exceeds its namespace's limit alone."""
     less = "hold only what it uses (bayplan.dev/reserve: nodes), " if held.mode == "domain" else ""
     return f"{less}ask for fewer GPUs, or have the limit raised; it waits for that"
 
@@ -139,8 +142,8 @@ def _sums(held: int, added: int) -> str:
 
 
 def _quotas(snapshot: Snapshot, namespace: str) -> Iterator[tuple[str, str, int]]:
-    """Yields the GPUs that ResourceQuotas leave to a namespace: the quota's name, the resource, and the
-    number."""
+    """Yields the limits of GPUs in a namespace's ResourceQuotas: text for the quota, the resource, and the
+    hard limit."""
     for key, quota in snapshot.base.quotas.items():
         if key.startswith(f"{namespace}/"):
             for name in GPU_RESOURCES:

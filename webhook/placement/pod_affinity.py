@@ -1,12 +1,13 @@
 """Removes the node affinity that an earlier plan wrote, so that its gang can be planned again. Pure.
 
-Admission wrote the place into the pod templates, and the templates of most kinds are immutable. The terms
-that a plan wrote follow from its annotation: the labels of each reserved domain's whole path, or hostnames.
-For example a pod with
+Admission wrote the place into the pod templates, and the templates of most kinds are immutable. After a gang
+has moved, its new pods therefore arrive with the old place. The terms that a plan wrote are known from its
+annotation: the labels of each reserved domain's whole path, or hostnames. For example, if a gang has moved
+from rack r1 to r2, a pod arrives with
 
-    required: [{rack In [r1]}, ...]                     its gang has moved from rack r1 to r2
+    required: [{rack In [r1]}, ...]
 
-arrives from such a template; the term of r1 is removed, and the policies write the one of r2.
+The term of r1 is removed here, and the policies write the one of r2.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ KINDS_OF_MATCH = ("matchExpressions", "matchFields")
 
 @dataclass(frozen=True, slots=True)
 class PlacementTerms:
-    """The affinity that plans wrote: terms for whole domains, and hosts by hostname label or node name."""
+    """The required node affinity that plans wrote: a term for each whole domain, and the single hosts, by
+    hostname label or node name."""
 
     terms: tuple[Term, ...] = ()
     hosts: frozenset[str] = frozenset()
@@ -43,8 +45,8 @@ class PlacementTerms:
         return PlacementTerms(tuple(dict.fromkeys((*self.terms, *other.terms))), self.hosts | other.hosts)
 
     def without(self, term: Term) -> Term:
-        """Returns a term without what a plan added to it: a domain's whole path, and requirements of hosts
-        alone."""
+        """Returns a term without the requirements that a plan added to it: those of a domain's whole path,
+        and those that select only these hosts."""
         path = next((path for path in self.terms if all(requirement in term for requirement in path)), ())
         return tuple(
             requirement for requirement in term if requirement not in path and not self._names(requirement)
@@ -62,8 +64,9 @@ class PlacementTerms:
 def terms_of_domains(
     levels: Sequence[str], domains: Iterable[Domain], nodes: Iterable[str] = ()
 ) -> PlacementTerms:
-    """Returns what a plan writes for whole domains and single hosts. Without `levels`, for the hosts
-    alone."""
+    """Returns the affinity that a plan writes for whole domains and for single hosts (`nodes`).
+
+    `levels`: the topology's label keys; without them, the domains are ignored."""
     written = tuple(domains) if levels else ()
     paths = (domain for domain in written if len(domain) < len(levels))
     hosts = (domain[-1] for domain in written if len(domain) == len(levels))
@@ -71,12 +74,12 @@ def terms_of_domains(
 
 
 def terms_of_annotation(snapshot: Snapshot, note: PlacementAnnotation) -> PlacementTerms:
-    """Returns what the plan of an annotation wrote."""
+    """Returns the affinity that the plan in this annotation wrote."""
     return terms_of_domains(_levels(snapshot, note.topology), note.domains, note.nodes)
 
 
 def terms_of_reservation(snapshot: Snapshot, held: Reservation) -> PlacementTerms:
-    """Returns what the plan writes for a gang with this reservation."""
+    """Returns the affinity that a plan writes for a gang with this reservation."""
     return terms_of_domains(_levels(snapshot, held.topology), held.domains, hosts_of(snapshot, held))
 
 
@@ -88,7 +91,7 @@ def hosts_of(snapshot: Snapshot, held: Reservation) -> frozenset[str]:
 
 
 def host_of(snapshot: Snapshot, name: str) -> str:
-    """Returns a node's hostname label, or its name if it has none or no longer exists."""
+    """Returns the hostname label of a node; its name if it has no such label, or if there is no such node."""
     node = snapshot.nodes.get(name)
     return (node.labels.get(HOSTNAME) if node is not None else "") or name
 
@@ -98,14 +101,14 @@ def without_placement_affinity(group: PodGroup, written: PlacementTerms) -> PodG
     sets = []
     for pod_set in group.pod_sets:
         terms = tuple(dict.fromkeys(written.without(term) for term in pod_set.shape.affinity))
-        # Terms are ORed: if one of them was only the plan's, the pod required nothing before.
+        # Terms are ORed. If one is empty without the plan's requirements, the pod required nothing before.
         free = () if () in terms else terms
         sets.append(replace(pod_set, shape=replace(pod_set.shape, affinity=free)))
     return replace(group, pod_sets=tuple(sets))
 
 
 def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[str, Any]:
-    """Returns a pod's `spec.affinity` as it was before; everything else in it is unchanged."""
+    """Returns a pod's `spec.affinity` without the requirements that plans wrote; the rest is unchanged."""
     node = dict(affinity.get("nodeAffinity") or {})
     former = _required(affinity)
     after = [_stripped(term, written) for term in former]
@@ -120,7 +123,9 @@ def remove_placement_affinity(affinity: Json, written: PlacementTerms) -> dict[s
 
 
 def is_pinned(affinity: Json, written: PlacementTerms) -> bool:
-    """Returns whether each of a pod's required terms leads to one of these places."""
+    """Returns whether a pod has required terms, and each contains what a plan wrote for one of these
+    places.
+    """
     terms = [_term(term) for term in _required(affinity)]
     return bool(terms) and all(written.without(term) != term for term in terms)
 
@@ -149,10 +154,10 @@ def _requirement(expression: Json) -> Requirement:
 
 
 def without_former_placement(pod: Json, snapshot: Snapshot, namespace: str) -> Json:
-    """Returns a pod without the affinity to a place that its gang has left; else the pod itself.
+    """Returns the pod without the affinity to a place that its gang has left; otherwise the pod itself.
 
-    The pod's annotation says where the earlier plan was. The template of an object with several gangs names
-    the places of all of them; the pod keeps only that of its own gang."""
+    The pod's annotation names the place of the earlier plan. The template of an object with several gangs
+    names the places of all of them; the pod keeps only that of its own gang."""
     metadata = pod.get("metadata")
     annotations = (metadata.get("annotations") if isinstance(metadata, Mapping) else None) or {}
     note = placement_annotation(annotations)

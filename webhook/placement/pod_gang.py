@@ -1,4 +1,4 @@
-"""The gang of a pod that a workload creates, derived from its template, labels and controller; and the plan
+"""Finds the gang of a pod that a workload creates, by the pod's template, labels and controller, and the plan
 that this gang already has.
 """
 
@@ -19,22 +19,26 @@ from webhook.workloads.keys.annotation_keys import GANG_OF, POD_GANGS, POD_SET, 
 from webhook.workloads.stored import controller_of, controller_row, reservation_ids
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-"""The annotation (and label) that pods of an Indexed Job have from their creation."""
+"""The annotation and label that the Job controller gives each pod of an Indexed Job when it creates the
+pod.
+"""
 
 REPLICAS = (
     ("LeaderWorkerSet", "leaderworkerset.sigs.k8s.io/name", "leaderworkerset.sigs.k8s.io/group-index"),
     ("JobSet", "jobset.sigs.k8s.io/jobset-name", "jobset.sigs.k8s.io/job-global-index"),
 )
-"""Kinds whose replicas may be gangs of their own, with the labels that give a pod's object and replica."""
+"""Kinds whose replicas may be gangs of their own: the kind, the pod label with the name of the object, and
+the pod label with the index of the replica.
+"""
 
 
 def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
     """Returns the gang of a pod that belongs to one replica of an object, NAMESPACE/KIND/NAME/INDEX, or to a
     Deployment or StatefulSet that is one gang; "" for other pods.
 
-    Only pods of a controller that creates such replicas have a replica: anybody can write the labels onto a
-    pod without one. A LeaderWorkerSet's webhook may label its leaders after ours; their names end in the
-    index too."""
+    The labels count only on pods of a controller that Bayplan knows, because anybody can write them onto
+    other pods. The LeaderWorkerSet webhook may label leader pods after Bayplan's webhook was called; their
+    index is then taken from the end of their name."""
     if not has_stamped_template(pod):
         return ""
     metadata = _metadata(pod)
@@ -54,12 +58,14 @@ def replica_of(pod: Mapping[str, Any], namespace: str) -> str:
 def held_for(
     snapshot: Snapshot, pod: Mapping[str, Any], namespace: str
 ) -> tuple[tuple[Reservation, ...], bool]:
-    """Returns the reservations of a pod's gang, and whether its gang was planned at all.
+    """Returns the reservations of a pod's gang, and whether its gang was planned.
 
-    They are the reservations whose ids its template gave it, or only that of its own replica. Anybody can
-    write an id into a manifest, so an id counts only where `_may_name` says so. A replica whose object was
-    planned but that holds nothing waits for its place. A template that was skipped because its object has a
-    controller has no id; the owners of the pod then give the gang."""
+    - If the pod is of a replica that is a gang of its own: the replica's reservation. If the object was
+      planned but the replica holds nothing, the result is `((), True)`: the replica waits.
+    - Otherwise, if the pod's annotation has reservation ids: those reservations that the pod may use
+      (`_may_name`), because anybody can write an id into a manifest.
+    - Otherwise: the reservation of the nearest gang that the pod's owners belong to. A template has no ids if
+      admission skipped it because its object has a controller."""
     annotations = _metadata(pod).get("annotations") or {}
     ids = reservation_ids(annotations)
     replica = replica_of(pod, namespace)
@@ -77,12 +83,14 @@ def held_for(
 
 
 def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) -> bool:
-    """Returns whether a pod that carries the reservation's id uses it.
+    """Returns whether a pod whose annotation has the reservation's id may use the reservation.
 
-    Pods of a controller have the id from their template, which Bayplan writes or removes. A pod without a
-    template has the id of a gang that pods join, which counts its members, or of its own reservation: it was
-    reserved under a generated name, so its UID tells. It has the UID and a name in the validating call and
-    when it is stored; in the mutating call the plan finds its reservation by the name of that call."""
+    Pods of a controller have the id from their template, in which Bayplan writes or removes it. A bare pod
+    may use the reservation of a gang that pods join (`POD_GANGS`), because such a gang counts its members. It
+    may also use its own reservation. That was made under a name that the API server generates later, so it is
+    recognised by the pod's UID. A pod has a UID and a name in the validating call and when it is stored; in
+    the mutating call, the plan finds the reservation by the name used in that call.
+    """
     if not reservation.gang.startswith(f"{namespace}/"):
         return False
     kind = kind_of(reservation.gang)
@@ -97,8 +105,9 @@ def _may_name(pod: Mapping[str, Any], namespace: str, reservation: Reservation) 
 def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
     """Returns the gangs that a pod may belong to by its labels and its controller, the nearest first.
 
-    A pod as controller, as of Spark's executors, shares its place with none of them. A Deployment's pod is
-    created by a ReplicaSet, whose name ends in the hash that the pod has as a label."""
+    A pod that is a controller itself, for example a Spark driver, shares no gang with the pods that it
+    creates. A Deployment's pod is created by a ReplicaSet, whose name ends in the pod's label
+    `pod-template-hash`."""
     metadata = _metadata(pod)
     replica = replica_of(pod, namespace)
     names = [replica, replica.rpartition("/")[0]] if replica else []
@@ -113,11 +122,12 @@ def gangs_above(pod: Mapping[str, Any], namespace: str) -> tuple[str, ...]:
 
 
 def is_of_gang(pod: Mapping[str, Any], namespace: str) -> bool:
-    """Returns whether a pod starts together with others of its controller: a kind that is planned as a whole.
+    """Returns whether a pod starts together with the other pods of its controller, because the controller's
+    kind is planned as a whole.
 
-    The answer does not depend on the controller's current state. Pods of a Job do if they have an index or
-    belong to a replica of a larger object; from the template of a Job that is not Indexed admission takes the
-    keys that say so (`own_keys`)."""
+    The answer does not depend on the controller's current state. A Job's pod does so if it has a completion
+    index or belongs to a replica of a larger object. Admission removes the keys that would say so from the
+    template of a Job that is not Indexed (`own_keys`)."""
     row = controller_row(pod)
     if row is None or not (row.holds and row.makes_pods):
         return False
@@ -129,12 +139,13 @@ def is_of_gang(pod: Mapping[str, Any], namespace: str) -> bool:
 
 
 def has_stamped_template(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod's controller is of a kind whose templates Bayplan writes its annotations into, or takes
-    them from.
+    """Returns whether the pod's controller is of a kind whose templates Bayplan annotates, or from which it
+    removes its annotations.
 
-    Then a placement annotation on the pod is Bayplan's own. On other pods, bare ones and those of a
-    ReplicationController, anybody may have written it. Exceptions: a template that was stored while its
-    namespace was not enforced, and one that an object of an unknown kind passed on (SECURITY.md)."""
+    A placement annotation on such a pod is Bayplan's own. On other pods (bare pods and those of a
+    ReplicationController) anybody may have written it. Exceptions: a template that was stored while its
+    namespace was not in mode `enforce`, and a template that an object of an unknown kind passed on
+    (SECURITY.md)."""
     row = controller_row(pod)
     return row is not None and row.makes_pods
 
@@ -148,11 +159,13 @@ def replay_for_pod(
     *,
     queued: bool = False,
 ) -> WorkloadPlan | None:
-    """Returns the plan that a pod's gang already has, None if nothing is reserved for it (`held_for`).
+    """Returns the plan that a pod's gang already has; None if the pod is to be planned by itself.
 
-    Three kinds of pods wait at the gate: those of a replica that holds nothing yet while its object was
-    admitted for other replicas, those whose template says that the gang was `queued`, and those of a gang in
-    `waiting`. `waiting` is called only if nothing else decides, because it reads all workloads."""
+    The plan repeats the gang's reservations (`held_for`), or is a queued one, with which the pod waits at the
+    gate. Three kinds of pods wait: those of a replica that holds nothing yet while its object was admitted
+    for other replicas, those whose template says that the gang was `queued`, and those of a gang whose name
+    `waiting` returns. `waiting` is called only if nothing else decides, because it reads all workloads.
+    `own`: the pod as a gang of its own."""
     held, is_held = held_for(snapshot, pod, namespace)
     if held and not has_stamped_template(pod) and any(_is_other_group(r, own) for r in held):
         return None
@@ -170,15 +183,15 @@ def replay_for_pod(
 
 
 def _is_other_group(held: Reservation, own: PodGroup) -> bool:
-    """Returns whether a gang that pods join is not the one that this pod joins: it names another, or the gang
-    has no seat for it (`gang_seat`).
+    """Returns whether a reservation is of a gang that pods join (`POD_GANGS`), but not of this pod's gang:
+    the pod names another gang, or the gang has no seat for it (`gang_seat`).
     """
     kind = kind_of(held.gang)
     return kind in POD_GANGS and kind != "Pod" and held.gang != own.name
 
 
 def is_gated(pod: Mapping[str, Any]) -> bool:
-    """Returns whether a pod waits at our gate."""
+    """Returns whether a pod has Bayplan's scheduling gate."""
     spec = pod.get("spec")
     gates = (spec.get("schedulingGates") if isinstance(spec, Mapping) else None) or []
     return any(isinstance(gate, Mapping) and gate.get("name") == QUEUED_GATE for gate in gates)

@@ -1,9 +1,9 @@
-"""The queue: which gang gets a place next, among the waiting gangs and a newcomer. Pure.
+"""Plans the queue: the waiting gangs and a newly applied one, in turn. Pure.
 
-The controller and the admission of a newcomer use the same rules. Gangs are planned in the order of
-`fair_order`, each on the capacity that the gangs before it leave. The first gang without a place gets a place
-kept for it (`planner.planning.first_place`), which no gang behind it may use. A gang that needs nothing of
-that place delays nobody and may start.
+The controller, and admission of a new gang, use the same rules. Gangs are planned in the order of
+`fair_order`, each on the capacity that the gangs before it leave. For the first gang without a place, a place
+is kept (`planner.planning.first_place`), which no gang behind it may use. A gang behind it that uses nothing
+of that place does not delay it, and may start.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from webhook.workloads import Workload
 from webhook.workloads.keys.annotation_keys import QUEUED_GATE
 
 MAX_WAITING_PLANNED = 32
-"""Maximum number of waiting gangs that are planned before a newcomer. Gangs further back are ignored, so that
-a long queue does not use up the deadline of the call."""
+"""Maximum number of waiting gangs that are planned before a new gang. Those further back in the queue are
+ignored, so that a long queue does not use up the deadline of the admission call."""
 
 
 MOST_NAMED = 3
@@ -46,8 +46,8 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class QueueTurn:
-    """The result of a gang's turn. `reservation`: what the gang takes, None if it is not admitted. `after`:
-    the snapshot after its turn."""
+    """The result of planning one gang of the queue. `reservation`: the gang's, None if it is not admitted.
+    `after`: the snapshot with what the gang takes, or with the place that is kept for it."""
 
     answer: Answer
     reservation: Reservation | None
@@ -55,8 +55,8 @@ class QueueTurn:
 
 
 def foreign_gates(group: PodGroup) -> tuple[str, ...]:
-    """Returns the scheduling gates of a gang's pods that others open. Until then the gang cannot run, and
-    holds nothing."""
+    """Returns the scheduling gates of a gang's pods apart from Bayplan's. Until they are removed the gang
+    cannot run, and holds nothing."""
     gates = (gate for pod_set in group.pod_sets for gate in pod_set.shape.gates)
     return tuple(dict.fromkeys(gate for gate in gates if gate != QUEUED_GATE))
 
@@ -64,11 +64,11 @@ def foreign_gates(group: PodGroup) -> tuple[str, ...]:
 def plan_queue(
     snapshot: Snapshot, groups: Iterable[PodGroup], limits: Limits = no_limits
 ) -> tuple[list[QueueTurn], Snapshot]:
-    """The turns of the gangs in this order, and the snapshot after them.
+    """Returns the results of planning these gangs in this order, and the snapshot after the last.
 
-    The gangs behind an admitted gang cannot use its place, nor the place that is kept for the first gang
-    without one. So small gangs never delay that gang, however many arrive. Nothing is kept for a gang beyond
-    what its namespace may hold."""
+    A gang can use neither the places of the gangs admitted before it nor the place that is kept for the first
+    gang without one. Small gangs therefore never delay that gang, however many arrive. No place is kept that
+    exceeds what the gang's namespace may hold."""
 
     def place(around: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan(around, group)
@@ -93,7 +93,8 @@ def plan_queue(
 
 
 def _with_first(message: str, first: FirstPlace) -> str:
-    """Returns the message of a gang for which a place is kept, with what must end there."""
+    """Returns the message extended by the place that is kept for the gang, and by the gangs that must end
+    there."""
     where = _place_of(first.reservation)
     if not first.ends:
         return f"{message} Kept for it: {where}."
@@ -112,10 +113,10 @@ def plan_in_turn(
     limits: Limits = no_limits,
     rules: QueueRules = NO_RULES,
 ) -> WorkloadPlan:
-    """Returns the plan of a workload's gangs behind the gangs that `waiting` returns.
+    """Returns the plan of a workload, with its new gangs planned behind those waiting gangs that go first.
 
-    A gang that holds its place keeps it. A gang that would fit without the waiting gangs is queued behind
-    them."""
+    `waiting`: returns the waiting gangs; called only if a gang of the workload needs a new place and there is
+    one. A gang that holds a place keeps it. A gang that fits only without the waiting gangs is queued."""
     own = limits(namespace_of(workload.name))
     straight = _until_opened(snapshot, workload, plan_workload(snapshot, workload, rivals, own))
     newcomers = [gang_plan.group for gang_plan in straight.placed if not gang_plan.answer.replayed]
@@ -138,10 +139,11 @@ def plan_in_turn(
 def _ahead(
     snapshot: Snapshot, newcomers: Sequence[PodGroup], waiting: Sequence[WaitingGang], rules: QueueRules
 ) -> tuple[list[QueuePlace], QueuePlace]:
-    """Returns the gangs that wait before the last gang of the object, and that gang's position.
+    """Returns the waiting gangs that are before the object's last gang in the queue, and that gang's
+    position.
 
-    An object is planned as a whole, and may have many gangs. Gangs that could go earlier by themselves do so
-    when the controller plans each."""
+    An object is planned as a whole, even if it has many gangs. If some of them could go earlier by
+    themselves, they do when the controller plans each."""
     since = {gang.group.name: gang.created for gang in waiting}
     names = {group.name for group in newcomers}
     others = (g for g in waiting if g.group.name not in names and snapshot.holding(g.group.name) is None)
@@ -152,7 +154,8 @@ def _ahead(
 
 
 def _until_opened(snapshot: Snapshot, workload: Workload, planned: WorkloadPlan) -> WorkloadPlan:
-    """Returns the plan in which gangs that wait for others' gates hold nothing new."""
+    """Returns the plan in which gangs with scheduling gates of others (`foreign_gates`) get no new
+    reservation."""
     if not workload.holds or not any(map(foreign_gates, workload.gangs)):
         return planned
     placed = tuple(map(_gated_by_others, planned.placed))
@@ -178,13 +181,17 @@ def _gated_by_others(gang_plan: GangPlan) -> GangPlan:
 def with_waiting_gangs(
     snapshot: Snapshot, ahead: Iterable[QueuePlace], limits: Limits = no_limits
 ) -> Snapshot:
-    """Returns the snapshot with reservations for what waiting gangs must not lose."""
+    """Returns the snapshot with reservations for the places that the gangs `ahead` get or that are kept for
+    them."""
     groups = (place.gang.group for place in islice(ahead, MAX_WAITING_PLANNED))
     return plan_queue(snapshot, groups, limits)[1]
 
 
 def _behind(before: GangPlan, after: GangPlan, ahead: Sequence[QueuePlace], own: QueuePlace) -> GangPlan:
-    """Returns the plan of one gang; if only the queue keeps it from a place, the answer says so."""
+    """Returns the plan of one gang behind the queue; if it would have a place without the queue, the answer
+    says so.
+
+    `before`: its plan without the gangs `ahead`; `after`: its plan behind them."""
     if before.answer.decision != "admitted" or after.answer.decision == "admitted":
         return after
     first = ahead[0]

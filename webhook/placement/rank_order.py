@@ -13,17 +13,17 @@ from planner.model.podgroup import Assignment
 
 
 def ranks(answer: Answer, pod_set: str) -> tuple[str, ...]:
-    """Returns the node of rank 0, 1, … of a PodSet; empty if the gang has no place or no such PodSet."""
+    """Returns the nodes of ranks 0, 1, … of a PodSet; () if the gang has no place or no such PodSet."""
     return in_order(assignment for assignment in answer.assignments if assignment.pod_set == pod_set)
 
 
 def in_order(assignments: Iterable[Assignment]) -> tuple[str, ...]:
-    """Returns the node of rank 0, 1, … of a PodSet with these assignments."""
+    """Returns the nodes of ranks 0, 1, … of a PodSet, given all assignments of that PodSet."""
     return tuple(assignment.node for assignment in assignments for _ in range(assignment.count))
 
 
 def runs(nodes: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Returns ranks by node, as (first, last, node), which is shorter than a list of nodes."""
+    """Returns the nodes of ranks 0, 1, … as runs of equal nodes: (first rank, last rank, node)."""
     spans: list[tuple[int, int, str]] = []
     for rank, node in enumerate(nodes):
         if spans and spans[-1][2] == node:

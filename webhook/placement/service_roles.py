@@ -1,8 +1,7 @@
-"""Roles of disaggregated inference: the role of an object, and where the other roles of its service run.
-Pure.
+"""Finds the role of an object in disaggregated inference, and where the other roles of its service are. Pure.
 
-Prefill, decode and router are parts of one object, or objects of their own whose names differ only in the
-role, such as `llama-prefill` and `llama-decode` and the pods of Deployments with these names.
+The roles prefill, decode and router are parts of one object, or objects of their own whose names differ only
+in the role, for example `llama-prefill` and `llama-decode`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,9 @@ ROLE_LABELS = ("scheduling.run.ai/topology-role", "app.kubernetes.io/component")
 
 
 def role_of(name: str, *labels: Any) -> str:
-    """Returns the role that the labels name, or else the object's name implies; "" for none."""
+    """Returns the role that one of these label mappings names, otherwise the role in the object's name; ""
+    for none.
+    """
     for key in ROLE_LABELS:
         for mapping in labels:
             if mapping and isinstance(mapping, Mapping) and mapping.get(key) in ROLES:
@@ -29,7 +30,9 @@ def role_of(name: str, *labels: Any) -> str:
 
 
 def _parsed(name: str) -> tuple[str, str]:
-    """Returns the service and the role in a name: the text before the role, or else the word after it."""
+    """Returns the service and the role in a name; ("", "") if it contains no role.
+
+    The service is the text before the role. If there is none, it is "-" and the word after the role."""
     words = name.split("-")
     for place, word in enumerate(words):
         if word in ROLES:
@@ -38,9 +41,9 @@ def _parsed(name: str) -> tuple[str, str]:
 
 
 def beside(gang: str, own: Iterable[str], reservations: Iterable[Reservation]) -> list[dict[str, Any]]:
-    """Returns the places of the same service's other gangs, in the order of the reservations.
+    """Returns the places of the other gangs of the same service, in the order of the reservations.
 
-    `gang` is NAMESPACE/KIND/NAME of an object, `own` the names of its gangs. Each place has its `gang`,
+    `gang`: the object, NAMESPACE/KIND/NAME. `own`: the names of its gangs. Each place is a dict with `gang`,
     `role`, `topology` and `domain`."""
     namespace, _, name = gang.split("/", 2)
     service, role = _parsed(name)

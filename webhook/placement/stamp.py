@@ -1,4 +1,4 @@
-"""Writes the plan onto an object, and reads it back: annotations, and the gate of a gang that waits. Pure.
+"""Writes the plan onto an object, and reads it back: Bayplan's annotations and scheduling gate. Pure.
 
 What a scheduler reads (its own annotations, affinity, schedulerName) is written by policies, not here.
 """
@@ -34,32 +34,34 @@ Json = dict[str, Any]
 
 
 NEW_NODES = "nodes"
-"""The value for a gang that is admitted without a place, so that an autoscaler sees its pods."""
+"""Value of `waitsFor` for a gang whose pods get no gate, so that an autoscaler sees them and adds nodes."""
 
 
 EVICTION = "eviction"
-"""The value for a gang that is admitted without a place, so that its scheduler evicts others for it."""
+"""Value of `waitsFor` for a gang whose pods get no gate, so that its scheduler evicts other pods for them."""
 
 
 ONE_GANG = frozenset(row.name for row in KINDS.values() if row.each_pod)
-"""Kinds that may be annotated as one gang, and whose pods do not show that by their owner's kind."""
+"""Kinds whose templates say that their pods are one gang: their owner's kind alone does not tell."""
 
 
 SCALED = ONE_GANG | {"LeaderWorkerSet"}
-"""Kinds whose replicas can also be changed by a subresource (`kubectl scale`, autoscalers). Such a request
-does not contain the pods, so webhooks are not called for it."""
+"""Kinds with a scale subresource (`kubectl scale`, autoscalers). A request to it does not contain the pod
+template, so Bayplan's webhooks are not called for it."""
 
 
 def annotate(
     obj: Mapping[str, Any], workload: Workload, plan: WorkloadPlan, policies: str, *, fenced: bool = False
 ) -> Json:
-    """Returns a copy of the object that carries its plan. Writing the same plan twice changes nothing.
+    """Returns a copy of the object with its plan. Writing the same plan twice changes nothing.
 
-    `policies` is the value of `bayplan.dev/policies`. Templates get the plan and the reservation too, so that
-    their pods find it. Only pods get the scheduling gate: a gate in a template would be in each of its pods
-    forever, even when nothing is left to open it. If reserved domains are tainted (`fenced`), an arriving pod
-    gets the toleration of its own gang. A preview writes nothing. A template whose pods are planned one by
-    one does not say that they wait, because each pod asks for itself."""
+    `policies`: the value of `bayplan.dev/policies`. `fenced`: reserved domains are tainted, and a pod gets
+    the toleration of its own gang.
+
+    Templates are annotated with the plan and the reservations too, so that their pods find them. Only pods
+    get the scheduling gate: a gate in a template would be in each pod of it, even if Bayplan is gone and
+    nothing removes the gate. A template whose pods are planned one by one (`per_pod`) does not say that they
+    wait, because each pod is decided by itself. A preview adds no placement annotation."""
     stamped = _opened(obj, workload.templates)
     note = "" if plan.preview else placement_note(plan)
     ids = ",".join(reservation.id for reservation in plan.reservations)
@@ -90,9 +92,10 @@ def annotate(
 
 
 def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
-    """Returns the object whose templates say that their pods start together, if it creates none yet.
+    """Returns the object with its gang's name written into its templates, if it has no replicas yet.
 
-    When it is scaled, admission sees only its pods; they wait for each other at the gate."""
+    When it is scaled later, admission sees only its pods. By this name it knows that they start together, and
+    they wait for each other at the gate."""
     asks = workload.asks or workload.claims or any(asks_for_gpus(part.shape) for part in workload.left)
     if workload.gangs or workload.skip or not (workload.holds and workload.kind in SCALED and asks):
         return obj
@@ -103,11 +106,12 @@ def calls_pods_a_gang(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
 
 
 def passing_own_fence(obj: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
-    """Returns the object whose templates, if in a Kueue queue, tolerate the taint of its gangs' domains.
+    """Returns the object with a toleration for the taint of its gangs' domains in its templates, if the
+    object is in a Kueue queue.
 
     Kueue's Topology-Aware Scheduling reads the tolerations of the suspended template before there is a place
-    or a pod. If only pods had the toleration, Kueue would leave out the gang's own domain, and evict what
-    runs there (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go,
+    or a pod. If only the pods had the toleration, Kueue would not use the gang's own domain, and would evict
+    what runs there (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go,
     pkg/controller/tas/node_controller.go)."""
     if not workload.kueue or not any(template.path for template in workload.templates):
         return obj
@@ -122,7 +126,9 @@ def passing_own_fence(obj: Mapping[str, Any], workload: Workload) -> Mapping[str
 
 
 def placement_note(plan: WorkloadPlan) -> str:
-    """Returns the value of `bayplan.dev/placement`: a summary of the plan, keys sorted, on one line."""
+    """Returns the value of `bayplan.dev/placement`: a summary of the plan as JSON, keys sorted, on one
+    line.
+    """
     answer = plan.first.answer
     note: Json = {"decision": plan.decision}
     if plan.decision == "admitted":
@@ -139,9 +145,11 @@ def placement_note(plan: WorkloadPlan) -> str:
 
 
 def _notes_of_parts(note: str) -> Callable[[str], str]:
-    """By PodSet what its template tells of an object's note: of amounts that were stated its own alone, for
-    with all of them in each template the object would grow by the square of its PodSets. "": all of them, for
-    a template of leader and workers."""
+    """Returns a function that returns the placement annotation of a template, given its PodSet name.
+
+    `note` is the annotation of the object. A template gets only its own PodSet's stated amounts: with those
+    of all PodSets in each template, the object would grow with the square of the number of PodSets. The
+    template of several PodSets (leader and workers), whose PodSet name is "", gets all of them."""
     if not note or "stated" not in (own := orjson.loads(note)):
         return lambda pod_set: note
     stated = own.pop("stated")
@@ -156,8 +164,8 @@ def _notes_of_parts(note: str) -> Callable[[str], str]:
 
 
 def hosts_of(plan: WorkloadPlan) -> list[str]:
-    """Returns the hosts that gangs of mode `nodes` are pinned to, by hostname label (or by name if there is
-    none)."""
+    """Returns the hosts that gangs of mode `nodes` are pinned to: hostname labels, or the names of nodes
+    without one, sorted."""
     nodes = plan.snapshot.nodes
     names = {
         assignment.node
@@ -172,8 +180,8 @@ def hosts_of(plan: WorkloadPlan) -> list[str]:
 def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -> str:
     """Returns the value of `bayplan.dev/policies`: the policies that changed the object, and their revision.
 
-    Policies that the annotation already names stay while the revision is the same. If no policy changes
-    anything now, the value is unchanged."""
+    Policies that the annotation names already are kept if the revision is the same. If no policy changed
+    anything (`names` is empty), the value is the current one."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     before = str(annotations.get(POLICIES, "")) if isinstance(annotations, Mapping) else ""
@@ -186,9 +194,10 @@ def policies_note(obj: Mapping[str, Any], names: Iterable[str], revision: str) -
 
 
 def _opened(obj: Mapping[str, Any], templates: Iterable[Template]) -> Json:
-    """A copy of the object in which templates and their specs may be changed; all else is shared with it.
+    """Returns a copy of the object in which its templates and their specs may be changed.
 
-    A copy of all of it took a tenth of the decision on a large object."""
+    Everything else is shared with the object: a full copy took a tenth of the time to decide on a large
+    object."""
     opened: Json = dict(obj)
     own: dict[Path, Any] = {(): opened}
     for template in templates:
@@ -201,7 +210,7 @@ def _opened(obj: Mapping[str, Any], templates: Iterable[Template]) -> Json:
 
 
 def _ways(path: Path) -> Iterator[Path]:
-    """The places on the way to a path, from the top, and the path itself."""
+    """Yields the prefixes of a path, the shortest first and the path itself last."""
     return (path[:length] for length in range(1, len(path) + 1))
 
 
@@ -239,10 +248,12 @@ def _gate(pod: Json, waits: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlacementAnnotation:
-    """The summary of a plan. `decision` is "" if there is none. `domains` are held whole; `nodes`: the hosts
-    that a gang of mode `nodes` is pinned to, by hostname (or by name if a node has no such label).
-    `in_queue`: it waits for a place here, not for new nodes, nor for its scheduler to evict others
-    (`evicts`). `stated`: the amounts that the author of a waiting gang stated, if policies raised them."""
+    """The content of `bayplan.dev/placement`, a summary of the plan.
+
+    `decision`: "" if there is no plan. `domains`: those that the gangs hold whole. `nodes`: the hosts that
+    gangs of mode `nodes` are pinned to, by hostname label, or by name if a node has none. `in_queue`: the
+    object waits in Bayplan's queue, and not for new nodes or for its scheduler to evict others (`evicts`).
+    `stated`: of a waiting object, the amounts that its author stated, if policies raised them."""
 
     decision: str = ""
     topology: str = ""
@@ -254,9 +265,9 @@ class PlacementAnnotation:
 
 
 def placement_annotation(annotations: Any) -> PlacementAnnotation:
-    """Returns the content of the annotation; an empty summary if it is malformed.
+    """Returns the content of `bayplan.dev/placement`; an empty one if it is missing or malformed.
 
-    Anybody can write the annotation, and admission runs before the API server's type check."""
+    Anybody can write the annotation, and admission runs before the API server checks types."""
     try:
         note = orjson.loads(str(annotations.get(PLACEMENT, "{}")))
         domains = tuple(tuple(str(value) for value in domain) for domain in note.get("reserves") or [])

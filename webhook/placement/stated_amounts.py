@@ -1,7 +1,8 @@
-"""The amounts that the author of an object stated, kept beside those that policies set. Pure.
+"""Keeps the resource amounts that the author of an object stated beside those that policies set. Pure.
 
-A refusal must not blame an amount that nobody stated, so messages distinguish the two. A stored object has
-only the policies' amounts; the annotation of a waiting gang therefore records what was stated.
+The message of a refusal distinguishes the two, so that it does not blame the author for an amount that a
+policy set. A stored object has only the policies' amounts. The annotation of a waiting gang therefore records
+the stated ones.
 """
 
 from __future__ import annotations
@@ -15,20 +16,21 @@ from planner.model.resources import Resources
 from webhook.workloads import Workload
 
 StatedAmounts = tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-"""By PodSet, the amounts that its author stated, in base units, for resources that policies raised."""
+"""For each PodSet, as (name, amounts), the amounts that its author stated, in base units, of the resources
+that policies raised."""
 
 
 def with_stated(workload: Workload, original: Workload) -> Workload:
-    """Returns the workload with the amounts that `original` states, if they differ.
+    """Returns the workload with the amounts of `original` as stated amounts, if they differ.
 
-    Both are read from the same object."""
+    `original` is read from the object before policies changed it, `workload` afterwards."""
     stated: dict[str, tuple[PodSet, ...]] = {}
     for group in original.gangs:
         others = stated.get(group.name)
         stated[group.name] = group.pod_sets if others is None else (*others, *group.pod_sets)
     by_sets: dict[tuple[int, int], tuple[PodSet, ...]] = {}
-    """The results by the identity of PodSets and stated PodSets: replicas share both, and an object may have
-    thousands of replicas."""
+    """Caches results by the identity (`id`) of PodSets and stated PodSets, because the replicas of an object
+    share both, and an object may have thousands of replicas."""
 
     def with_amounts(group: PodGroup) -> PodGroup:
         poll("reading")
@@ -47,7 +49,7 @@ def with_stated(workload: Workload, original: Workload) -> Workload:
 
 
 def raised_in(groups: Iterable[PodGroup]) -> StatedAmounts:
-    """Returns what the authors of these gangs stated, for amounts that policies raised."""
+    """Returns the amounts that the author stated for resources of these gangs that policies raised."""
     raised = {
         pod_set.name: tuple(sorted(pod_set.shape.raised.items()))
         for group in groups

@@ -1,9 +1,9 @@
-"""The taint on reserved domains: keeps other pods off, and lets a gang's own pods on. Pure.
+"""Computes the taint of reserved domains, which keeps other pods off them, and the tolerations for it. Pure.
 
-By default node affinity keeps a domain free: every pod with GPUs is planned and gets the affinity of its
-place, and a pod without a place is kept off reserved nodes when it arrives. A taint also keeps off all other
-pods: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and those that are older than
-Bayplan.
+By default, node affinity keeps a domain free: every pod with GPUs is planned and gets the affinity of its
+place, and a pod without a place gets an affinity that excludes reserved nodes. The taint, which is optional,
+also keeps off all other pods: those without a GPU, those that opt out of planning (`bayplan.dev/skip`), and
+those that are older than Bayplan.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ EFFECT = "NoSchedule"
 
 
 def holder(gang: str) -> str:
-    """Returns the taint's value: a digest of the object that the gang belongs to, equal for all its
-    replicas."""
+    """Returns the taint's value: a digest of the name of the object that the gang belongs to, which is the
+    same for all replicas of the object."""
     return reservation_id("/".join(gang.split("/")[:3]))
 
 
@@ -37,7 +37,7 @@ def toleration(gang: str) -> Json:
 
 
 def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[Reservation]) -> list[Json]:
-    """Returns a pod's tolerations and those for its gang's domains, each once."""
+    """Returns a pod's tolerations, with those added that let it onto the domains of these reservations."""
     tolerations = [dict(entry) for entry in stated or ()]
     for reservation in held:
         own = toleration(reservation.gang)
@@ -47,7 +47,7 @@ def with_tolerations(stated: Iterable[Mapping[str, Any]] | None, held: Iterable[
 
 
 def desired_taints(snapshot: Snapshot) -> dict[str, str]:
-    """Returns the taint's value for each node that a gang holds whole."""
+    """Returns the taint's value by node, for the nodes that gangs hold whole."""
     return {
         node: holder(held.gang)
         for held in snapshot.reservations
@@ -58,20 +58,23 @@ def desired_taints(snapshot: Snapshot) -> dict[str, str]:
 
 
 def taint_changes(current: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
-    """Returns the nodes whose taint must change, with its new value; "" removes it."""
+    """Returns the new value of the taint by node, for the nodes whose taint must change; "" removes it.
+
+    `current`, `desired`: the value by node."""
     put = {node: value for node, value in desired.items() if current.get(node) != value}
     return put | {node: "" for node, value in current.items() if value and node not in desired}
 
 
 def reserved_taint_value(taints: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the value of our taint among a node's taints, "" if absent."""
+    """Returns the value of Bayplan's taint among a node's taints, "" if absent."""
     return str(next((taint.get("value", "") for taint in taints if taint.get("key") == RESERVED_TAINT), ""))
 
 
 def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -> Json:
-    """Returns the merge patch for a node: our taint as desired, all other taints unchanged.
+    """Returns the merge patch that sets Bayplan's taint on a node ("" removes it) and keeps all other taints.
 
-    A merge patch replaces the whole list of taints, so it applies only to the version that was read."""
+    A merge patch replaces the whole list of taints, so it has the `resourceVersion` that was read: the API
+    server refuses it if the node has changed since."""
     others = [dict(taint) for taint in taints if taint.get("key") != RESERVED_TAINT]
     own = [{"key": RESERVED_TAINT, "value": value, "effect": EFFECT}] if value else []
     return {"metadata": {"resourceVersion": version}, "spec": {"taints": [*others, *own] or None}}
@@ -80,10 +83,11 @@ def taint_patch(version: str, taints: Iterable[Mapping[str, Any]], value: str) -
 def keep_off_reserved(
     pod: Mapping[str, Any], snapshot: Snapshot, *, evicts: bool = False
 ) -> Mapping[str, Any]:
-    """Returns a pod without a place, required to stay off the nodes that gangs hold whole now.
+    """Returns the pod with a node affinity that excludes the nodes that gangs hold whole; for a pod that has
+    no place.
 
-    `evicts`: only off nodes whose gang has not started. The scheduler may evict the pods of other gangs,
-    whose taints the pod tolerates."""
+    `evicts`: the pod's scheduler may evict other pods for it. Nodes of gangs that run are then not excluded,
+    and the pod tolerates their taints."""
     spec = pod.get("spec")
     running = [held for held in snapshot.reservations if evicts and snapshot.runs(held)]
     if running and isinstance(spec, Mapping):

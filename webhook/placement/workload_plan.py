@@ -1,7 +1,7 @@
-"""Plans a workload: each gang in turn, each on the capacity that the former ones leave. Pure.
+"""Plans a workload: one gang after the other, each on the capacity that the ones before it leave. Pure.
 
-Within one request the first plan is held tentatively in the snapshot. If policies change the object
-afterwards, the planner replays that plan as long as it still fits, instead of planning again.
+Within one request, the snapshot contains the first plan as a tentative reservation. If policies change the
+object afterwards, the planner replays that plan as long as it still fits, instead of planning again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ _GRAVITY: dict[Verdict, int] = {"admitted": 0, "queued": 1, "rejected": 2}
 
 @dataclass(frozen=True, slots=True)
 class GangPlan:
-    """One gang with the planner's answer, and what it holds (None for nothing).
+    """One gang with the planner's answer, and the reservation that it gets (None for none).
 
-    `first`: the gang as it was when the answer was first given, before policies pinned its pods to the place.
+    `first`: the gang when the answer was first given, before policies pinned its pods to the place; None if
+    that is `group`.
     """
 
     group: PodGroup
@@ -42,12 +43,13 @@ class GangPlan:
 
     @property
     def asked(self) -> PodGroup:
-        """The gang as it asked for a place."""
+        """The gang as it was when it asked for a place."""
         return self.first or self.group
 
     @property
     def lacks_devices(self) -> bool:
-        """Whether the PodSets that do not fit, or those of the whole gang, request devices."""
+        """Whether a PodSet that does not fit requests devices; all PodSets count if none is named as the
+        cause."""
         at_fault = [s for s in self.group.pod_sets if s.name in self.answer.culprits] or self.group.pod_sets
         shapes = [pod_set.shape for pod_set in at_fault]
         return any(asks_for_gpus(shape) or shape.claims for shape in shapes)
@@ -55,10 +57,10 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPlan:
-    """The answers for all gangs of one object. `snapshot` is the cluster with what they hold.
+    """The answers for all gangs of one object. `snapshot`: the cluster with the reservations of the gangs.
 
-    `whole`: the gangs are everything that starts together. False for a pod of a larger group, or of pods that
-    run independently. `preview`: the object creates no pods now, and holds nothing."""
+    `whole`: the gangs contain everything that starts together. False for a pod of a larger group, and for
+    pods that run independently. `preview`: the object creates no pods now, and holds nothing."""
 
     placed: tuple[GangPlan, ...]
     snapshot: Snapshot
@@ -69,7 +71,8 @@ class WorkloadPlan:
     def proves_never(self) -> bool:
         """Whether a rejection proves that the object never runs while the cluster has its current nodes.
 
-        It does not if a part is rejected, or pods without devices, because nodes for these come and go."""
+        It is no proof if only a part of what starts together is rejected, or if the pods request no devices,
+        because nodes without devices come and go."""
         return (
             self.whole
             and all(placed.answer.decision == "rejected" for placed in self.placed)
@@ -78,10 +81,10 @@ class WorkloadPlan:
 
     @property
     def decision(self) -> Verdict:
-        """Rejected if any gang can never run, queued if none runs now, else admitted.
+        """Rejected if any gang can never run; otherwise admitted if any gang can run now; otherwise queued.
 
-        The gangs of one object share its pod template (the replicas of a LeaderWorkerSet). An object of which
-        some replicas can start is therefore admitted, and the pods of the others wait."""
+        The gangs of one object, for example the replicas of a LeaderWorkerSet, share its pod template. If
+        only some can start, the object is therefore admitted, and the pods of the others wait."""
         verdicts = [placed.answer.decision for placed in self.placed]
         if "rejected" in verdicts:
             return "rejected"
@@ -89,21 +92,21 @@ class WorkloadPlan:
 
     @property
     def first(self) -> GangPlan:
-        """The gang that determines the decision: the first rejected one, else the first queued one, else the
-        first."""
+        """The gang that determines the decision: the first whose own decision is that of the object."""
         return next(placed for placed in self.placed if placed.answer.decision == self.decision)
 
     @property
     def reservations(self) -> tuple[Reservation, ...]:
-        """What the gangs hold, in their order."""
+        """The reservations of the gangs, in the order of the gangs."""
         return tuple(placed.reservation for placed in self.placed if placed.reservation is not None)
 
     @property
     def gated(self) -> bool:
-        """Whether its pods wait at the gate.
+        """Whether the object's pods get the gate.
 
-        They do if the gang is queued, asks to be queued, and does not only wait for new nodes or evictions:
-        autoscalers add no node for a gated pod, and schedulers evict nothing for it."""
+        They do if the object is queued, its `on-unavailable` is `queue`, and some gang waits for something
+        other than new nodes or evictions: autoscalers add no node for a gated pod, and schedulers evict
+        nothing for it."""
         waiting = [placed for placed in self.placed if placed.answer.decision == "queued"]
         return (
             self.decision == "queued"
@@ -122,7 +125,9 @@ class WorkloadPlan:
         return message
 
     def terms(self) -> Mapping[str, tuple[Term, ...]]:
-        """Returns the ORed node-selector terms that pin each PodSet to its placement; for "" all of them."""
+        """Returns the ORed node-selector terms that pin the pods to their placement, by PodSet name.
+
+        The key "" has the terms of all PodSets."""
         terms: dict[str, dict[Term, None]] = {"": {}}
         for placed in self.placed:
             if placed.answer.decision == "admitted":
@@ -133,7 +138,9 @@ class WorkloadPlan:
 
 
 def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
-    """Returns the workload with its device claims resolved in this cluster, if possible."""
+    """Returns the workload with its device claims resolved in this cluster; unchanged if that fails, without
+    a snapshot, or without claims.
+    """
     if snapshot is None or not workload.claims:
         return workload
     try:
@@ -145,9 +152,10 @@ def with_claims(snapshot: Snapshot | None, workload: Workload) -> Workload:
 def plan_workload(
     snapshot: Snapshot, workload: Workload, rivals: int = 0, limits: HoldLimits = NO_LIMITS
 ) -> WorkloadPlan:
-    """Plans every gang of a workload, in order, while `rivals` others are planned (`plan_aside`).
+    """Returns the plan of all gangs of a workload.
 
-    `limits` are those of its namespace."""
+    `rivals`: the number of other gangs that are planned at the same time (`plan_aside`). `limits`: those of
+    the workload's namespace."""
 
     def place(snapshot: Snapshot, group: PodGroup) -> tuple[Answer, Reservation | None]:
         answer = plan_aside(snapshot, group, rivals)
@@ -180,16 +188,18 @@ def plan_workload(
 
 
 def _none_beside(answer: Answer) -> Answer:
-    """Returns the answer for pods that do not fit beside what their gang holds: they may fit later, if the
-    gang moves."""
+    """Returns the queued answer for pods that do not fit beside the seats that their gang holds.
+
+    They are queued and not rejected because they may fit when the gang moves."""
     message = f"its gang holds a place, and beside that there is none for these pods: {answer.message}"
     return Answer(answer.gang, "queued", reason="NoRoomBeside", message=message, warnings=answer.warnings)
 
 
 def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
-    """Returns the gang whose parts without a member in this object may go anywhere.
+    """Returns the gang with the required node affinity removed from PodSets whose members are all unknown.
 
-    Unknown members are assumed to equal a known one, which may be pinned to its own seat by now."""
+    Unknown members are assumed to be like a known one, which may be pinned to its own seat already; its
+    affinity must not apply to them."""
     present = {own.name for own in workload.share.known_sets} if workload.share is not None else set()
     sets = (
         own if own.name in present else replace(own, shape=replace(own.shape, affinity=()))
@@ -199,10 +209,10 @@ def absent_anywhere(workload: Workload, group: PodGroup) -> PodGroup:
 
 
 def members_known(workload: Workload, group: PodGroup) -> PodGroup:
-    """Returns the gang without the members that are known only by number; unchanged if there are none.
+    """Returns the gang without the members that are known only by number.
 
-    It is also unchanged if the object is a gang of its own. Unknown members keep room if there is some, but
-    never cause a refusal, because their requests are unknown."""
+    Unknown members get seats if there is room, but never cause a refusal, because their requests are unknown.
+    The gang is unchanged if there are no such members, or if the workload does not share it."""
     share = workload.share
     if share is None:
         return group
@@ -216,13 +226,13 @@ def members_known(workload: Workload, group: PodGroup) -> PodGroup:
     if not missing or not known_sets:
         return group
     note = f"{missing} of {group.size} pods are not known yet, and there is no room for more like these"
-    # The unknown members get the domain that the first ones hold whole.
+    # Holds a whole domain, so that it has room for the unknown members.
     reserve = "domain" if group.reserve == "auto" and group.constraint.required else group.reserve
     return replace(group, pod_sets=known_sets, reserve=reserve, within=(), warnings=(*group.warnings, note))
 
 
 def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]:
-    """Returns the names under which gangs start together (`PodGroup.joint`), if one of these gangs has no
+    """Returns the names (`PodGroup.joint`) of the sets of gangs that start together in which a gang has no
     place."""
     return frozenset(
         group.joint for group, answer in answers if group.joint and answer.decision != "admitted"
@@ -230,8 +240,8 @@ def short_of_place(answers: Iterable[tuple[PodGroup, Answer]]) -> frozenset[str]
 
 
 def _held_back(placed: list[GangPlan]) -> tuple[GangPlan, ...]:
-    """Returns the plans of gangs that start together, if one has no place: the others wait and hold nothing,
-    unless they run already."""
+    """Returns the plans of gangs that start together, of which one has no place: the others are queued and
+    hold nothing, unless they hold a place already."""
     first = next(gang_plan for gang_plan in placed if gang_plan.answer.decision != "admitted")
     fits = sum(gang_plan.answer.decision == "admitted" for gang_plan in placed)
 

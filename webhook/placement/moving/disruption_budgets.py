@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: which pods the eviction API would refuse to evict now. Pure."""
+"""Finds the pods that the eviction API would refuse to evict because of PodDisruptionBudgets. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.model.pod import BoundPod, selected
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A PodDisruptionBudget. `terms`: its selector, None if it selects nothing. `allowed`: how many of its
-    pods may be evicted now; 0 if its status does not say.
+    pods may be evicted now (`status.disruptionsAllowed`); 0 if the status does not say.
     """
 
     namespace: str
@@ -41,13 +41,19 @@ class Budget:
 
 
 def refused(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
-    """Returns why the eviction API never evicts one of these pods, as the end of a sentence; "" if it may."""
+    """Returns why the eviction API would never evict all of these pods, as the end of a sentence; "" if it
+    may.
+
+    It refuses to evict a pod that several budgets cover.
+    """
     covering = max((sum(budget.covers(pod) for budget in budgets) for pod in pods), default=0)
     return f"is in {covering} PodDisruptionBudgets, which the eviction API refuses" if covering > 1 else ""
 
 
 def protected(pods: Iterable[BoundPod], budgets: Sequence[Budget]) -> str:
-    """Returns why budgets currently prevent evicting these pods together; "" if they do not."""
+    """Returns why a budget does not allow to evict these pods together now, as the end of a sentence; "" if
+    all budgets allow it.
+    """
     covered = Counter(budget for pod in pods for budget in budgets if budget.covers(pod))
     for budget, count in covered.items():
         if count > budget.allowed:

@@ -37,13 +37,13 @@ from webhook.workloads.templates import value_at
 Json = Mapping[str, Any]
 
 SYSTEM_PRIORITY = 2_000_000_000
-"""Priorities from here on belong to the cluster (`system-cluster-critical`)."""
+"""The lowest priority of system pods, that of `system-cluster-critical`. Such pods are never moved."""
 
 MIRROR = "Node"
-"""The controller of a static pod's mirror, which the kubelet runs whatever the API server says."""
+"""The kind that controls mirror pods. The kubelet runs their static pod whatever the API server says."""
 
 _MOST_OWNERS = 8
-"""Maximum number of owners above a pod that are followed: more than any kind has, so a loop ends."""
+"""Maximum number of owners above a pod that are followed. No known kind has as many; the limit ends loops."""
 
 
 def movables(
@@ -54,11 +54,12 @@ def movables(
     all_restartable: bool = False,
     left_alone: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Movable, ...]:
-    """Returns every gang and every other pod on a node, by name, except DaemonSet pods.
+    """Returns a movable for every gang with bound pods and every other bound pod, except DaemonSet pods.
 
-    `objects`: pods, their owners, PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch.
-    `all_restartable`: pods count as opted in unless they opt out. `left_alone`: why others stay, by the name
-    of a gang, the UID of a pod's controller, or a namespace, as the end of a sentence.
+    They are sorted by name, and `keeps` says of each why it may not be moved. `objects`: pods, their owners
+    and PodDisruptionBudgets; others are ignored. `now`: seconds since the epoch. `all_restartable`: pods may
+    be moved unless they opt out. `left_alone`: additional reasons not to move something, as the end of a
+    sentence, by the name of a gang, the UID of a pod's controller, or a namespace.
     """
     scene = _Scene.of(objects, snapshot)
     by_gang: dict[str, list[_PodOfGang]] = defaultdict(list)
@@ -70,7 +71,11 @@ def movables(
 
 @dataclass(frozen=True, slots=True)
 class _PodOfGang:
-    """A pod with the name of its gang (its own name if it has none); `keeps` and `maker` as in `Movable`."""
+    """A bound pod and its gang.
+
+    `gang`: the gang's name, that of the pod if it has no gang. `group`: the gang's request; None if unknown.
+    `started`: seconds since the epoch. `keeps`, `opted_in`, `maker`: as in `Movable`.
+    """
 
     gang: str
     group: PodGroup | None
@@ -84,7 +89,11 @@ class _PodOfGang:
 
 @dataclass
 class _Scene:
-    """The objects of a cluster, indexed for lookups."""
+    """The objects of a cluster, indexed for lookups.
+
+    `bound`: bound pods by NAMESPACE/NAME. `pods`: their objects. `owners`: workloads and other controllers,
+    by NAMESPACE/KIND/NAME. `groups`: the gangs of workloads, by name.
+    """
 
     snapshot: Snapshot
     bound: Mapping[str, BoundPod]
@@ -95,7 +104,7 @@ class _Scene:
 
     @staticmethod
     def of(objects: Iterable[Json], snapshot: Snapshot) -> _Scene:
-        """Builds the index."""
+        """Returns the index of these objects."""
         scene = _Scene(snapshot, {pod.name: pod for pod in snapshot.pods if not pod.daemon})
         for obj in objects:
             if obj.get("kind") == "Pod":
@@ -114,7 +123,7 @@ class _Scene:
         try:
             parsed = read(workload)
         except InputError:
-            return  # its pods are bound all the same; they are moved one by one or kept
+            return  # the workload has no gang here; its pods are read all the same
         places = [("metadata",), *(template.metadata_path for template in parsed.templates)]
         notes = [(value_at(workload, place) or {}).get("annotations") or {} for place in places]
         written = (terms_of_annotation(self.snapshot, placement_annotation(note)) for note in notes)
@@ -146,8 +155,9 @@ class _Scene:
         return _PodOfGang(gang, group, bound, seconds(str(started)), priority, keeps, label == "true", maker)
 
     def _gang(self, pod: Json, above: list[Json]) -> tuple[str, PodGroup | None]:
-        """Returns the gang's name and request; for a pod without a gang its own. The request is None if it is
-        unknown.
+        """Returns the name and the request of the pod's gang, or those of the pod if it has no gang.
+
+        The request is None if it is unknown.
         """
         namespace = _namespace(pod)
         held, _ = held_for(self.snapshot, pod, namespace)
@@ -160,7 +170,7 @@ class _Scene:
         return self._own(pod, namespace)
 
     def _own(self, pod: Json, namespace: str) -> tuple[str, PodGroup | None]:
-        """Returns the gang that a pod names, or the pod as its own gang."""
+        """Returns the gang that the pod's own keys name, or the pod as its own gang: name and request."""
         own = f"{namespace}/Pod/{pod['metadata']['name']}"
         spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
         try:
@@ -185,7 +195,7 @@ class _Scene:
 
 
 def _movable(pods: list[_PodOfGang], scene: _Scene, now: float, left_alone: Mapping[str, str]) -> Movable:
-    """Returns all pods of a gang as one movable. A pod that must not move keeps the whole gang."""
+    """Returns the movable of all pods of a gang. If one pod may not be moved, the gang may not."""
     first = pods[0]
     group = first.group or PodGroup(first.gang, ())
     bound = tuple(sorted((pod.pod for pod in pods), key=lambda pod: pod.name))
@@ -221,7 +231,10 @@ def _keeps(pod: Json, namespace: str, label: str, priority: int) -> str:
 
 
 def _preemptible(pod: Json, labels: list[Mapping[str, str]], snapshot: Snapshot) -> bool:
-    """Returns whether KAI is known to preempt the pod."""
+    """Returns whether it is known that KAI may preempt the pod.
+
+    `labels`: those of the pod and of the controllers above it, the nearest first.
+    """
     if pod["spec"].get("schedulerName") not in (KAI, RUNAI):
         return False
     stated = next((own[PREEMPTIBILITY] for own in labels if PREEMPTIBILITY in own), "")

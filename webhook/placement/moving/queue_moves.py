@@ -1,7 +1,7 @@
-"""Chooses the queued gang for which others are moved, and the moves: the leader's choice, under limits. Pure.
+"""Chooses the queued gang for which other gangs and pods are moved, and the moves. Pure.
 
-The queue keeps its order: moves are made for a gang only if it would then be admitted at its turn, instead of
-a gang before it.
+The leader uses it. The queue keeps its order: moves are made for a gang only if it is then admitted at its
+turn, that is, if no gang before it in the queue takes the room.
 """
 
 from __future__ import annotations
@@ -19,15 +19,19 @@ from webhook.placement.hold_limits import Limits, no_limits
 from webhook.placement.queue import plan_queue
 
 ATTEMPTS = 60
-"""Maximum number of sets of movables that are planned for one gang: the leader also has to keep the queue."""
+"""Maximum number of sets of movables that are planned for one gang. It is limited because the leader must
+also plan the queue."""
 
 MOST_TRIED = 4
-"""Maximum number of gangs that are tried in one search."""
+"""Maximum number of queued gangs for which one call searches moves."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueMoves:
-    """The moves for a gang, None if no gang has any; and why not for the gangs that were tried before."""
+    """The gang for which others are moved, and the moves; both None if there are no moves for any gang.
+
+    `without`: why there are no moves for the gangs that were tried before, by name.
+    """
 
     group: PodGroup | None
     moves: Defragmentation | None
@@ -41,10 +45,10 @@ def queue_moves(
     movables: Iterable[Movable],
     limits: Limits = no_limits,
 ) -> QueueMoves:
-    """Returns the moves.
+    """Returns the first gang of the queue that waits long enough and has moves, with these moves.
 
-    `order`: the queue. `max_lost`: the gangs that have waited long enough, each with the maximum GPU seconds
-    of work that may be lost for it. `limits`: what the gangs of a namespace may hold.
+    `order`: the queue. `max_lost`: for the gangs that have waited long enough, by name, the maximum work that
+    may be lost for it, in GPU seconds. `limits`: what the gangs of a namespace may hold.
     """
     may_move = tuple(movables)
     without: dict[str, str] = {}
@@ -64,8 +68,8 @@ def queue_moves(
 
 
 def _is_let_in(moves: Defragmentation, order: Sequence[PodGroup], limits: Limits) -> bool:
-    """Returns whether the last gang of the queue has its place, after the moves and the turns of all gangs
-    before it.
+    """Returns whether, after the moves, the last gang of `order` is admitted when all gangs before it have
+    been planned.
     """
     if order[-1].joint:
         return False  # it starts together with others, which wait for places of their own

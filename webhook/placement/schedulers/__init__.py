@@ -1,4 +1,4 @@
-"""What KAI and Kueue decide about a workload, where the plan has to follow them. Pure.
+"""Adapts the plan of a workload to what KAI and Kueue decide about the workload. Pure.
 
 - `kai_preemption`: gangs for which KAI preempts other pods, and which pods it preempts
 - `kai_queue`: gangs that request more than their KAI queue allows

@@ -1,8 +1,8 @@
-"""Gangs for which KAI preempts other pods, and the pods that it preempts. Pure.
+"""Finds gangs for which KAI preempts other pods, and pods that KAI preempts. Pure.
 
 KAI preempts gangs of lower priority for a pending gang. It does not see gated pods, so a gang that could
-preempt others would wait behind our gate forever (KAI-Scheduler d5bc503a, pkg/scheduler/actions/preempt/).
-Such a gang is therefore not gated.
+preempt others would wait forever with Bayplan's gate (KAI-Scheduler d5bc503a,
+pkg/scheduler/actions/preempt/). Such a gang is therefore not gated.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from planner.model.priority import PriorityClasses
 from planner.model.schedulers import KAI, RUNAI
 
 TRAIN = 50
-"""The value of `train`, the class of gangs that name none (the grouper's TrainPriorityClass). A gang above it
-can preempt other gangs."""
+"""The value of the PriorityClass `train`, which KAI's pod grouper gives gangs that name no class
+(TrainPriorityClass). A gang with a higher value can preempt such gangs."""
 
 PREEMPTIBILITY = "kai.scheduler/preemptibility"
 """KAI's label of pods and workloads: `preemptible` or `non-preemptible`; any other value is ignored."""
 
 NON_PREEMPTIBLE_FROM = 100
-"""The priority from which KAI preempts no pods without that label (its class `build`)."""
+"""The lowest priority of pods that KAI does not preempt, if they do not have that label: the value of KAI's
+PriorityClass `build`."""
 
 
 def makes_room(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Returns whether KAI preempts others for the gang if it has no place.
+    """Returns whether KAI may preempt other pods for the gang if the gang has no place.
 
-    Not if the gang requires a level with keys that KAI does not read: KAI would start it anywhere."""
+    False if the gang requires a level by keys that KAI does not read: KAI would then start it anywhere."""
     if group.follows != "kai.scheduler" or snapshot.base.schedulers.shown.keys().isdisjoint((KAI, RUNAI)):
         return False
     value = _value(snapshot.base.priorities, group.scheduler_class)
@@ -35,10 +36,8 @@ def makes_room(snapshot: Snapshot, group: PodGroup) -> bool:
 
 
 def is_preemptible(stated: str, class_name: str, classes: PriorityClasses) -> bool | None:
-    """Returns whether KAI preempts pods with this value of the label PREEMPTIBILITY and this PriorityClass
-    ("" for none).
-
-    None if that is unknown because the class was not read."""
+    """Returns whether KAI may preempt pods with this value of the label `PREEMPTIBILITY` and this
+    PriorityClass ("" for none); None if that is unknown because the class was not read."""
     if stated in ("preemptible", "non-preemptible"):
         return stated == "preemptible"
     value = _value(classes, class_name)

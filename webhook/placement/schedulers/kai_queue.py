@@ -1,7 +1,8 @@
-"""Warns about gangs that request more than KAI lets their queue use, when they are applied. Pure.
+"""Warns, when gangs are applied, if they request more than KAI lets their queue use. Pure.
 
-more GPUs than the limit                               KAI never starts them
-non-preemptible, and more of anything than the quota   the same; default queues have quotas of 0
+KAI never starts a gang that requests
+- more GPUs than the queue's limit
+- more of any resource than the queue's quota, if the gang is non-preemptible; default queues have quotas of 0
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from webhook.workloads import Workload
 def within_kai_queue(workload: Workload, obj: Mapping[str, Any], snapshot: Snapshot) -> Workload:
     """Returns the workload with a warning for each gang that KAI never starts in its queue.
 
-    The gang is not refused, because a bound can change at any time."""
+    The gang is not refused, because limit and quota can change at any time."""
     seen = snapshot.base.schedulers
     queue = workload.kai_queue or workload.queue
     checks: list[Callable[[PodGroup], str]] = []
@@ -55,7 +56,7 @@ def _above_limit(group: PodGroup, queue: str, bound: QueueBound) -> str:
 def _above_quota(
     group: PodGroup, queue: str, quotas: Mapping[str, QueueBound], snapshot: Snapshot, stated: str
 ) -> str:
-    """Returns why a non-preemptible gang waits; "" for other gangs, and if the quota suffices."""
+    """Returns the warning for a non-preemptible gang above its queue's quota; "" for all other gangs."""
     preemptible = is_preemptible(stated, group.scheduler_class, snapshot.base.priorities)
     if group.follows != "kai.scheduler" or preemptible is not False:
         return ""
@@ -78,7 +79,7 @@ def _above_quota(
 
 
 def _stated_preemptibility(obj: Mapping[str, Any]) -> str:
-    """Returns the value of the object's label, "" for none."""
+    """Returns the value of the object's label `PREEMPTIBILITY`, "" for none."""
     metadata = obj.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     return str(labels.get(PREEMPTIBILITY, "")) if isinstance(labels, Mapping) else ""

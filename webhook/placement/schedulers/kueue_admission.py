@@ -1,11 +1,11 @@
-"""Workloads in a Kueue queue: when they are planned, and whether at all. Pure.
+"""Decides when a workload in a Kueue queue is planned, and whether at all. Pure.
 
-    a kind that Kueue suspends               planned when it is resumed; nothing is held until then
-    pods, if a flavor has a topology         not planned: Kueue assigns their nodes
-    pods in another queue                    planned when Kueue has opened its gate; gated until then
+    a kind that Kueue suspends                     planned when it is resumed; holds nothing until then
+    pods, if a flavor of the queue has a topology  not planned: Kueue assigns their nodes
+    other pods                                     planned when Kueue has removed its gate; gated until then
 
-A place that is held while Kueue still waits for quota could be the place that a gang with quota needs; both
-would wait for each other (Kueue ff69552e, pkg/controller/jobs/pod/pod_webhook.go).
+Nothing is held for a workload that waits for quota in Kueue: a gang with quota could need the same place, and
+both would wait for each other (Kueue ff69552e, pkg/controller/jobs/pod/pod_webhook.go).
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from webhook.workloads import Workload
 
 
 def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) -> Workload:
-    """Returns the workload as Kueue treats it, if the cluster has Kueue."""
+    """Returns the workload marked with how Kueue treats it (see above); unchanged if the cluster has no
+    Kueue.
+    """
     if KUEUE not in seen.shown:
         return workload
     if workload.suspends:  # suspended by Kueue's own webhook, before or after ours
@@ -31,11 +33,11 @@ def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) ->
 
 
 def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
-    """Returns the plan of a workload that Kueue has not admitted: gangs without a place wait, and hold
-    nothing.
+    """Returns the plan of a workload that Kueue has not admitted: gangs that hold no place yet are queued,
+    and get none.
 
-    `before`: the snapshot in which it was planned. A gang that can never run is refused now. The plan is
-    unchanged for a gang whose `on-unavailable` is `reject` or `admit`."""
+    `before`: the snapshot in which it was planned. A gang that can never run is still rejected. The plan of a
+    gang whose `on-unavailable` is `reject` or `admit` is unchanged."""
     placed = tuple(map(_waiting, plan.placed))
     for gang_plan in placed:
         if gang_plan.reservation is not None:
@@ -44,19 +46,20 @@ def until_admitted(plan: WorkloadPlan, before: Snapshot) -> WorkloadPlan:
 
 
 def comes_to_kueues_gate(workload: Workload, operation: str) -> bool:
-    """Whether this is a new pod that Kueue gates.
+    """Returns whether this is a new pod that Kueue gates.
 
-    It gates the pods of every owner, known or unknown, except of one that it has suspended before (Kueue
-    v0.19.2, pkg/controller/jobs/pod/pod_webhook.go, FindAncestorJobManagedByKueue).
+    Kueue gates the pods of every owner, known or unknown, unless it manages the owner itself and has
+    suspended that (Kueue v0.19.2, pkg/controller/jobs/pod/pod_webhook.go, FindAncestorJobManagedByKueue).
     """
     return workload.awaits_kueue and operation == "CREATE" and not workload.owner_suspends
 
 
 def at_kueues_gate(plan: WorkloadPlan) -> WorkloadPlan:
-    """The plan of a new pod whose gang has its place: it waits at our gate until Kueue has admitted it.
+    """Returns the plan of a new pod whose gang holds a place: the pod gets Bayplan's gate until Kueue has
+    admitted it.
 
-    Kueue may admit it in another flavor than the pods before it, and a pod that is pinned already would be
-    bound nowhere then. The controller lets it in."""
+    Kueue may admit the pod in another flavor than the pods before it. If the pod were pinned already, no node
+    would take it then. The controller removes the gate."""
 
     def waits(gang_plan: GangPlan) -> GangPlan:
         gang = gang_plan.group.name
