@@ -308,7 +308,9 @@ class Controller:
         return await scheduler_words(self._api, pods, owners - {""})
 
     async def _follow(self, gang: Gang, reservation: Reservation, world: World) -> None:
-        """Reserves where pods were bound; their use is counted already, so no capacity has to be free."""
+        """Reserves where pods were bound, even without free capacity: their use is counted already. A gang
+        that came to these nodes since the snapshot is a conflict.
+        """
         wish = Wish(reservation, world.snapshot.revision, NO_HEADROOM)
         await self._ledger.reserve_all([wish], self._clock())
         await note_place(self._api, gang, reservation, world)

@@ -1,9 +1,9 @@
-"""The ledger for admission calls: a review proves nothing, only what the API server has stored does.
+"""The ledger for admission calls. A review proves nothing; only what the API server has stored does.
 
-Anybody who can reach the Service can send a review. In a cluster no place is therefore released, taken over
-or kept for good because of a review alone. A claim waits until the watch shows the object. A release is left
-to the controller, which sees deleted objects. A place that a workload has claimed is changed only for that
-workload.
+Anybody who can reach the Service can send a review. In a cluster, no place is therefore released, taken over
+or made permanent because of a review alone. A claim waits until a watch shows the object. A release is left
+to the controller, which sees deleted objects. A claimed place is changed only for the workload that has
+claimed it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,25 @@ from webhook.placement.hold import HOLD_SECONDS
 from webhook.workloads.keys.annotation_keys import POD_GANGS
 
 LOOKS = (0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
-"""Seconds between two lookups of an object that is about to be stored; together less than a hold lives."""
+"""Seconds before each lookup of an object that is about to be stored; their sum is less than
+`HOLD_SECONDS`.
+"""
 
 
 MAX_FOLLOWED = 2048
-"""Maximum number of claims that are followed at the same time; further ones are left to the controller."""
+"""Maximum number of claims that wait for their object at the same time; further ones are left to the
+controller.
+"""
 
 
 log = logging.getLogger("bayplan")
 
 
 class ConfirmingLedger:
-    """The `planner.ledger.ledger.Ledger` over the book in the cluster.
+    """The `planner.ledger.ledger.Ledger` for admission calls, on top of the cluster's `KubeLedger`.
 
-    `stored` returns whether the object with a UID that a reservation is for is in the API server.
+    `stored`: returns whether the object of a reservation is stored under this UID, or bound pods use the
+    reservation.
     """
 
     def __init__(self, ledger: KubeLedger, stored: Callable[[Reservation, str], bool]) -> None:
@@ -44,27 +49,30 @@ class ConfirmingLedger:
         self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     async def close(self) -> None:
-        """Stops; what is not confirmed by now is left to the controller."""
+        """Stops; claims that are not confirmed yet are left to the controller."""
         for task in tuple(self._following.values()):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """Returns the ledger's book."""
+        """Returns the book, as `KubeLedger.book` does."""
         return await self._ledger.book(now, names)
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """As the ledger. Raises `Occupied` if an existing workload has claimed another place under that name,
-        and it is not the requesting one.
+        """Reserves as `KubeLedger.reserve_all` does.
+
+        Raises `Occupied` if an existing workload has claimed another place under the name of a wish, and it
+        is not the workload that the wish is for.
         """
         return await self._ledger.reserve_all(wishes, now, self._keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Returns whether a claim would succeed now.
+        """Returns whether a claim would succeed at present.
 
-        It is judged like a claim (docs/decisions/0103), and written as soon as the object is known to be
-        stored. Until then the unclaimed hold keeps others out.
+        The reservation is judged as for a claim (docs/decisions/0103), and the claim is written as soon as
+        the object is known to be stored. Until then the hold blocks other gangs; it is prolonged if it would
+        expire before.
         """
         held = await self._ledger.judged(reservation_id, now)
         if held is None:
@@ -81,26 +89,30 @@ class ConfirmingLedger:
         return True
 
     async def give_back(self, seen: Reservation) -> bool:
-        """As the ledger: it is this replica's own call that ended."""
+        """Removes the reservation as `KubeLedger.give_back` does: no object needs to confirm it, because it
+        was this replica's own call that ended.
+        """
         return await self._ledger.give_back(seen)
 
     async def release(self, reservation_id: str) -> bool:
-        """Does nothing yet: the object exists until the call is answered, and the controller sees the
-        deletion.
+        """Returns whether the reservation exists. It is not released yet: the object exists until the call is
+        answered, and the controller sees the deletion.
         """
         return self._ledger.find(reservation_id) is not None
 
     def _keeps(self, held: Reservation, wanted: Reservation) -> bool:
-        """Returns whether an existing workload would lose its place to another object of its name."""
+        """Returns whether an existing workload would otherwise lose its place to another object of its
+        name.
+        """
         if held.state != "claimed" or held.owner_uid in ("", wanted.owner_uid):
             return False
         if kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod":
-            return False  # the pods of a group come one by one, and each may add information
+            return False  # the pods of a group are created one by one, and each may add information
         is_kept = held.fingerprint == wanted.fingerprint and placement(held) == placement(wanted)
         return not is_kept and self._stored(held, held.owner_uid)
 
     async def _follow(self, held: Reservation, owner_uid: str, now: float) -> None:
-        """Claims the hold when its object is seen; a hold whose object is never seen expires."""
+        """Claims the hold when its object is seen to be stored; otherwise leaves it to expire."""
         for pause in LOOKS:
             await asyncio.sleep(pause)
             if not self._stored(held, owner_uid):

@@ -1,9 +1,9 @@
-"""Reads and writes `Reservation` objects. Pure.
+"""Reads and writes Reservation objects. Pure.
 
-The book is the order in which etcd stored the places of gangs (docs/decisions/0103). A written place is a
-proposal: it blocks every later one from then on, and it is held if no earlier one blocks it. `Entry.order` is
-the resource version with which the place was written: that of the object until its next write, and
-`status.since` from its claim on.
+The order of the book is that in which etcd stored the places of gangs (docs/decisions/0103). A written place
+is a proposal: it blocks every later one from then on, and the gang holds it if no earlier one blocks it.
+`Entry.order` is the resource version with which the place was written: that of the object until its next
+write, and `status.since` afterwards.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _NEXT = "-next"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A stored Reservation object. `since` 0: not written since its place was; `reservation` None: without a
-    state or malformed, and ignored.
+    """A stored Reservation object. `version`: its resource version. `since`: the resource version with which
+    its place was written, 0 if the object has not been written since. `reservation`: None if the object has
+    no state or is malformed; it is then ignored.
     """
 
     name: str
@@ -41,12 +42,12 @@ class Entry:
 
     @property
     def order(self) -> int:
-        """The resource version with which its place was written."""
+        """The resource version with which the place was written."""
         return self.since or self.version
 
     @property
     def kept(self) -> RecordedReservation | None:
-        """The reservation with its order, None if there is none."""
+        """The reservation with its order, None if the object is ignored."""
         return RecordedReservation(self.reservation, self.order) if self.reservation is not None else None
 
 
@@ -78,26 +79,30 @@ def proposed(reservation: Reservation) -> Json:
 
 
 def as_next(reservation: Reservation, expires: float) -> Reservation:
-    """Returns the proposal of another place for a gang that has one: an object of its own, which expires.
+    """Returns the proposal of another place for a gang that holds one: a reservation in a second object,
+    which expires.
 
-    The gang's own object keeps the former place until the new one is known to be held.
+    The gang's own object keeps the former place until the gang is known to hold the new one.
     """
     return replace(reservation, id=next_name(reservation.id), state="held", expires=expires, owner_uid="")
 
 
 def next_name(name: str) -> str:
-    """Returns the name of the object in which the gang of an object proposes another place."""
+    """Returns the name of the second object, in which the gang of the object `name` proposes another
+    place.
+    """
     return name + _NEXT
 
 
 def is_next(name: str) -> bool:
-    """Returns whether an object is such a proposal."""
+    """Returns whether the object `name` proposes another place for a gang that holds one."""
     return name.endswith(_NEXT)
 
 
 def moved(reservation: Reservation, order: int, former: Entry) -> Json:
-    """Returns the merge patch that moves the gang's own object to the place proposed with `order`, if nothing
-    changed since.
+    """Returns the merge patch that gives the gang's own object the place that was proposed with `order`.
+
+    The patch applies only to the version `former`, as the other patches here do to `entry`.
     """
     document = proposed(reservation)
     return {
@@ -108,7 +113,7 @@ def moved(reservation: Reservation, order: int, former: Entry) -> Json:
 
 
 def claimed(entry: Entry, owner_uid: str) -> Json:
-    """Returns the merge patch of a claim, if nothing changed since."""
+    """Returns the merge patch of a claim."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"state": "claimed", "expires": None, "ownerUID": owner_uid, "since": entry.order},
@@ -116,7 +121,7 @@ def claimed(entry: Entry, owner_uid: str) -> Json:
 
 
 def prolonged(entry: Entry, expires: float) -> Json:
-    """Returns the merge patch that prolongs a hold, if nothing changed since."""
+    """Returns the merge patch that sets another expiry, in seconds since the epoch."""
     return {
         "metadata": {"resourceVersion": str(entry.version)},
         "status": {"expires": expires, "since": entry.order},
@@ -124,7 +129,9 @@ def prolonged(entry: Entry, expires: float) -> Json:
 
 
 def _summary(reservation: Reservation) -> Json:
-    """Returns the values of the additional printer columns: the domain as one word, used nodes, GPUs."""
+    """Returns the values of the additional printer columns: the domain as one word, the number of nodes and
+    of GPUs.
+    """
     requests = dict(reservation.requests)
     gpus = sum(
         amount * assignment.count

@@ -2,11 +2,11 @@
 
 No domain that is held whole has two holders; a gang's place is held completely or not at all; repeated
 requests get the same place; a crash loses no place, and keeps none forever. All of this follows from the
-order in which etcd stores objects, see docs/decisions/0103:
-- A place is one write of the gang's own object. It is held if nothing that was written before it and still
-  exists blocks it. The writer judges that once its watch has shown everything before.
-- Of two proposals that exclude each other the later one is withdrawn, whoever judges it. Gangs that share
-  nothing never wait for each other.
+order in which etcd stores objects (docs/decisions/0103):
+- A place is proposed by one write of the gang's own object. The gang holds it if no object that was written
+  before and still exists blocks it. The writer judges that once its watch has shown all earlier writes.
+- Of two proposals that exclude each other the later one is withdrawn, whichever replica judges it. Gangs
+  that share no node or domain never wait for each other.
 - A crash leaves a hold that nobody claims: it blocks others until it expires.
 """
 
@@ -28,13 +28,14 @@ from webhook.kube.ledger.proposals import COMMIT_SECONDS, Keeps, Proposals, keep
 from webhook.kube.ledger.view import Again, BookView, lives
 
 UNDO_SECONDS = 2.0
-"""How long a stopping replica waits for withdrawals in progress; what remains expires."""
+"""Seconds that a stopping replica waits for its withdrawals; proposals that remain expire."""
 
 
 class KubeLedger:
-    """The `planner.ledger.ledger.Ledger` in custom resources. `start` it before use, `close` it after.
+    """The `planner.ledger.ledger.Ledger` in Reservation objects. `start` it before use, `close` it after.
 
-    `seconds`: how long a reservation is tried. `owners` are asked before an expired hold is deleted.
+    `seconds`: how long a call tries to write its reservations. `owners`: finds the stored object of an
+    expired hold before the hold is deleted.
     """
 
     def __init__(self, api: Api, seconds: float = COMMIT_SECONDS, owners: Owners = no_owners) -> None:
@@ -48,7 +49,7 @@ class KubeLedger:
         self._watching = asyncio.create_task(self._view.reflector.run())
 
     async def close(self) -> None:
-        """Stops after the withdrawals in progress."""
+        """Waits for the withdrawals in progress, and stops watching."""
         if self._proposals.undoing:
             await asyncio.wait(self._proposals.undoing, timeout=UNDO_SECONDS)
         if self._watching is not None:
@@ -67,9 +68,9 @@ class KubeLedger:
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
         """Returns the live reservations at `now`, from the watch and this replica's own writes.
 
-        Those with these ids are read from the API server if they are missing. The book may be older than the
-        API server's: what is planned on it is checked when it is reserved. Raises `LedgerUnavailable` if the
-        watch is broken.
+        Reservations with the ids `names` are read from the API server if they are missing. The book may be
+        older than the API server's: a plan on it is checked when it is reserved. Raises `LedgerUnavailable`
+        if the watch is broken.
         """
         async with _reachable():
             self._view.check()
@@ -77,7 +78,9 @@ class KubeLedger:
         return self.watched(now)
 
     def watched(self, now: float) -> Book:
-        """Returns the same even if the watch is broken: for display, not for reservations."""
+        """Returns the live reservations at `now` even if the watch is broken: for display, not for
+        reservations.
+        """
         return Book(self._view.objects.shown, self._view.live(now))
 
     @property
@@ -93,7 +96,7 @@ class KubeLedger:
         return taken.reservations[0]
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Takes all of these, or none and raises `Conflict`; `planner.ledger.conflicts` has the rules.
+        """Takes all wishes, or none and raises `Conflict`; `planner.ledger.conflicts` has the rules.
 
         Raises `Occupied` if a gang would lose a place that `keeps` protects, `ValueError` for mode `none`,
         which reserves nothing, and `LedgerUnavailable`.
@@ -105,7 +108,7 @@ class KubeLedger:
             return await self._proposals.take(wishes, now, keeps)
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Claims the hold: its workload exists, and it no longer expires. Returns False if there is no live
+        """Claims the hold, so that it does not expire: its workload exists. Returns False if there is no live
         hold.
         """
         async with _reachable():
@@ -119,8 +122,8 @@ class KubeLedger:
         return False
 
     async def prolong(self, reservation_id: str, expires: float, now: float) -> bool:
-        """Prolongs the hold until `expires`, seconds since the epoch, unless it lives longer. Returns False
-        if there is none.
+        """Prolongs the hold until `expires`, seconds since the epoch, unless it expires later or never.
+        Returns False if there is no live hold.
         """
         async with _reachable():
             while (entry := await self._judged(reservation_id, now)) is not None:
@@ -133,8 +136,8 @@ class KubeLedger:
         return False
 
     async def judged(self, reservation_id: str, now: float) -> Reservation | None:
-        """Returns the live reservation with this id in the API server; None if a claim would fail. Writes
-        nothing.
+        """Returns the live reservation with this id as the API server has it; None if a claim would fail.
+        Writes nothing.
         """
         async with _reachable():
             entry = self._view.kept(reservation_id)
@@ -144,7 +147,7 @@ class KubeLedger:
         return entry.reservation if entry is not None else None
 
     async def _judged(self, reservation_id: str, now: float) -> Entry | None:
-        """Returns the live entry of an id, unless it is a proposal that will be withdrawn for an
+        """Returns the live entry with this id; None if there is none, or if it is a proposal that loses to an
         earlier one.
         """
         entry = await self._view.find(reservation_id)
@@ -164,8 +167,8 @@ class KubeLedger:
                     return await self._view.delete(entry)
 
     async def give_back(self, seen: Reservation) -> bool:
-        """Releases it only in the version that was seen: a gang that was applied again under the same name
-        keeps its place.
+        """Releases the reservation only as it was seen: a gang that was applied again under the same name
+        keeps its place. Returns False if it differs or does not exist.
         """
         async with _reachable():
             entry = await self._view.find(seen.id)
@@ -176,8 +179,8 @@ class KubeLedger:
         return False
 
     async def sweep(self, now: float) -> tuple[Reservation, ...]:
-        """Deletes expired holds without an owner, and returns them. If replicas sweep at once, each hold is
-        returned by one.
+        """Deletes expired holds without an owner, and returns them. If several replicas sweep at the same
+        time, only one of them returns each hold.
         """
         swept: list[Reservation] = []
         async with _reachable():
@@ -195,7 +198,9 @@ class KubeLedger:
         return self._view.next_expiry()
 
     def find(self, reservation_id: str) -> Reservation | None:
-        """Returns the reservation with this id from the watch, whether or not it is expired or judged."""
+        """Returns the reservation with this id from the watch, even if it has expired or was not judged; None
+        for none.
+        """
         entry = self._view.kept(reservation_id)
         return entry.reservation if entry is not None else None
 

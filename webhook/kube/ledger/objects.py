@@ -1,7 +1,8 @@
 """The Reservation objects as this replica knows them: from the watch, lists, and its own reads and writes.
 
-Only the watch and lists show up to which resource version the book is known: they show all objects, or all
-changes in order. A read or write of a single object shows only that object; earlier writes may be unseen.
+Only the watch and lists show up to which resource version the book is known, because they show all changes in
+order, or all objects. A read or write of a single object shows only that object; earlier writes of other
+objects may be unknown.
 """
 
 from __future__ import annotations
@@ -38,26 +39,30 @@ class Objects:
     """The resource version up to which the watch or a list has shown every change."""
     logged_versions: dict[str, int] = field(default_factory=dict)
     dead: dict[str, None] = field(default_factory=dict)
-    """The UIDs of deleted objects, oldest first. A later state of one is ignored: a delayed watch, or an
-    answer that was overtaken, would bring it back.
+    """The UIDs of deleted objects, oldest first. An event or answer about such an object is ignored: it is
+    late, and would bring the object back.
     """
     by_node: dict[str, set[str]] = field(default_factory=dict)
-    """The names of the objects that use a node: a small pod is compared with its neighbours, not with all."""
+    """By node, the names of the objects that hold or use it: a small pod is compared with these, not with all
+    objects.
+    """
     whole: set[str] = field(default_factory=set)
-    """The names of the objects that hold domains."""
+    """The names of the objects that hold whole domains."""
     expiring: dict[str, float] = field(default_factory=dict)
-    """When unclaimed holds expire, seconds since the epoch, by name."""
+    """When holds expire that are not claimed, seconds since the epoch, by name."""
     held_names: list[str] = field(default_factory=list)
     held: list[Reservation] = field(default_factory=list)
-    """The reservations of the gangs, sorted by name, and these names. They are kept sorted with each change,
-    because every decision reads them all, and sorting thousands per call costs more than the decision."""
+    """The reservations of the gangs, sorted by object name, and before them these names. The lists are kept
+    sorted with each change, because every decision reads them all, and sorting thousands for each would cost
+    more than the decision.
+    """
 
     def read(self, item: Json) -> Entry:
-        """Returns what is kept of a listed object."""
+        """Returns the entry of a listed object."""
         return self._entry(item)
 
     def replaced(self, items: Iterable[Entry], version: int) -> None:
-        """Replaces all objects as of a resource version; our own later writes stay."""
+        """Replaces all objects by a list at a resource version; our own later writes stay."""
         entries = {entry.name: entry for entry in items if entry.uid not in self.dead}
         entries |= {name: entry for name, entry in self.entries.items() if entry.version > version}
         for index in (self.by_node, self.whole, self.expiring, self.held_names, self.held):
@@ -79,7 +84,9 @@ class Objects:
         self.shown = max(self.shown, int(metadata["resourceVersion"]))
 
     def stored(self, document: Json) -> Entry:
-        """Records an object that was read or written, unless a newer state is known."""
+        """Records an object that was read or written, unless a newer state of it is known; returns its
+        entry.
+        """
         entry = self._entry(document)
         former = self.entries.get(entry.name)
         if entry.uid not in self.dead and (former is None or former.version < entry.version):
@@ -88,7 +95,7 @@ class Objects:
         return entry
 
     def gone(self, name: str, uid: str) -> None:
-        """Records that the object was deleted."""
+        """Records that the object with this UID was deleted."""
         self.dead[uid] = None
         if len(self.dead) > DEAD:
             del self.dead[next(iter(self.dead))]
@@ -98,8 +105,8 @@ class Objects:
         self._wake()
 
     def near(self, reservation: Reservation) -> list[Entry]:
-        """Returns the entries that may block a reservation: for one without domains, those with domains and
-        those on its nodes.
+        """Returns the entries that may block a reservation: all, or for one of mode `nodes` its own, those
+        with whole domains and those on its nodes.
         """
         if reservation.mode != "nodes":
             return list(self.entries.values())
@@ -115,7 +122,7 @@ class Objects:
             self.held.insert(place, reservation)
 
     def _indexed(self, entries: Iterable[Entry]) -> Iterator[tuple[str, Reservation]]:
-        """Adds the entries to the indexes without an order, and yields the gangs' reservations by name."""
+        """Adds the entries to the unsorted indexes, and yields the gangs' reservations with their names."""
         for entry in entries:
             reservation = entry.reservation
             if reservation is None:

@@ -1,7 +1,7 @@
-"""Finds the owner of a hold that nobody claimed: the stored object that names it, read from the API server.
+"""Finds the owner of a hold that nobody has claimed: the stored object that names the reservation.
 
-A hold ends if there is no object, but time alone does not prove that: the API server may have been
-unavailable, the replica that answered killed, and the leader's Lease not yet taken over.
+A hold ends if there is no such object. That it has expired does not prove this: the API server may have been
+unavailable, the replica that answered the call may have been killed, and no other replica may lead yet.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Owner: TypeAlias = Callable[[Reservation], Awaitable[str]]
 
 
 Owners: TypeAlias = Callable[[], Owner]
-"""Starts a round of lookups, for the holds that end at one moment."""
+"""Starts a series of lookups, for holds that expire at about the same time."""
 
 
 async def nobody(held: Reservation) -> str:
-    """Returns "": no hold has an owner, and each ends with its time."""
+    """Returns "": no hold has an owner, and each ends when it expires."""
     return ""
 
 
@@ -36,11 +36,11 @@ def no_owners() -> Owner:
 
 
 class StoredOwners:
-    """The owners of holds in the API server, for one round in which no list is read twice.
+    """Finds the owners of holds in the API server, in one series of lookups that reads no list twice.
 
-    After an outage, or forged calls, hundreds of holds of one namespace end together, and each needs that
-    namespace's pods. A round takes seconds, and an object that is stored meanwhile reserves its place again
-    in its own validating call.
+    After an outage, or forged calls, hundreds of holds in one namespace expire together, and each lookup
+    needs the pods of this namespace. A series takes seconds; an object that is stored meanwhile reserves its
+    place again in its own validating call.
     """
 
     def __init__(self, api: Api) -> None:
@@ -49,16 +49,15 @@ class StoredOwners:
         self._uids: dict[tuple[str, str], Mapping[str, str]] = {}
 
     async def __call__(self, held: Reservation) -> str:
-        """Returns the UID of the workload that names the reservation, or else of a pod that does; "" for
-        none.
+        """Returns the UID of a workload that names the reservation, or else of a pod that does; "" for none.
 
-        It lists the one name, or for a gang that objects join its namespace; the list permission of the
-        watches is sufficient. Raises `ApiError`.
+        It lists only the object of the gang's name, or for a gang of several objects the whole namespace; the
+        list permission of the watches is sufficient. Raises `ApiError`.
         """
-        if not kind_of(held.gang):  # written by hand: no object has such a name
+        if not kind_of(held.gang):  # the reservation was written by hand: no object has such a name
             return ""
         namespace, name = namespace_of(held.gang), held.gang.split("/")[2]
-        # Objects of any kind may have joined.
+        # Objects of any kind may be members of the gang.
         joined = kind_of(held.gang) in POD_GANGS and kind_of(held.gang) != "Pod"
         selector = "" if joined else f"metadata.name={name}"
         rows = [
@@ -79,9 +78,7 @@ class StoredOwners:
         return self._paths[key]
 
     async def _owner_uids(self, path: str, selector: str = "") -> Mapping[str, str]:
-        """Returns the UIDs of the objects at a path by the reservations that they name; the first of
-        several.
-        """
+        """Returns the UID of the first object at a path that names a reservation, by reservation id."""
         key = path, selector
         if key not in self._uids:
             query = {"fieldSelector": selector} if selector else {}
@@ -91,7 +88,7 @@ class StoredOwners:
 
 
 def _reservations(item: Json) -> tuple[str, tuple[str, ...]]:
-    """Returns the object's UID, and the reservations that it names."""
+    """Returns the object's UID, and the ids of the reservations that it names."""
     metadata = item["metadata"]
     return str(metadata["uid"]), reservation_ids(metadata.get("annotations") or {})
 

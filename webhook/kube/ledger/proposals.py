@@ -1,6 +1,6 @@
-"""Takes places: proposed, judged against all earlier proposals, then kept or withdrawn.
+"""Takes places: each is proposed, judged against all earlier proposals, and then kept or withdrawn.
 
-Each is one write, and the only order is that in which etcd stored them (docs/decisions/0103):
+Each proposal is one write, and the only order is that in which etcd stores them (docs/decisions/0103):
 
     replica 1: POST a, stored as 41   the watch shows 41   nothing before 41 blocks it: a is held
     replica 2: POST b, stored as 42   the watch shows 42   a blocks it: b is withdrawn, and planned again
@@ -27,14 +27,14 @@ from webhook.kube.ledger.view import Again, BookView
 log = logging.getLogger("bayplan")
 
 COMMIT_SECONDS = 3.5
-"""How long a call is tried; within the webhook's own deadline (`http.DEADLINE`), and in proportion to it if
-`bayplan serve --deadline` sets another.
+"""Seconds for which a call tries to take its places: less than the webhook's own deadline (`http.DEADLINE`),
+and in proportion to it if `bayplan serve --deadline` sets another.
 """
 
 
 NEXT_SECONDS = 30.0
-"""Time to live of the proposal of another place, which is replaced within milliseconds unless its writer
-dies.
+"""Time to live in seconds of the proposal of another place, which is accepted within milliseconds unless its
+writer dies.
 """
 
 
@@ -43,13 +43,13 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2
 
 
 UNREAD_SECONDS = 30.0
-"""How much longer a hold lives whose object cannot be read, for example because the conversion webhook of its
-kind is down. Its place stays reserved until then, and nothing else waits for it.
+"""Seconds by which a hold is prolonged if its object cannot be read, for example because the conversion
+webhook of its kind is down. Its place stays reserved until then, and no other work waits for it.
 """
 
 
 Keeps = Callable[[Reservation, Reservation], bool]
-"""Returns whether a gang's existing place is kept, whatever else is wanted for the gang."""
+"""Returns whether a gang's existing place (the first) may not be replaced by the wanted one (the second)."""
 
 
 def keeps_none(former: Reservation, wanted: Reservation) -> bool:
@@ -58,13 +58,13 @@ def keeps_none(former: Reservation, wanted: Reservation) -> bool:
 
 
 _NEWEST, _OLDEST = 2**62, -1
-"""Later than every object: for what the call itself takes. Earlier than every object."""
+"""Later than every object, for the reservations that calls are about to write; earlier than every object."""
 
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """A call for its wishes, all or none. `wanted`: what it is about to take, for other calls of this
-    replica; `written`: what it has proposed, by object name; `settled`: it is over.
+    """A call for several wishes, all or none. `wanted`: what it is about to write, for other calls of this
+    replica; `written`: what it has written, by object name; `settled`: set when it has ended.
     """
 
     wishes: tuple[Wish, ...]
@@ -77,7 +77,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The result of a wish: an object that has the place already, or the reservation to be made."""
+    """The place for a wish. `entry`: the object that proposes or holds it; None if it is not written yet."""
 
     wish: Wish
     entry: Entry | None
@@ -92,17 +92,17 @@ class Proposals:
         self._seconds = seconds
         self._owners = owners
         self._open: dict[_Call, None] = {}
-        """Calls that are about to take or withdraw something, the oldest first. Calls that they block wait
-        for their end: with many calls for one rack, each replica writes one.
+        """Calls that are about to take or withdraw places, the oldest first. A call that they block waits for
+        their end: of many calls for one rack, each replica writes one.
         """
         self._looking: dict[str, asyncio.Task[None]] = {}
         self._ending: dict[str, asyncio.Task[bool]] = {}
         self.undoing: set[asyncio.Task[None]] = set()
-        """Tasks that withdraw the proposals of calls that ended without an answer."""
+        """Tasks that withdraw the proposals of calls that ended before they had all of their places."""
 
     async def take(self, wishes: Sequence[Wish], now: float, keeps: Keeps = keeps_none) -> Taken:
-        """Takes all places, or raises `Conflict`, `LedgerUnavailable` or, for a place that `keeps` protects,
-        `Occupied`, and leaves nothing.
+        """Takes all places. If it cannot, it withdraws its proposals and raises `Conflict`,
+        `LedgerUnavailable` or, for a place that `keeps` protects, `Occupied`.
         """
         call = _Call(tuple(wishes), now, keeps)
         pause, why = FIRST_PAUSE, "the API server is too slow; retry"
@@ -113,7 +113,7 @@ class Proposals:
                         return await self._attempt(call)
                     except Again:
                         why = "other replicas were faster for too long; retry"
-                    except Unreachable as error:  # whether the write succeeded is unknown: look it up
+                    except Unreachable as error:  # whether the write succeeded is unknown: read it
                         why = str(error)
                         await self._look_again(call)
                     await asyncio.sleep(pause)
@@ -130,7 +130,7 @@ class Proposals:
             raise
 
     async def hold(self, entry: Entry) -> bool:
-        """Returns whether nothing that excludes a reservation was written before it."""
+        """Returns whether no reservation that was written before this one and still exists excludes it."""
         assert entry.reservation is not None, "an entry that is claimed has a reservation"
         try:
             await self._judge_proposal(_Place(Wish(entry.reservation, entry.order), entry, entry.reservation))
@@ -139,11 +139,11 @@ class Proposals:
         return True
 
     async def end(self, entry: Entry, now: float, owner: Owner) -> bool:
-        """Deletes an expired hold, or claims it if its object is stored; if the object cannot be read,
-        prolongs it.
+        """Ends an expired hold: deletes it, claims it if its object is stored, or prolongs it if the object
+        cannot be read.
 
-        Returns whether it was deleted. Raises `Again` if it changed meanwhile. One run serves all callers
-        that wait for it.
+        Returns whether it was deleted. Raises `Again` if it has changed meanwhile. Concurrent callers for the
+        same hold share one run.
         """
         ending = self._ending.get(entry.name)
         if ending is None:
@@ -154,7 +154,7 @@ class Proposals:
     def _ended(self, name: str, ending: asyncio.Task[bool]) -> None:
         del self._ending[name]
         if not ending.cancelled():
-            ending.exception()  # all who waited may have given up: asyncio would log a traceback of its own
+            ending.exception()  # else asyncio logs a traceback if no caller waits any more
 
     async def _end(self, entry: Entry, now: float, owner: Owner) -> bool:
         assert entry.reservation is not None, "what expires is a reservation"
@@ -196,23 +196,24 @@ class Proposals:
         return Taken(tuple(held), frozenset(new))
 
     def _settle(self, call: _Call) -> None:
-        """Ends the call, so that calls that wait for it continue."""
+        """Ends the call, so that the calls that wait for it continue."""
         self._open.pop(call, None)
         call.settled.set()
         call.settled = asyncio.Event()
 
     def _is_new(self, call: _Call, place: _Place) -> bool:
-        """Returns whether the book did not have it before. A write whose answer was lost is the call's
-        own.
+        """Returns whether the book did not contain the reservation before the call. A write whose answer was
+        lost is the call's own, and therefore new.
         """
         if place.entry is None:
             return self._view.kept(place.reservation.id) is None
         return call.written.get(place.reservation.id) == place.reservation
 
     async def _judged(self, call: _Call) -> list[_Place]:
-        """Returns what the call can have, as far as known; raises `Conflict`.
+        """Returns the places that the call can have as far as this replica knows; raises `Conflict`.
 
-        Blocking and kept reservations are looked up, because the watch may not have shown their release yet.
+        Reservations that block the call, or are kept, are read again, because the watch may not have shown
+        their release yet.
         """
         looked_at: set[str] = set()
         while True:
@@ -230,17 +231,17 @@ class Proposals:
             looked_at |= doubtful
 
     def _before(self, call: _Call, holder: str) -> _Call | None:
-        """Returns a call of this replica that is about to take what `call` asks for, or asks for the same
-        gang.
+        """Returns another call of this replica that is about to take what blocks `call`, or a place for one
+        of its gangs; None for none.
         """
-        if call in self._open:  # it was written already: two calls that wait for each other would never end
+        if call in self._open:  # it has begun to write: two calls that wait for each other would never end
             return None
         gangs = {holder, *(wish.reservation.gang for wish in call.wishes)}
         return next((other for other in self._open if any(r.gang in gangs for r in other.wanted)), None)
 
     def _judged_here(self, call: _Call) -> tuple[list[_Place], str]:
-        """Returns the places of a call, each seeing those before it, and the holder that blocks one ("" for
-        none).
+        """Returns the places of a call, each judged with those before it taken, and the gang that blocks one
+        ("" for none).
         """
         places: list[_Place] = []
         taken = {
@@ -263,7 +264,7 @@ class Proposals:
         return places, ""
 
     async def _look_up(self, gang: str) -> None:
-        """Reads the objects of a gang into the view. One read serves all callers that wait for it."""
+        """Reads the objects of a gang into the view. Concurrent callers for the same gang share one read."""
         looking = self._looking.get(gang)
         if looking is None:
             looking = self._looking[gang] = asyncio.create_task(self._read(gang))
@@ -277,8 +278,8 @@ class Proposals:
             await self._view.look(documents.next_name(name))
 
     async def _written(self, call: _Call, places: Sequence[_Place]) -> list[_Place]:
-        """Returns the places with the objects that propose them. If one cannot be written, all others
-        were.
+        """Returns the places with the objects that propose them. Raises the first error, after all writes
+        have ended.
         """
         results = await asyncio.gather(
             *(self._propose(call, place) for place in places), return_exceptions=True
@@ -293,7 +294,9 @@ class Proposals:
         ]
 
     async def _propose(self, call: _Call, place: _Place) -> Entry:
-        """Returns the object that has the place: a new one, unless the gang has it already."""
+        """Writes the proposal of a place, if the gang does not hold the place yet, and returns its object. A
+        gang that holds another place proposes this one in a second object (`documents.as_next`).
+        """
         if place.entry is not None:
             return place.entry
         wanted, view = place.reservation, self._view
@@ -302,7 +305,7 @@ class Proposals:
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = documents.as_next(wanted, call.now + NEXT_SECONDS)
         call.written[wanted.id] = wanted
-        if former is not None and former.reservation is None:  # an object without a readable state
+        if former is not None and former.reservation is None:  # an object that is ignored: overwrite it
             return await view.merge(wanted.id, documents.moved(wanted, 0, former))
         try:
             document = await view.api.create(documents.RESERVATIONS, documents.proposed(wanted))
@@ -315,11 +318,11 @@ class Proposals:
         return view.objects.stored(document)
 
     async def _judge_proposal(self, place: _Place, own: frozenset[str] = frozenset()) -> None:
-        """Raises `Conflict` if something that was written before the proposal blocks it."""
+        """Raises `Conflict` if a reservation that was written earlier, and is not in `own`, is in the way."""
         entry, wish = place.entry, place.wish
         assert entry is not None, "what is judged was written"
         if entry.since:
-            return  # it was claimed or moved, and judged before
+            return  # it was claimed, prolonged or moved, and judged before that
         await self._view.reach(entry.order)
         looked_at: set[str] = set()
         while True:
@@ -334,11 +337,11 @@ class Proposals:
             looked_at.add(holder)
 
     async def _settled(self, call: _Call, place: _Place) -> Reservation:
-        """Returns the reservation as it is in the book; a gang that proposed another place leaves its former
-        one.
+        """Returns the reservation as it is in the book. If it was proposed in a second object, the gang's own
+        object gets the place, and the second one is deleted.
 
         The former place may have been claimed since the proposal. The write applies only to the version that
-        was read, so a kept place is never overwritten.
+        was read, so a place that `keeps` protects is never overwritten.
         """
         entry, wanted = place.entry, place.reservation
         assert entry is not None, "what is settled was written"
@@ -348,7 +351,7 @@ class Proposals:
                 raise Again  # released meanwhile
             _check_kept(call, former.reservation, place.wish.reservation)
             wanted = moved(former.reservation, place.wish.reservation)
-            with suppress(Again):  # else claimed meanwhile, and stays so
+            with suppress(Again):  # `Again`: it has changed, for example to claimed, which is kept
                 await self._view.merge(wanted.id, documents.moved(wanted, entry.order, former))
                 with suppress(ApiError, Again):
                     await self._view.delete(entry)
@@ -356,7 +359,7 @@ class Proposals:
         return wanted
 
     async def _withdraw(self, call: _Call) -> None:
-        """Deletes what the call has proposed, unless it was claimed meanwhile."""
+        """Deletes the call's proposals, except those that were claimed meanwhile."""
         for name, content in list(call.written.items()):
             entry = await self._view.find(name)
             if entry is not None and entry.reservation == content and not entry.since:
@@ -365,7 +368,7 @@ class Proposals:
             del call.written[name]
 
     async def _undo(self, call: _Call) -> None:
-        """Withdraws for a call that nobody waits for any more. What cannot be reached now expires."""
+        """Withdraws the proposals of a call that has ended. Those that cannot be deleted now expire."""
         try:
             with suppress(ApiError):
                 await self._look_again(call)
@@ -374,17 +377,16 @@ class Proposals:
             self._settle(call)
 
     async def _look_again(self, call: _Call) -> None:
-        """Reads what the call has written, if the answers did not tell whether it was stored."""
+        """Reads the objects that the call has written: a lost answer leaves open whether they were stored."""
         with suppress(Unreachable):
             for name in call.written:
                 await self._view.look(name)
 
 
 def _meets(expired: Entry, wanted: Reservation) -> bool:
-    """Returns whether an expired hold is the gang's own or blocks it.
+    """Returns whether an expired hold is of the same gang or blocks the wanted reservation.
 
-    Looking up the owner of each hold is expensive: a call does so only for these, and the leader sweeps the
-    others.
+    Finding an owner is expensive: a call does so only for these holds, and the leader for the others.
     """
     assert expired.kept is not None, "what expires is a reservation"
     own = expired.kept.reservation.gang == wanted.gang
@@ -392,6 +394,6 @@ def _meets(expired: Entry, wanted: Reservation) -> bool:
 
 
 def _check_kept(call: _Call, former: Reservation, wanted: Reservation) -> None:
-    """Raises `Occupied` if the call may not take a gang's place away; `wanted` as its caller asked."""
+    """Raises `Occupied` if the call may not replace a gang's place. `wanted`: as the caller asked for it."""
     if call.keeps(former, wanted):
         raise Occupied(former.gang, "/".join(former.domain))

@@ -1,7 +1,7 @@
-"""The book as one replica knows it: the objects from the watch, and reads and changes of single ones.
+"""The book as one replica knows it: the objects from the watch, and reads and changes of single objects.
 
 The view may be old. A reservation is judged after the view has reached the resource version of its proposal,
-so nothing that was written before is unknown.
+so that everything that was written before is known.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from webhook.kube.ledger.documents import Entry
 from webhook.kube.ledger.objects import Objects
 
 CATCH_UP_SECONDS = 1.0
-"""How long the watch may take to show our own write before the book is listed instead. It usually takes a
+"""Seconds that the watch may take to show our own write before the book is listed instead. It usually takes a
 millisecond or two, and listing makes a busy machine slower.
 """
 
 
 class Again(Exception):  # noqa: N818 - an outcome, not a fault
-    """Another writer was faster: read again."""
+    """Another writer was faster: the caller reads the object again."""
 
 
 class BookView:
-    """The known objects of the book, and reads and changes of single ones."""
+    """The known Reservation objects, and reads and changes of single ones."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
@@ -50,7 +50,9 @@ class BookView:
             raise LedgerUnavailable(problem)
 
     def live(self, now: float) -> tuple[Reservation, ...]:
-        """Returns the reservations of the gangs in the order of their ids, without expired ones."""
+        """Returns the gangs' reservations that have not expired, in the order of their ids. `now`: seconds
+        since the epoch.
+        """
         objects = self.objects
         expired = {name for name, expires in objects.expiring.items() if expires <= now}
         if not expired:
@@ -72,7 +74,11 @@ class BookView:
         return min(self.objects.expiring.values(), default=math.inf)
 
     def near(self, reservation: Reservation, before: int | None = None) -> list[RecordedReservation]:
-        """Returns what may block a reservation: everything known, or what was written `before` it."""
+        """Returns the reservations that may block this one: all known, or those written `before` a resource
+        version.
+
+        The gang's own reservation and its proposal of another place are left out with `before`.
+        """
         own = {reservation.id, documents.next_name(reservation.id)}
         return [
             kept
@@ -82,7 +88,9 @@ class BookView:
         ]
 
     async def reach(self, version: int) -> None:
-        """Waits until the view shows everything that was written up to a resource version."""
+        """Waits until the view shows everything that was written up to a resource version; lists the book if
+        the watch takes longer than `CATCH_UP_SECONDS`.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(CATCH_UP_SECONDS):
                 while self.objects.shown < version:
@@ -92,18 +100,20 @@ class BookView:
                 await self.reflector.relist()
 
     async def find(self, name: str) -> Entry | None:
-        """Returns the reservation of a name, None if there is none."""
+        """Returns the reservation of this name, read from the API server if it is not known; None if there is
+        none.
+        """
         if self.kept(name) is None:
             await self.look(name)
         return self.kept(name)
 
     def kept(self, name: str) -> Entry | None:
-        """Returns the reservation of a name, if it is known."""
+        """Returns the reservation of this name if it is known and readable, else None."""
         entry = self.objects.entries.get(name)
         return entry if entry is not None and entry.reservation is not None else None
 
     async def look(self, name: str) -> Json | None:
-        """Reads the object into the view; returns None if there is none."""
+        """Reads the object from the API server into the view; returns None if there is none."""
         former = self.objects.entries.get(name)
         try:
             document = await self.api.get(path(name))
@@ -117,7 +127,9 @@ class BookView:
         return document
 
     async def delete(self, entry: Entry) -> bool:
-        """Deletes exactly this version; False if it was deleted already. Raises `Again` if it changed."""
+        """Deletes the object in exactly this version; returns False if it did not exist. Raises `Again` if it
+        has changed.
+        """
         try:
             done = await self.api.delete(path(entry.name), version=str(entry.version), uid=entry.uid)
         except ApiError as error:
@@ -129,7 +141,7 @@ class BookView:
         return done
 
     async def merge(self, name: str, patch: Json) -> Entry:
-        """Changes the object in the version that the patch names. Raises `Again` if that version is not
+        """Patches the object in the version that the patch names. Raises `Again` if that version is not
         current.
         """
         try:
@@ -142,10 +154,10 @@ class BookView:
 
 
 def lives(reservation: Reservation, now: float) -> bool:
-    """Returns whether it has not expired."""
+    """Returns whether the reservation has not expired at `now`."""
     return reservation.expires is None or reservation.expires > now
 
 
 def path(name: str) -> str:
-    """Returns the path of a Reservation."""
+    """Returns the API path of a Reservation."""
     return f"{documents.RESERVATIONS}/{name}"
