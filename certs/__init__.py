@@ -1,4 +1,5 @@
-"""The webhook's certificates: `authority` issues them (pure), `rotation` stores, `reload` serves them.
+"""The webhook's certificates: `authority` issues them (pure), `rotation` keeps them on disk, `reload` makes a
+running server use new ones. A *leaf* is the serving certificate, as opposed to the CA.
 
 Begin with `authority`.
 """

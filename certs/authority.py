@@ -1,8 +1,8 @@
 """A small certificate authority: a CA, the webhook's serving certificate, and when each is renewed. Pure.
 
-`now` is always passed in, as an aware datetime; only the keys come from the system's random source. The
-durations are those of webhooks in production: CA 365 days, leaf 150, checked every 12 hours, renewed 15 days
-before the end, and the old and the new CA both trusted while they overlap.
+The caller passes `now`, a datetime with a time zone; only keys and serial numbers come from the system's
+random source. The CA is valid for 365 days, the leaf for 150. Certificates are checked every 12 hours and
+renewed 15 days before they expire; the old and the new CA are both trusted while they are valid.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAF_VALIDITY = timedelta(days=150)
 RENEW_AHEAD = timedelta(days=15)
 CHECK_EVERY = timedelta(hours=12)
 CLOCK_SKEW = timedelta(minutes=5)
-"""A certificate is valid from this long before it was made, for clients whose clock is behind."""
+"""The validity of a certificate begins this long before its creation, for clients whose clock is behind."""
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _DNS_NAME = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
@@ -65,7 +65,9 @@ class CertificateNames:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a serving webhook needs: its CA, its leaf, and every CA that clients should trust now."""
+    """The certificates of a webhook: its CA, its leaf (serving certificate), and every CA that clients should
+    trust. None for a missing one.
+    """
 
     ca: KeyPair | None = None
     leaf: KeyPair | None = None
@@ -75,7 +77,7 @@ class Material:
 def service_names(
     service: str, namespace: str, *, extra: Sequence[str] = (), loopback: bool = False
 ) -> CertificateNames:
-    """Returns the DNS names of a Service in its cluster, with `extra` names or addresses.
+    """Returns the DNS names of a Service in its cluster, and `extra` names or addresses.
 
     `loopback` adds localhost, 127.0.0.1 and ::1. Raises `CertificateError` for an invalid DNS name.
     """
@@ -134,19 +136,19 @@ def names_of(certificate: x509.Certificate) -> CertificateNames:
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime) -> bool:
-    """Returns True from `RENEW_AHEAD` before the certificate's end, and before its start."""
+    """Returns whether the certificate expires within `RENEW_AHEAD`, or is not valid yet."""
     return now >= certificate.not_valid_after_utc - RENEW_AHEAD or now < certificate.not_valid_before_utc
 
 
 def renewed(
     material: Material, names: CertificateNames, now: datetime, *, distributed: bool = True
 ) -> tuple[Material, tuple[str, ...]]:
-    """Returns the material to use at `now`, and the changes in words (empty if the material is the same).
+    """Returns the certificates to use at `now`, and the changes as texts, () if there are none.
 
-    A renewed CA is trusted immediately, but signs the leaf only at the next check, 12 hours later, so that
-    clients have the new bundle by then. While `distributed` is False, because clients do not have it yet, the
-    leaf is not renewed. A leaf that cannot serve (missing, expired, for other names, or of an untrusted CA)
-    is replaced immediately.
+    A renewed CA is trusted immediately, but signs a leaf only at the next check, 12 hours later, so that
+    clients have the new CA bundle by then. `distributed`: whether clients have the bundle of `material`; if
+    not, the leaf is not renewed. A leaf that cannot be served (missing, expired, for other names, or of an
+    untrusted CA) is replaced immediately.
     """
     done = []
     ca, leaf = material.ca, material.leaf
@@ -171,7 +173,7 @@ def bundle_pem(certificates: Iterable[x509.Certificate]) -> bytes:
 
 
 def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
-    """Reads the first certificate and its key.
+    """Returns the first certificate in `certificate_pem`, with its key.
 
     Raises `CertificateError` if they are invalid or do not match.
     """
@@ -188,7 +190,7 @@ def read_pair(certificate_pem: bytes, key_pem: bytes) -> KeyPair:
 
 
 def read_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Reads one or more certificates. Raises `CertificateError` if there is none, or an invalid one."""
+    """Returns the certificates in `pem`. Raises `CertificateError` if there is none, or an invalid one."""
     try:
         return tuple(x509.load_pem_x509_certificates(pem))
     except ValueError as error:
@@ -202,7 +204,7 @@ def _live(certificates: Iterable[x509.Certificate], now: datetime) -> tuple[x509
 def _flaw(
     leaf: KeyPair | None, names: CertificateNames, trusted: Sequence[x509.Certificate], now: datetime
 ) -> str:
-    """Returns why the leaf cannot serve, in words; "" if it can."""
+    """Returns why the leaf cannot be served, as text; "" if it can."""
     if leaf is None:
         return "there was none"
     former = names_of(leaf.certificate)

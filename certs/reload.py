@@ -1,8 +1,8 @@
 """A TLS context for a running server that loads a new certificate without a restart.
 
-At each handshake, the outer context switches to the newest valid inner context, which is rebuilt when the
-files change. So a reload is a single assignment: an invalid pair is never used, a removed client CA is no
-longer trusted, and open connections keep their context.
+The server gets one context. In each handshake, it hands the connection over to the current inner context,
+which is created anew when the files change. A reload is therefore a single assignment: an invalid pair is
+never used, a removed client CA is not trusted in new connections, and open connections keep their context.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from cryptography import x509
 AEAD_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """Cipher suites for TLS 1.2. All suites of TLS 1.3 are AEAD."""
 POLL_SECONDS = 10.0
-"""Seconds between checks of the files. The kubelet takes up to a minute to update a mounted Secret, so this
-adds little delay.
+"""Seconds between checks of the files: little compared to the kubelet, which takes up to a minute to update a
+mounted Secret.
 """
 
 _Signature = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class ReloadingContext:
-    """`context` serves `certificate` and `key` as they are on disk; `client_ca` requires client certificates.
+    """`context` is the server's TLS context; it uses the current files `certificate` and `key`.
 
-    `report` is called with a sentence for every reload and for every invalid pair (once each). Raises
-    `OSError` or `ssl.SSLError` if the first pair cannot be loaded.
+    With `client_ca`, clients must have a certificate of this CA. `report` is called with a sentence for every
+    reload, and once for every invalid pair. Raises `OSError` or `ssl.SSLError` if the first pair cannot be
+    loaded.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class ReloadingContext:
         self.context.sni_callback = self._hand_over
 
     def reload_if_changed(self) -> bool:
-        """Reloads the files if they changed since the last check; True if new ones are now served.
+        """Reloads the files if they changed since the last check; returns whether new ones are in use.
 
-        A pair that cannot be loaded is reported, and the former one stays in use.
+        A pair that cannot be loaded is reported, and the previous one stays in use.
         """
         signature = self._look()
         if signature == self._signature:
@@ -105,7 +106,10 @@ class ReloadingContext:
 
 
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
-    """Changes when the file does, through symbolic links; None if it cannot be read."""
+    """Returns device, inode, modification time and size of a file, with symbolic links resolved.
+
+    None if the file cannot be read. A different value means that the file has changed.
+    """
     try:
         status = os.stat(path)
     except OSError:

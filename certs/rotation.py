@@ -1,9 +1,9 @@
-"""A folder that always holds a valid CA and serving certificate: created, renewed in time, replaced
-atomically.
+"""Keeps a valid CA and serving certificate in a folder: creates them, renews them in time, and replaces all
+files atomically.
 
-The five files are symbolic links through `..data` into one generation's folder, as the kubelet lays out a
-Secret. Changing that one link changes all files at once, so a crash leaves the old set or the new one, and a
-program that watches a mounted Secret can watch this folder too.
+The five files are symbolic links through the link `..data` into the folder of one *generation*, as in a
+Secret that the kubelet mounts. Changing that one link changes all files at once, so after a crash the folder
+has the old files or the new ones. A program that watches a mounted Secret can watch this folder too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Rotation:
         self._names = names
 
     def check(self, now: datetime) -> tuple[str, ...]:
-        """Creates or renews what is due at `now`; returns the changes in words, none if nothing was due.
+        """Creates or renews the certificates that are due at `now`; returns the changes as texts.
 
         Raises `CertificateError` if existing files are invalid and `OSError` if they cannot be read or
         written. In both cases nothing has changed.
@@ -74,9 +74,9 @@ async def keep(
 
 
 def load(directory: Path) -> Material:
-    """Returns the content of the folder; None for a missing pair.
+    """Returns the certificates in the folder; None for a missing pair.
 
-    Raises `CertificateError` that names an invalid file.
+    Raises `CertificateError`, which names the file, for an invalid one.
     """
     bundle = directory / CA_BUNDLE
     try:

@@ -1,4 +1,4 @@
-"""compile(): text to a Program that can be evaluated any number of times, from any thread."""
+"""Compiles an expression to a `Program`, which can be evaluated any number of times, from any thread."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ from webhook.cel.values.values import (
     type_name,
 )
 
-RESULT_LIMIT: Final = 500_000  # elements, and tenths of a string's length; a request is at most 3 MiB
+# Cost units of `to_json`: an element costs 1, a string a tenth of its length. A request is at most 3 MiB.
+RESULT_LIMIT: Final = 500_000
 
 
 class Program:
-    """A compiled expression. It holds no state of its evaluations."""
+    """A compiled expression; immutable.
+
+    `references`: the variables that it names. `reads`: the constant paths that it reads, and `references`.
+    `wholes`: the variables that it uses as a whole, not only by fields.
+    """
 
     __slots__ = (
         "_run",
@@ -55,10 +60,10 @@ class Program:
         self._weight = weight
 
     def evaluate(self, bindings: Mapping[str, object], budget: CostBudget | None = None) -> Any:
-        """The expression's value; a CelError where it has none or costs more than the budget allows.
+        """Returns the expression's value. Raises CelError if it has none, or costs more than the budget.
 
-        `bindings` is asked for a name only when the expression needs it. Values are used as they are, never
-        copied, so what comes back may be a part of what went in.
+        `bindings` is asked for a name only when the expression needs it. Values are not copied, so the result
+        may be a part of the bindings.
         """
         budget = budget or CostBudget()
         meter = None
@@ -71,7 +76,7 @@ class Program:
         except RecursionError:
             raise CelError("budget", "a value is nested too deeply", 0, self.text, self.origin) from None
         except (ArithmeticError, ValueError, TypeError, LookupError) as bad:
-            # A binding that is no JSON value, such as an integer of 400 digits: an answer all the same.
+            # A binding that is not valid JSON, such as an integer of 400 digits, must not crash the caller.
             message = f"evaluation failed ({type(bad).__name__})"
             raise CelError("evaluation", message, 0, self.text, self.origin) from None
         finally:
@@ -83,7 +88,7 @@ class Program:
 
 
 def compile(text: str, declared: Declarations, *, origin: Origin | None = None) -> Program:
-    """The program of an expression; a CelError of kind "syntax", "undeclared" or "type" if it is unsound."""
+    """Returns the program of an expression. Raises CelError of kind "syntax", "undeclared" or "type"."""
     try:
         tree = parse(text)
         compiler = Compiler(declared, table(declared.libraries, declared.mutations))
@@ -96,11 +101,12 @@ def compile(text: str, declared: Declarations, *, origin: Origin | None = None) 
 
 
 def to_json(value: Any) -> Any:
-    """A result as plain JSON: objects are dicts, times RFC 3339 text, durations seconds, bytes base64.
+    """Returns a result as plain JSON: objects are dicts, times RFC 3339 text, durations seconds, bytes
+    base64.
 
-    Lists and maps are copied. An absent optional is null, and left out of a list or map. A CelError of kind
-    "type" for a value that JSON cannot hold, such as a type, and of kind "budget" for a result that is small
-    in memory only because its parts are shared.
+    Lists and maps are copied. An absent optional is null, and left out of a list or map. Raises CelError of
+    kind "type" for a value without a JSON form, such as a type, and of kind "budget" for a result that would
+    be too large: its parts may be shared in memory, but not in JSON.
     """
     try:
         return _json(value, Meter(RESULT_LIMIT))

@@ -1,4 +1,4 @@
-"""Lists and maps as closures, with their optional entries."""
+"""Closures that create lists and maps, with their optional entries."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Run = Callable[[list[Any]], Any]
 
 
 def optional_at(value: Any, pos: int) -> Optional:
-    """The value of an entry marked `?`."""
+    """Returns the value of an entry marked `?`, which must be an optional. Raises CelError if it is not."""
     if isinstance(value, Optional):
         return value
     raise CelError("evaluation", f"'?' needs an optional, not {type_name(value)}", pos)
 
 
 def plain_list(items: list[Run]) -> Run:
-    """`[a, b]`."""
+    """Returns the closure of `[a, b]`."""
     return lambda f: [item(f) for item in items]
 
 
 def optional_list(items: list[Run], options: list[bool], places: list[int]) -> Run:
-    """`[a, ?b]`: an optional item that is absent is left out."""
+    """Returns the closure of `[a, ?b]`. An absent optional item is left out."""
 
     def run(f: list[Any]) -> list[Any]:
         out = []
@@ -42,7 +42,10 @@ def optional_list(items: list[Run], options: list[bool], places: list[int]) -> R
 
 
 def make_map(parts: list[tuple[Run, Run, bool, int]]) -> Run:
-    """`{k: v, ?k: v}`. Keys are strings, ints, uints or bools, each once."""
+    """Returns the closure of `{k: v, ?k: v}`. Keys are strings, ints, uints or bools; none may be repeated.
+
+    `parts`: for each entry its key, its value, whether it is optional, and its offset in the text.
+    """
 
     def run(f: list[Any]) -> dict[Any, Any]:
         out: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""What a node compiles to, what names a scope holds, and the folding of constants."""
+"""The compiled form of a node, the scope of macro variables, and the folding of constants."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ Run = Callable[[list[Any]], Any]
 UNSET: Final = object()
 
 
-FIRST_SLOT: Final = 2  # of a frame; before it stand the bindings and the meter
+FIRST_SLOT: Final = 2  # index in a frame; the bindings and the meter come before it
 
 
 @dataclass(slots=True)
 class Code:
-    """A compiled node: its closure, static type, constant value, and dotted path if it is a plain one."""
+    """A compiled node.
+
+    `constant`: its value if it is known before evaluation, else `UNSET`. `path`: the dotted path
+    ("plan.nodes") if the node is a variable or a constant path below one, else None.
+    """
 
     run: Run
     type: Type = DYN
@@ -33,13 +37,13 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Macro variables in sight: name to slot and type."""
+    """The macro variables that an expression may read: slot and type by name. `depth`: their number."""
 
     names: Mapping[str, tuple[int, Type]] = field(default_factory=dict)
     depth: int = 0
 
     def bind(self, *variables: tuple[str, Type]) -> Scope:
-        """A scope with more variables, each in a slot of its own."""
+        """Returns a scope with additional variables, each in a slot of its own."""
         names = dict(self.names)
         for offset, (name, kind) in enumerate(variables):
             names[name] = (FIRST_SLOT + self.depth + offset, kind)
@@ -47,7 +51,7 @@ class Scope:
 
 
 def constant(value: Any) -> Code:
-    """The code of a constant."""
+    """Returns the code of a constant."""
     return Code(lambda _: value, types.of_value(value), value)
 
 
@@ -55,7 +59,10 @@ _FOLDED: Final = (str, int, float, bool, bytes, type(None), CelType, UInt)
 
 
 def fold(code: Code, operands: list[Code]) -> Code:
-    """The code, run once now if its operands are constants and the result is small and plain."""
+    """Returns the code as a constant, if its operands are constants; else as it is.
+
+    It is evaluated once, with a limit of 10,000 units. The result must be a scalar or a list of scalars.
+    """
     if any(operand.constant is UNSET for operand in operands):
         return code
     try:

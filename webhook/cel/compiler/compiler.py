@@ -1,4 +1,4 @@
-"""Syntax tree to closures, with every check that can be made before an object is seen.
+"""Compiles a syntax tree to closures, with every check that is possible without an object.
 
 A closure takes one list, the frame: the bindings, the meter, then a slot for each macro variable.
 """
@@ -23,7 +23,10 @@ from webhook.cel.values.values import CelType
 
 
 class Compiler:
-    """Compiles one expression."""
+    """Compiles one expression. `slots`: the number of slots that its frame needs.
+
+    `references`, `reads`, `wholes`: as in `Program`. There is a method for each class of node.
+    """
 
     def __init__(self, declared: Declarations, table: Table) -> None:
         self.declared = declared
@@ -34,7 +37,7 @@ class Compiler:
         self.wholes: set[str] = set()
 
     def compile(self, node: ast.ExprNode, scope: Scope) -> Code:
-        """The code of a node."""
+        """Returns the code of a node. Raises CelError if it is invalid."""
         self.slots = max(self.slots, scope.depth)
         code: Code = getattr(self, "_" + type(node).__name__.lower())(node, scope)
         return code
@@ -70,7 +73,9 @@ class Compiler:
         return f"; declared are {', '.join(names)}" if 0 < len(names) <= 12 else ""
 
     def _global(self, parts: list[str], root: ast.Ident) -> tuple[Code, int] | None:
-        """The longest declared name that begins the path, and how many parts it takes."""
+        """Returns the longest declared name that is a prefix of the path, as code, with the number of its
+        parts; None if there is none.
+        """
         containers = (
             self.declared.container.split(".") if self.declared.container and not root.absolute else []
         )
@@ -108,7 +113,9 @@ class Compiler:
         return Code(select.selector(code.run, steps), kind, path=path)
 
     def _chain_root(self, base: ast.ExprNode, steps: list[tuple[str, int]], scope: Scope) -> Code:
-        """What a chain of selections starts from; takes the steps that belong to a dotted name."""
+        """Returns the code from which a chain of selections starts. Steps that are part of a dotted variable
+        name are removed from `steps`.
+        """
         if isinstance(base, ast.Ident) and (base.absolute or base.name not in scope.names):
             resolved = self._global([base.name, *(name for name, _ in steps)], base)
             if resolved is None:
@@ -127,12 +134,12 @@ class Compiler:
             if node.optional:
                 return Code(operators.has_optional(operand.run, node.field, node.pos), types.BOOL)
             return Code(operators.has(operand.run, node.field, node.pos), types.BOOL)
-        if operand.type.name != "optional_type":  # an optional receiver stays one, never one in another
+        if operand.type.name != "optional_type":  # a field of an optional is an optional, not nested
             kind = Type("optional_type", kind)
         return Code(operators.optional_select(operand.run, node.field, node.pos), kind)
 
     def _conflict(self, message: str, pos: int) -> None:
-        """Types that cannot go together; in an unchecked expression that shows when it is evaluated."""
+        """Raises CelError for types that do not match; without `strict`, the evaluation raises it later."""
         if self.declared.strict:
             raise CelError("type", message, pos)
 

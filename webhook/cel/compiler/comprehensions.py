@@ -1,4 +1,4 @@
-"""Macros over lists and maps as closures. Each charges for all its iterations before the first."""
+"""The closures of macros over lists and maps. The cost of all iterations is charged before the first one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Each = Callable[[list[Any], Any], Iterable[Any]]
 def comprehension(
     node: Comprehension, target: Run, slot: int, test: Run | None, result: Run, weight: int
 ) -> Run:
-    """The closure of a macro whose variables live in `slot` and, if there are two, the next one."""
+    """Returns the closure of a macro. Its variable is in `slot`, the second one, if any, in the next slot.
+
+    `test`: the condition on elements, None for none. `weight`: the cost of one iteration.
+    """
     if len(node.names) == 1:
         each: Each = lambda f, value: _elements(f, value, weight, node)  # noqa: E731
         body, check = result, test
@@ -184,7 +187,7 @@ def _transform_entry(
 
 
 def sort_key(meter: Any) -> Callable[[Any], Any]:
-    """A key for `sorted` that orders values as CEL's `<` does."""
+    """Returns a key function for `sorted`, which orders values by CEL's `<`."""
     return cmp_to_key(lambda a, b: -1 if compare(a, b, "<", meter) else int(compare(b, a, "<", meter)))
 
 

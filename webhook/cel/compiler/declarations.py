@@ -1,4 +1,4 @@
-"""What an expression may name: variables, libraries, and the host's own functions."""
+"""The environment of an expression: variables, libraries, and the host's own functions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _TYPE_NAMES: Final[Mapping[str, str]] = {
 class Declarations:
     """The environment of an expression.
 
-    `variables` maps each name to a schema `SchemaNode` (its field paths are then checked), to a CEL type's
-    name
-    ("string", "map", "list" …), or to None for any value. A name may be dotted. `mutations` adds `Object{}`,
+    `variables` maps each name to a `SchemaNode` (its field paths are then checked), to the name of a CEL type
+    ("string", "map", "list" …), or to None for any value. A name may have dots. `mutations` adds `Object{}`,
     `JSONPatch{}` and `jsonpatch.escapeKey`; the fields of `Object{}` are checked against `target`, or against
-    the schema of the variable "object". `libraries` turns on what Kubernetes' base environment lacks: "math",
-    "base64", "bind", "strings" (the later string functions). With `strict` off, unknown names and functions
-    are errors of evaluation, as in an expression that was parsed but not checked.
+    the schema of the variable "object". `libraries` adds functions that Kubernetes' base environment does not
+    have: "math", "base64", "bind", "strings" (the later string functions). `container`: a dotted prefix that
+    names may omit. Without `strict`, unknown names and functions are errors of evaluation, as in an
+    expression that was parsed but not checked.
     """
 
     variables: Mapping[str, SchemaNode | str | None] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Declarations:
     strict: bool = True
 
     def type_of(self, name: str) -> Type:
-        """The static type of a declared variable."""
+        """Returns the static type of a declared variable."""
         hint = self.variables[name]
         if isinstance(hint, SchemaNode):
             return types.of_schema(hint)
@@ -49,11 +49,11 @@ class Declarations:
 
     @property
     def type_names(self) -> Mapping[str, str]:
-        """Names that stand for types."""
+        """The names of types that an expression may use as values, for example in `type(x) == int`."""
         return _TYPE_NAMES
 
     @property
     def object_schema(self) -> SchemaNode | None:
-        """The schema that `Object{}` is checked against."""
+        """The schema against which `Object{}` is checked, None if unknown."""
         hint = self.target or self.variables.get("object")
         return hint if isinstance(hint, SchemaNode) else None

@@ -1,7 +1,8 @@
-"""Functions: overloads by name and type, and the calls that choose among them.
+"""Functions: overloads by name and types, and the closures of calls, which choose an overload.
 
-An overload's signature is written as people write it: `<string>.charAt(int) -> string` is called on a string,
-`sets.contains(list, list) -> bool` is not. Types are CEL's names, `dyn` is any, `a|b` either.
+Signatures of overloads are text: `<string>.charAt(int) -> string` is called on a string (the *receiver*),
+`sets.contains(list, list) -> bool` has no receiver. Types have CEL's names; `dyn` is any type, `a|b` one of
+two.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _SIGNATURE: Final = re.compile(r"(?:<([^>]+)>\.)?([\w.]+)\(([^)]*)\) -> (\S+)")
 class Function:
     """A function that the host registers: a callable over plain values, with its number of arguments.
 
-    With `receiver` it is called as `a.name(b)`, and `a` counts as an argument. It raises ValueError with a
-    short message when it cannot answer; the message reaches people. `remembered`: expressions that share a
-    budget and pass the same values (by identity) share the result, because computing it is expensive.
+    `receiver`: it is called as `a.name(b)`, and `a` counts as an argument. It may raise ValueError with a
+    short message, which users see. `remembered`: expressions that share a budget and pass the same values (by
+    identity) share the result, because computing it is expensive.
     """
 
     call: Implementation
@@ -41,7 +42,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One implementation. `metered` ones get the Meter before their arguments."""
+    """An implementation of a function. `metered`: it gets the Meter before its arguments."""
 
     name: str
     receiver: bool
@@ -52,7 +53,7 @@ class Overload:
 
 
 def overload(signature: str, call: Implementation, *, metered: bool = False) -> Overload:
-    """An overload from its signature."""
+    """Returns an overload by its signature. Raises ValueError for a malformed signature."""
     match = _SIGNATURE.fullmatch(signature)
     if match is None:
         raise ValueError(f"bad signature {signature}")
@@ -64,7 +65,7 @@ def overload(signature: str, call: Implementation, *, metered: bool = False) -> 
 
 
 def scanning(signature: str, call: Implementation, flat: int = 0) -> Overload:
-    """An overload charged a flat price and a tenth of its first argument's length."""
+    """Returns an overload whose cost is `flat` plus a tenth of its first argument's length."""
 
     def metered(meter: Meter, *args: Any) -> Any:
         first = args[0]
@@ -75,7 +76,7 @@ def scanning(signature: str, call: Implementation, flat: int = 0) -> Overload:
 
 
 class Table:
-    """All functions that an expression may call."""
+    """All library functions that an expression may call."""
 
     __slots__ = ("_by_shape", "_names")
 
@@ -87,25 +88,25 @@ class Table:
             self._names.add((entry.name, entry.receiver))
 
     def has(self, name: str, receiver: bool) -> bool:
-        """Is there a function of this name, whatever it takes?"""
+        """Returns whether there is a function of this name, with any number of arguments."""
         return (name, receiver) in self._names
 
     def names(self, receiver: bool) -> list[str]:
-        """All names of one style."""
+        """Returns the names of all functions with a receiver, or of all without one."""
         return sorted(name for name, style in self._names if style == receiver)
 
     def find(self, name: str, receiver: bool, count: int) -> list[Overload]:
-        """The overloads of that name and number of arguments (a receiver counts as one)."""
+        """Returns the overloads of a name and number of arguments (a receiver counts as one)."""
         return self._by_shape.get((name, receiver, count), [])
 
     def counts(self, name: str, receiver: bool) -> list[int]:
-        """The numbers of arguments that the name takes, a receiver not counted."""
+        """Returns the numbers of arguments that the function accepts, without the receiver, in order."""
         shapes = [n for (function, style, n) in self._by_shape if function == name and style == receiver]
         return sorted(n - receiver for n in shapes)
 
 
 def possible(overloads: list[Overload], types: list[Type]) -> list[Overload]:
-    """The overloads that arguments of these static types may match."""
+    """Returns the overloads that accept arguments of these static types."""
     return [
         entry
         for entry in overloads
@@ -114,7 +115,7 @@ def possible(overloads: list[Overload], types: list[Type]) -> list[Overload]:
 
 
 class Dispatcher:
-    """Chooses an overload by the arguments' Python types and remembers the choice."""
+    """Chooses an overload by the arguments' Python types, and caches the choice for these types."""
 
     __slots__ = ("_chosen", "metered", "name", "overloads")
 
@@ -125,7 +126,7 @@ class Dispatcher:
         self._chosen: dict[tuple[type, ...], Implementation] = {}
 
     def choose(self, *args: Any) -> Implementation:
-        """The implementation for these arguments; a FunctionError when there is none."""
+        """Returns the implementation for these arguments. Raises FunctionError if there is none."""
         key = tuple(map(type, args))
         overload = self._chosen.get(key)
         if overload is None:
@@ -155,7 +156,7 @@ def _dispatch_name(value: Any) -> str:
 def caller(
     dispatcher: Dispatcher, args: list[Callable[[list[Any]], Any]], pos: int
 ) -> Callable[[list[Any]], Any]:
-    """The closure of a call."""
+    """Returns the closure of a library function's call; calls with one or two arguments are the fast path."""
     chosen, choose, metered = dispatcher._chosen, dispatcher.choose, dispatcher.metered
     if not metered and len(args) == 1:
         (only,) = args
@@ -200,7 +201,10 @@ def caller(
 
 
 def failure(name: str, bad: Exception, pos: int) -> CelError:
-    """What a failed call becomes: our own functions' words, else only the function's name."""
+    """Returns the error of a failed call: a FunctionError's message, else only the function's name.
+
+    Raises a RecursionError again.
+    """
     if isinstance(bad, FunctionError):
         return CelError("evaluation", str(bad), pos)
     if isinstance(bad, RecursionError):
@@ -211,7 +215,7 @@ def failure(name: str, bad: Exception, pos: int) -> CelError:
 def host_caller(
     name: str, function: Function, args: list[Callable[[list[Any]], Any]], pos: int
 ) -> Callable[[list[Any]], Any]:
-    """The closure of a call to a host's function."""
+    """Returns the closure of a call of a function of the host."""
     call, remembered = function.call, function.remembered
 
     def run(f: list[Any]) -> Any:

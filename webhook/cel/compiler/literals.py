@@ -1,5 +1,4 @@
-"""Constant patterns, times and durations: read when the expression is compiled, as the API
-server's validators do."""
+"""Checks constant patterns, times and durations when the expression is compiled, as the API server does."""
 
 from __future__ import annotations
 
@@ -17,12 +16,15 @@ _CHECKS: Final[dict[str, tuple[int, Callable[[str], object]]]] = {
     "timestamp": (-1, parse_timestamp),
     "duration": (-1, parse_duration),
 }
-"""By function, which of its arguments is read, and by what: of a method the receiver is the first."""
+"""By function: the index of the argument that is checked (a receiver is the first), and the parser."""
 
 
 def bad_literal(name: str, constants: Sequence[object]) -> str:
-    """What is wrong with the constant argument of a function, "" for nothing; arguments that are known only
-    when the expression is evaluated are no text here."""
+    """Returns the problem of a function's constant argument, "" for none.
+
+    `constants`: the values of its arguments; `UNSET` for an argument that is not constant, which is not
+    checked.
+    """
     index, check = _CHECKS.get(name, (0, None))
     if check is None or not -len(constants) <= index < len(constants):
         return ""

@@ -1,4 +1,4 @@
-"""The two types that mutations build, `Object{}` and `JSONPatch{}`, checked against the object's schema."""
+"""The two types that mutations create, `Object{}` and `JSONPatch{}`, checked against the object's schema."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATCH_OPS: Final = frozenset({"add", "remove", "replace", "move", "copy", "test
 
 
 def struct(node: Struct, fields: list[Field], declared: Declarations) -> Code:
-    """`Object.path{…}` or `JSONPatch{…}`; any other type is unknown."""
+    """Returns the code of `Object.path{…}` or `JSONPatch{…}`. Raises CelError for any other type."""
     if declared.mutations and node.name == "JSONPatch":
         return _json_patch(node, fields, declared.object_schema)
     if declared.mutations and node.name.split(".")[0] == "Object":
@@ -82,7 +82,10 @@ def _object_code(node: Struct, fields: list[Field], schema: SchemaNode | None) -
 
 
 def _place(schema: SchemaNode, steps: list[str]) -> SchemaNode | None:
-    """Where a type path leads: a list stands for its element. ANY beyond what is known, None for no field."""
+    """Returns the schema of a type path such as `spec.template`; a list counts as its element.
+
+    ANY if the schema ends before the path does; None if the path has an unknown field.
+    """
     node: SchemaNode | None = schema
     for step in steps:
         if node is None or node.kind == "any":
@@ -127,7 +130,7 @@ def _expected_types(child: SchemaNode, path: str) -> tuple[str, ...]:
 
 
 def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
-    """The text that a string surely begins with, and whether it is all of it."""
+    """Returns the constant prefix of a string expression, and whether it is the whole string."""
     if isinstance(code.constant, str):
         return code.constant, True
     while isinstance(node, Binary) and node.op == "+":
@@ -136,7 +139,10 @@ def known_prefix(node: AstNode, code: Code) -> tuple[str, bool]:
 
 
 def _check_pointer(constant: tuple[str, bool], schema: SchemaNode, pos: int) -> None:
-    """A JSON pointer's steps lead through fields that exist; its unknown end is not looked at."""
+    """Raises CelError if a JSON Pointer leads through a field that does not exist.
+
+    `constant`: as from `known_prefix`. Of a pointer that is not whole, the last step is not checked.
+    """
     text, whole = constant
     if not text:
         return
@@ -166,7 +172,7 @@ def _step(node: SchemaNode, name: str, pos: int) -> SchemaNode | None:
 
 
 def _check_value(value: Any, path: str, pos: int) -> None:
-    """An `Object{}` inside another must carry the type of the field that it is put into."""
+    """Raises CelError if an `Object{}` inside another one does not have the type of its field."""
     if isinstance(value, list):
         for item in value:
             _check_value(item, path, pos)

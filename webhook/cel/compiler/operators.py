@@ -1,4 +1,7 @@
-"""Operators as closures, with the common types first and the specification's other cases after them."""
+"""The closures of operators. Each checks the common types first, then the specification's other cases.
+
+The function for an operator returns its closure; `pos` is the offset in the text, for errors.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _TIMES: Final = frozenset({"google.protobuf.Timestamp", "google.protobuf.Duratio
 _ORDERED: Final = frozenset({"string", "bool", "bytes", *_TIMES})
 
 
-# Never equal across types, so a comparison that mixes two of these is a slip. `null` may meet anything.
+# Values of two of these types are never equal, so comparing them is a mistake. `null` may be compared to any.
 _COMPARED: Final = frozenset({"int", "uint", "double", "string", "bool", "bytes", "list", "map", *_TIMES})
 
 
@@ -30,7 +33,7 @@ _ADDABLE: Final = frozenset({"int", "uint", "double", "string", "bytes", "list"}
 
 
 def result_type(op: str, left: Type, right: Type) -> Type | None:
-    """The type of `left op right`, or None where no values of these types can be so combined."""
+    """Returns the type of `left op right`; None if the operator is not defined for these types."""
     a, b = left.name, right.name
     if op in ("==", "!="):
         distinct = a != b and not {a, b} <= NUMBERS
@@ -57,12 +60,12 @@ def _arithmetic_type(op: str, left: Type, right: Type) -> Type | None:
 
 
 def local(slot: int) -> Run:
-    """A macro's variable."""
+    """Reads a macro's variable from its slot."""
     return lambda f: f[slot]
 
 
 def variable(name: str, pos: int) -> Run:
-    """A binding, looked up only now."""
+    """Reads a binding when it is evaluated, so that lazy bindings are computed only if needed."""
 
     def run(f: list[Any]) -> Any:
         try:
@@ -152,7 +155,10 @@ def bind(value: Run, slot: int, body: Run) -> Run:
 
 
 def logic(conjunction: bool, terms: list[Run], pos: int) -> Run:
-    """`&&` or `||`: the deciding value wins over an error on either side; short circuit first."""
+    """`&&` or `||`. An operand that decides the result takes precedence over an error in another operand.
+
+    Operands after a deciding one are not evaluated.
+    """
     decides = not conjunction
     neutral = conjunction
 
@@ -222,7 +228,7 @@ def minus(operand: Run, pos: int) -> Run:
 
 
 def equality(op: str, left: Run, right: Run, left_constant: Any, right_constant: Any) -> Run:
-    """`==` or `!=`. A constant string on one side needs no look at the types."""
+    """`==` or `!=`. Comparison with a constant string is done by Python, because no other type equals it."""
     if type(left_constant) is str:
         left, right, right_constant = right, left, left_constant
     if type(right_constant) is str:
@@ -234,7 +240,7 @@ def equality(op: str, left: Run, right: Run, left_constant: Any, right_constant:
 
 
 def membership(left: Run, right: Run, right_constant: Any, pos: int) -> Run:
-    """`left in right`. A constant list of strings is looked up as a set."""
+    """`left in right`. For a constant list of strings, a set is used."""
     strings = isinstance(right_constant, list) and all(type(item) is str for item in right_constant)
     members = frozenset(right_constant) if strings else frozenset()
 
@@ -301,7 +307,7 @@ def _ranged(value: int, kind: type) -> Any:
 
 
 def add(a: Any, b: Any) -> Any:
-    """`a + b` for two values of one type; a FunctionError where there is no sum."""
+    """Returns `a + b` for two values of one type. Raises FunctionError if there is no sum."""
     kind = type(a)
     if kind is int or kind is UInt:
         return _ranged(int(a) + int(b), kind)
@@ -346,7 +352,7 @@ def _modulo(a: Any, b: Any) -> Any:
         raise FunctionError(f"no overload of % for ({type_name(a)}, {type_name(b)})")
     if b == 0:
         raise FunctionError("modulus by zero")
-    if a == INT_MIN and b == -1:  # the quotient overflows, so Kubernetes' engine gives no rest either
+    if a == INT_MIN and b == -1:  # the quotient overflows, so Kubernetes' engine has no remainder either
         raise FunctionError("integer overflow")
     rest = abs(int(a)) % abs(int(b))
     return _ranged(-rest if a < 0 else rest, kind)

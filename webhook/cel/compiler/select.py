@@ -1,4 +1,4 @@
-"""Field selection, indexing and presence: closures over plain dicts and lists, with optionals beside them."""
+"""Field selection, indexing and presence: closures over plain dicts, lists and optionals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ _MISSING: Final = object()
 
 
 def selector(operand: Run, names: list[tuple[str, int]]) -> Run:
-    """`operand.a.b.c`. The loop runs on the plain case; whatever else happens is told by `select`."""
+    """Returns the closure of `operand.a.b.c`.
+
+    The fast path only looks keys up; if a lookup fails, `select` is applied step by step, for optionals,
+    escaped names and errors.
+    """
     fields = tuple(name for name, _ in names)
     places = tuple(pos for _, pos in names)
 
@@ -65,7 +69,7 @@ def _two(operand: Run, first: str, second: str, slow: Callable[[Any], Any]) -> R
 
 
 def select(value: Any, name: str, pos: int) -> Any:
-    """One field of a map, or of what an optional holds."""
+    """Returns a field of a map, or of the map in an optional (as an optional). Raises CelError if missing."""
     if isinstance(value, Mapping):
         field = _get(value, name)
         if field is _MISSING:
@@ -96,13 +100,13 @@ _KEYWORD: Final = re.compile(
 
 
 def unescape(name: str) -> str:
-    """The property that Kubernetes' escaped name stands for: `foo__dash__bar` is `foo-bar`."""
+    """Returns the property name for Kubernetes' escaped form: `foo__dash__bar` is `foo-bar`."""
     word = _KEYWORD.fullmatch(name)
     return word[1] if word else _ESCAPED.sub(lambda m: _ESCAPES[m[1]], name)
 
 
 def optional_select(value: Any, name: str, pos: int) -> Optional:
-    """`value.?name`: absent where the map lacks the key, an error where there is no map."""
+    """Returns `value.?name`: absent if the map has no such key. Raises CelError if the value is not a map."""
     if isinstance(value, Optional):
         if not value.present:
             return ABSENT
@@ -116,7 +120,7 @@ def optional_select(value: Any, name: str, pos: int) -> Optional:
 
 
 def has(value: Any, name: str, pos: int) -> bool:
-    """`has(value.name)`."""
+    """Returns `has(value.name)`. Raises CelError if the value is not a map."""
     if type(value) is dict:
         return name in value or ("__" in name and unescape(name) in value)
     if isinstance(value, Optional):
@@ -127,7 +131,7 @@ def has(value: Any, name: str, pos: int) -> bool:
 
 
 def index(value: Any, key: Any, pos: int) -> Any:
-    """`value[key]`."""
+    """Returns `value[key]`. Raises CelError if there is no such element."""
     if isinstance(value, Optional):
         return optional_index(value, key, pos)
     element = _element(value, key, pos)
@@ -140,7 +144,7 @@ def index(value: Any, key: Any, pos: int) -> Any:
 
 
 def optional_index(value: Any, key: Any, pos: int) -> Optional:
-    """`value[?key]`."""
+    """Returns `value[?key]`: absent if there is no such element."""
     if isinstance(value, Optional):
         if not value.present:
             return ABSENT
@@ -169,7 +173,7 @@ def _element(value: Any, key: Any, pos: int) -> Any:
 
 
 def indexer(operand: Run, key: Run, pos: int, optional: bool) -> Run:
-    """The closure of `operand[key]` or `operand[?key]`; a text in a plain map is looked up at once."""
+    """Returns the closure of `operand[key]` or `operand[?key]`; a string key of a dict is the fast path."""
     if optional:
 
         def look(f: list[Any]) -> Any:

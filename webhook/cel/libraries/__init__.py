@@ -1,6 +1,6 @@
-"""The function libraries, a file each, and which of them an environment has: `table`.
+"""The function libraries, a file each. `table` returns the functions of an environment.
 
-Begin with `lists`: each module ends with `OVERLOADS`, the signatures that it gives a meaning to.
+Begin with `lists`: each module ends with `OVERLOADS`, the signatures and implementations of its functions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EXTRA: Final[Mapping[str, tuple[Overload, ...]]] = MappingProxyType(
 
 @lru_cache(maxsize=64)
 def table(libraries: frozenset[str], mutations: bool) -> Table:
-    """The functions of an environment; a ValueError for a library that does not exist."""
+    """Returns the functions of an environment. Raises ValueError for an unknown library."""
     unknown = libraries - EXTRA.keys()
     if unknown:
         raise ValueError(f"unknown CEL library {', '.join(sorted(unknown))}; there are {', '.join(EXTRA)}")

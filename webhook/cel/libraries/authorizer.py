@@ -1,7 +1,7 @@
-"""authorizer: who may do what. Offline there is nobody to ask, and the answer says so.
+"""The variable `authorizer`: whether the user or a service account is allowed to do something.
 
-In a cluster the host implements `Access` with SubjectAccessReview and binds `Authorizer(access)`; without one
-the decision is errored, "not available", and `allowed()` is an error, never a silent no.
+In a cluster, the host implements `Access` with SubjectAccessReview and binds `Authorizer(access)`. Offline,
+every decision is an error ("not available"), and `allowed()` raises it: it is never a silent no.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from webhook.cel.values.values import register_type
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked: a non-resource path or a resource, by the user or by a service account."""
+    """A request to authorize: a non-resource path or a resource, for the user or for a service account.
+
+    `service_account`: namespace and name, None for the user.
+    """
 
     path: str = ""
     group: str = ""
@@ -32,7 +35,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class AccessDecision:
-    """The answer. `error` says why there is none."""
+    """The decision on a query. `error`: why there is no decision, "" if there is one."""
 
     granted: bool
     reason: str = ""
@@ -40,17 +43,17 @@ class AccessDecision:
 
 
 class Access(Protocol):
-    """Answers a query, from what the host has fetched beforehand or can ask."""
+    """Decides queries. The host implements it; its results may have been fetched before."""
 
     def check(self, query: Query) -> AccessDecision:
-        """The decision on one query; never raises."""
+        """Returns the decision on one query. Never raises."""
 
 
 class Unavailable:
-    """The offline answer."""
+    """The `Access` without a cluster."""
 
     def check(self, query: Query) -> AccessDecision:
-        """Always an error."""
+        """Returns a decision with an error."""
         return AccessDecision(False, error="authorization is not available offline")
 
 
@@ -80,7 +83,7 @@ class GroupCheck:
 
 @dataclass(frozen=True, slots=True)
 class ResourceCheck:
-    """`authorizer.group(…).resource(…)`, and what narrows it."""
+    """`authorizer.group(…).resource(…)`, with `subresource`, `namespace`, `name` and selectors."""
 
     access: Access
     query: Query

@@ -67,7 +67,7 @@ def _bool(text: str) -> bool:
 
 
 def format_double(value: float) -> str:
-    """The shortest digits as Go's `%g` lays them out: with an exponent below 1e-4 and from 1e6 on."""
+    """Returns the shortest decimal form, as Go's `%g`: with an exponent below 1e-4 and from 1e6 on."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -82,7 +82,7 @@ def format_double(value: float) -> str:
 
 
 def plain_double(value: float) -> str:
-    """The shortest digits without an exponent."""
+    """Returns the shortest decimal form without an exponent."""
     return f"{decimal.Decimal(repr(value)):f}".removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""size, type, dyn, and the string functions of the language itself."""
+"""size(), type(), dyn(), and the string functions of the CEL specification."""
 
 from __future__ import annotations
 

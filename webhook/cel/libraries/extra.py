@@ -1,4 +1,6 @@
-"""What Kubernetes' base environment lacks (math, base64, later strings), and `jsonpatch.escapeKey`."""
+"""Functions that are not in Kubernetes' base environment (math, base64, later string functions), and
+`jsonpatch.escapeKey`.
+"""
 
 from __future__ import annotations
 

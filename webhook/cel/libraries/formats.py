@@ -1,4 +1,4 @@
-"""format.named(): Kubernetes' named string formats, and what is wrong with a string that has not the form."""
+"""format.named(): Kubernetes' named string formats; `validate` returns the problems of a string."""
 
 from __future__ import annotations
 

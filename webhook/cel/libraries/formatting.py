@@ -15,11 +15,15 @@ from webhook.cel.values.values import CelType, Duration, Timestamp, UInt, from_k
 
 _CLAUSE: Final = re.compile(r"%(?:(%)|(?:\.(\d+))?(.)|)", re.DOTALL)
 _MAX_PRECISION: Final = 1000
-"""Digits after the point; more would make long texts out of short expressions."""
+"""Maximum number of digits after the point, so that a short expression cannot create a very long text."""
 
 
 def format_string(meter: Meter, template: str, args: list[Any]) -> str:
-    """The template with each clause replaced by its argument; the lengths built are charged."""
+    """Returns the template with each clause replaced by its argument. A tenth of the text's length is
+    charged.
+
+    Raises FunctionError for an unknown clause, a missing argument, or one that the clause cannot show.
+    """
     out: list[str] = []
     end = used = 0
     for match in _CLAUSE.finditer(template):
@@ -58,7 +62,10 @@ def _special(value: Any) -> str | None:
 
 
 def text_of(meter: Meter, value: Any) -> str:
-    """What %s shows. A list may hold one long string many times: each is charged before they are joined."""
+    """Returns a value as `%s` shows it.
+
+    Each string is charged before it is joined: a list may contain one long string many times.
+    """
     meter.charge(1 + (len(value) // 10 if isinstance(value, (str, bytes)) else 0))
     kind = type(value)
     if kind is str:

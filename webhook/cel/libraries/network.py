@@ -1,4 +1,4 @@
-"""ip(), isIP(), cidr(), isCIDR() and what is asked of addresses and networks."""
+"""ip(), isIP(), cidr(), isCIDR(), and the methods of addresses and networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BROADCAST: Final = ipaddress.IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True, slots=True)
 class IP:
-    """An address. An IPv4 address mapped into IPv6 is the IPv4 address."""
+    """An IP address. An IPv4-mapped IPv6 address is stored as the IPv4 address."""
 
     address: Address
 
@@ -29,7 +29,7 @@ class CIDR:
     prefix: int
 
     def holds(self, address: Address) -> bool:
-        """Does the network contain this address?"""
+        """Returns whether the network contains an address."""
         if address.version != self.address.version:
             return False
         shift = address.max_prefixlen - self.prefix

@@ -1,4 +1,4 @@
-"""Optional values."""
+"""optional.of(), optional.none(), and the methods of optional values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webhook.cel.values.values import ABSENT, Duration, Optional, Timestamp
 
 
 def is_zero(value: Any) -> bool:
-    """Is this the value that a field of its type has when it is not set?"""
+    """Returns whether a value is the zero value of its type: that of a field that is not set."""
     if isinstance(value, (Timestamp, Duration)):
         return value.nanos == 0
     if isinstance(value, Optional):

@@ -1,4 +1,4 @@
-"""quantity(): Kubernetes' resource quantities, such as `500m`, `2Gi` and `1e3`, exactly."""
+"""quantity(): Kubernetes' resource quantities, such as `500m`, `2Gi` and `1e3`, as exact fractions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NANO: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An amount, no finer than a billionth."""
+    """A quantity: a multiple of 1e-9."""
 
     amount: Fraction
 
@@ -34,7 +34,10 @@ register_type(Quantity, "kubernetes.Quantity")
 
 
 def parse(text: str) -> Quantity:
-    """The quantity of a text; what is finer than a billionth is rounded away from zero, as the API does."""
+    """Returns the quantity of a text, rounded away from zero to a multiple of 1e-9, as Kubernetes does.
+
+    Raises FunctionError for a malformed quantity.
+    """
     match = _FORM.fullmatch(text)
     if match is None:
         raise FunctionError("quantity() needs a form such as '500m' or '2Gi'")

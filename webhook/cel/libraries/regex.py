@@ -1,4 +1,4 @@
-"""matches(), find(), findAll(): google-re2, so linear in the input whatever the pattern."""
+"""matches(), find(), findAll(): by google-re2, which takes linear time in the input for every pattern."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from webhook.cel.compiler.functions import Overload, overload
 from webhook.cel.values.budget import Meter
 from webhook.cel.values.regex import pattern
 
-_CALL: Final = 20  # a pattern that no call before has used must be compiled
-_MATCH: Final = 25  # each match is a Python object
+_CALL: Final = 20  # cost units of a call: the pattern may have to be compiled
+_MATCH: Final = 25  # cost units of a match: each one creates a Python object
 
 
 def _charge(meter: Meter, text: str, source: str) -> Any:

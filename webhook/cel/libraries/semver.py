@@ -1,4 +1,6 @@
-"""semver(): semantic versions, strict or, with a second argument `true`, normalised first."""
+"""semver(): semantic versions; with a second argument `true`, the text is normalised first (`v1.2`
+is 1.2.0).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Key = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A version; what stands after `+` does not count in comparisons."""
+    """A version. `pre`: the parts of its pre-release. Build metadata (after `+`) is ignored in
+    comparisons.
+    """
 
     major: int
     minor: int
@@ -29,7 +33,7 @@ class Semver:
     pre: tuple[str, ...]
 
     def key(self) -> tuple[int, int, int, bool, tuple[Key, ...]]:
-        """Its place in the order: a pre-release before its release, numbers in it before words."""
+        """Returns the sort key: a pre-release comes before its release, and numbers in it before words."""
         parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
         return self.major, self.minor, self.patch, not parts, parts
 
@@ -46,7 +50,7 @@ def _normalized(text: str) -> str:
 
 
 def parse(text: str, normalize: bool = False) -> Semver:
-    """The version of a text."""
+    """Returns the version of a text. Raises FunctionError for a malformed version."""
     match = _FORM.fullmatch(_normalized(text) if normalize else text)
     pre = tuple(match[4].split(".")) if match and match[4] else ()
     if match is None or any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in pre):

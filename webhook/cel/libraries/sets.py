@@ -1,4 +1,4 @@
-"""Lists as sets: contains, equivalent, intersects."""
+"""sets.contains(), sets.equivalent(), sets.intersects(), for lists."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from webhook.cel.values.errors import FunctionError
 
 _LOWER: Final = str.maketrans(ascii_tables.ascii_uppercase, ascii_tables.ascii_lowercase)
 _UPPER: Final = str.maketrans(ascii_tables.ascii_lowercase, ascii_tables.ascii_uppercase)
-# Unicode's White_Space property, which Go's TrimSpace uses; Python would strip \x1c to \x1f besides.
+# Unicode's White_Space property, which Go's TrimSpace uses; Python's strip() also removes \x1c to \x1f.
 _SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -85,7 +85,7 @@ def _join(meter: Meter, items: list[Any], separator: str = "") -> str:
 
 
 def quote(text: str) -> str:
-    """The string in double quotes, with its control characters escaped."""
+    """Returns the string in double quotes, with control characters escaped."""
     clean = text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
     return f'"{clean.translate(_QUOTED)}"'
 

@@ -1,4 +1,4 @@
-"""The parts of timestamps and durations."""
+"""getFullYear(), getHours() and the other methods that return a part of a timestamp or duration."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _SAFE: Final = "/%$&+,;=:@!*'()-._~[]"
 
 @dataclass(frozen=True, slots=True)
 class URL:
-    """A URI that was accepted."""
+    """A valid URI, split into its parts."""
 
     parts: SplitResult
 
@@ -28,7 +28,9 @@ register_type(URL, "kubernetes.URL")
 
 
 def parse(text: str) -> URL:
-    """The URL of a text, which must begin with a scheme or with `/`."""
+    """Returns the URL of a text, which must begin with a scheme or with `/`. Raises FunctionError
+    if invalid.
+    """
     refused = FunctionError("url() needs an absolute URI or an absolute path")
     if not text or any(ord(c) <= 0x20 or ord(c) == 0x7F for c in text.partition("?")[0]):
         raise refused

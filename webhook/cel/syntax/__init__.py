@@ -1,5 +1,5 @@
-"""CEL text to a syntax tree, with macros expanded.
+"""Parses CEL text into a syntax tree, with macros expanded.
 
-`grammar` parses, `build` and `literals` make the nodes of `ast`, `macros` expands calls such as `has` and
-`all`, `hints` knows what a misspelt name may have meant. Begin with `ast`.
+`grammar` parses, `build` and `literals` create the nodes of `ast`, `macros` expands calls such as `has` and
+`all`, `hints` suggests the correct spelling of a misspelt name. Begin with `ast`.
 """

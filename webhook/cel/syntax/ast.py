@@ -1,4 +1,4 @@
-"""The syntax tree. Every node carries its offset in the text, its depth and its weight (how many nodes)."""
+"""The syntax tree. Every node has its offset in the text, its depth, and its weight (the number of nodes)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 @dataclass(slots=True)
 class ExprNode:
-    """What all nodes have. `depth` bounds recursion; `weight` is what evaluating the node once costs."""
+    """The base of all nodes. `pos`: offset in the text. `depth`: levels of nodes, limited because the
+    closures recurse. `weight`: the number of nodes, which is the cost of evaluating the node once.
+    """
 
     pos: int
     depth: int = field(default=1, kw_only=True)
@@ -24,7 +26,7 @@ class Literal(ExprNode):
 
 @dataclass(slots=True)
 class Ident(ExprNode):
-    """A name; `absolute` for `.name`, which no local variable shadows."""
+    """A name; `absolute` for `.name`, which never means a macro's variable."""
 
     name: str
     absolute: bool = False
@@ -60,7 +62,7 @@ class Call(ExprNode):
 
 @dataclass(slots=True)
 class ListLiteral(ExprNode):
-    """`[a, ?b]`: pairs of item and whether it is optional."""
+    """`[a, ?b]`: each item, and whether it is optional."""
 
     items: list[tuple[ExprNode, bool]]
 
@@ -99,7 +101,7 @@ class Binary(ExprNode):
 
 @dataclass(slots=True)
 class Logic(ExprNode):
-    """`a && b && …` or `a || b || …`, flattened, so that a long chain is not a deep one."""
+    """`a && b && …` or `a || b || …` as one node, so that a long chain has no great depth."""
 
     op: str
     terms: list[ExprNode]
@@ -116,7 +118,9 @@ class Conditional(ExprNode):
 
 @dataclass(slots=True)
 class Comprehension(ExprNode):
-    """A macro over a list or map. `kind` is its name; `names` one or two variables; `test` may be None."""
+    """A macro over a list or map. `kind`: its name. `names`: its one or two variables. `test`: a condition on
+    elements, None for none. `result`: the expression that is evaluated for each element.
+    """
 
     kind: str
     target: ExprNode

@@ -1,4 +1,4 @@
-"""Grammar reductions to syntax nodes, with the macros expanded on the way."""
+"""Creates syntax nodes from the parser's grammar reductions, and expands macros."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
 def _nodes(children: list[Any]) -> list[Any]:
-    """The children that are no punctuation."""
+    """Returns the children without tokens (punctuation)."""
     return [child for child in children if not isinstance(child, Token)]
 
 
@@ -60,7 +60,9 @@ def _position(token: Any) -> int:
 
 
 class TreeBuilder(Transformer[Token, ExprNode]):
-    """Called by the parser bottom up; each method has its rule's name and gets its children."""
+    """Creates a node for each grammar rule. The parser calls the method named after the rule, bottom up, with
+    the rule's children.
+    """
 
     def expr(self, c: list[Any]) -> ExprNode:
         if len(c) == 1:
@@ -216,7 +218,7 @@ def _name(token: Token) -> str:
 
 
 def dotted(node: ExprNode) -> str | None:
-    """`a.b.c` for a chain of plain selections from a name, else None."""
+    """Returns "a.b.c" for a chain of plain selections from a name; None for any other node."""
     parts: list[str] = []
     while isinstance(node, ast.Select) and not node.optional and not node.test:
         parts.append(node.field)

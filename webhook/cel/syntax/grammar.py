@@ -1,9 +1,9 @@
-"""cel-python's grammar, mended and extended: text to syntax tree.
+"""Parses text to a syntax tree, with a corrected and extended form of cel-python's grammar.
 
-The grammar file comes from the installed `celpy` package. Rules that CEL has gained since are put in their
-place (`.?`, `[?…]`, `{?k: v}`, `[?x]`, back-quoted field names, trailing commas), and the string terminals
-are replaced, because theirs backtrack exponentially on an unfinished string. The tree is built during the
-LALR reductions, so no depth of nesting can exhaust Python's stack.
+The grammar file comes from the installed `celpy` package. It lacks newer syntax of CEL, which is added here
+(`.?`, `[?…]`, `{?k: v}`, `[?x]`, back-quoted field names, trailing commas). The string terminals are
+replaced, because those of the file backtrack exponentially on an unfinished string. The tree is built during
+the LALR reductions, so deep nesting cannot exhaust Python's stack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.syntax.build import TreeBuilder
 from webhook.cel.values.errors import CelError
 
-MAX_TEXT: Final = 32_768  # cel-go allows 100,000 code points; no published policy comes near either
+MAX_TEXT: Final = 32_768  # cel-go allows 100,000 code points; published policies are far below both limits
 
 
 _REPLACED: Final = {
@@ -62,7 +62,7 @@ ESC_IDENT        : /`[A-Za-z0-9_.\-\/ ]+`/
 
 
 def _patched(source: str) -> str:
-    """The packaged grammar with our rules in place of theirs; a ValueError if it no longer has a rule."""
+    """Returns the packaged grammar with our rules. Raises ValueError if it does not have a replaced rule."""
     for name, body in {**_REPLACED, **dict.fromkeys(_REMOVED, "")}.items():
         rule = re.compile(rf"^{re.escape(name)}\s*:.*\n(?:[ \t]+[|].*\n)*", re.MULTILINE)
         replacement = f"{name} : {body}\n" if body else ""
@@ -73,8 +73,9 @@ def _patched(source: str) -> str:
 
 
 def _packaged() -> str:
-    """The grammar file, without running the package that it is in: that would ask for libraries which nothing
-    else needs, and which the image leaves out (`make lock`)."""
+    """Returns the grammar file of cel-python, without importing that package: the import would need libraries
+    that nothing else uses and that the image does not contain (`make lock`).
+    """
     package = util.find_spec("celpy")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("the package cel-python is not installed")
@@ -94,7 +95,7 @@ def _parser() -> Lark:
 
 
 def parse(text: str) -> ExprNode:
-    """The syntax tree of an expression; a CelError of kind "syntax" otherwise."""
+    """Returns the syntax tree of an expression. Raises CelError of kind "syntax" for invalid text."""
     if len(text) > MAX_TEXT:
         raise CelError("syntax", f"expression is longer than {MAX_TEXT:,} characters")
     run: Callable[[str], Any] = _parser().parse

@@ -1,4 +1,4 @@
-"""What a misspelt name may have meant."""
+"""Suggests the correct spelling of a misspelt name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean …?` for a name that resembles a known one."""
+    """Returns "; did you mean …?" with the most similar of some names; "" if none is similar."""
     close = difflib.get_close_matches(name, names, 1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -20,11 +20,11 @@ _ESCAPE: Final = re.compile(
 
 
 class LiteralError(ValueError):
-    """A literal that no value corresponds to."""
+    """A literal without a value, such as an integer out of range."""
 
 
 def _split(token: str) -> tuple[bool, bool, str]:
-    """Raw or not, bytes or not, and the text between the quotes."""
+    """Returns whether a literal is raw, whether it is bytes, and the text between its quotes."""
     start = 0
     while token[start] not in "'\"":
         start += 1
@@ -34,7 +34,7 @@ def _split(token: str) -> tuple[bool, bool, str]:
 
 
 def string(token: str) -> str:
-    """The string of a STRING_LIT token."""
+    """Returns the string of a STRING_LIT token. Raises LiteralError for an invalid escape sequence."""
     raw, _, body = _split(token)
     if "\r" in body:
         body = body.replace("\r\n", "\n").replace("\r", "\n")
@@ -56,7 +56,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def byte_string(token: str) -> bytes:
-    """The bytes of a BYTES_LIT token: \\x and octal escapes are bytes, all else is UTF-8."""
+    """Returns the bytes of a BYTES_LIT token: \\x and octal escapes are bytes, everything else is UTF-8."""
     raw, _, body = _split(token)
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     if raw or "\\" not in body:
@@ -79,7 +79,7 @@ def byte_string(token: str) -> bytes:
 
 
 def integer(token: str) -> int:
-    """The value of an INT_LIT token, within int64."""
+    """Returns the value of an INT_LIT token. Raises LiteralError if it is not an int64."""
     value = _number(token)
     if not INT_MIN <= value <= INT_MAX:
         raise LiteralError("integer literal out of range")
@@ -87,7 +87,7 @@ def integer(token: str) -> int:
 
 
 def unsigned(token: str) -> UInt:
-    """The value of a UINT_LIT token, within uint64."""
+    """Returns the value of a UINT_LIT token. Raises LiteralError if it is not a uint64."""
     value = _number(token[:-1])
     if not 0 <= value <= UINT_MAX:
         raise LiteralError("unsigned integer literal out of range")

@@ -1,4 +1,4 @@
-"""The macros: calls that are rewritten into nodes of their own before anything is evaluated."""
+"""Macros: calls such as `has(x.y)` and `list.all(x, …)`, which the parser replaces by nodes of their own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from webhook.cel.syntax import ast
 from webhook.cel.syntax.ast import ExprNode
 from webhook.cel.values.errors import CelError
 
-MAX_DEPTH: Final = 150  # of nested operations; cel-go stops at 250, our closures need Python frames
+MAX_DEPTH: Final = 150  # of nested operations; cel-go allows 250, but each level needs a Python frame
 
 
-# The macro's name: the numbers of arguments it takes after one variable, and after two.
+# By macro: the valid numbers of arguments after one variable, and after two variables.
 _COMPREHENSIONS: Final[dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
     "all": ((1,), (1,)),
     "exists": ((1,), (1,)),
@@ -27,7 +27,9 @@ _COMPREHENSIONS: Final[dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 
 
 def measure(node: ExprNode, *children: ExprNode) -> ExprNode:
-    """The node with depth and weight filled in from its children; a CelError when it is nested too deeply."""
+    """Sets the depth and weight of a node from its children, and returns it. Raises CelError above
+    `MAX_DEPTH`.
+    """
     node.depth = 1 + max((child.depth for child in children), default=0)
     node.weight = 1 + sum(child.weight for child in children)
     if node.depth > MAX_DEPTH:
@@ -36,7 +38,9 @@ def measure(node: ExprNode, *children: ExprNode) -> ExprNode:
 
 
 def expand(call: ast.Call) -> ExprNode:
-    """The call, or what its macro stands for."""
+    """Returns the node of a macro, or the call itself if it is not a macro. Raises CelError for a malformed
+    macro.
+    """
     target, args = call.target, call.args
     children = args if target is None else [target, *args]
     if target is None:

@@ -1,6 +1,7 @@
-"""What CEL knows beyond JSON: types, values, equality, schemas, cost budgets, errors.
+"""CEL's values and types, equality, schemas, cost budgets, errors.
 
-`values` has the values that JSON has no type for, `temporal` those of time, `regex` patterns, `types` the
-static types, `equality` what is equal or less, `schema` the built-in Kubernetes kinds, `budget` the cost
-limits, `errors.CelError` the one error, `stand_in` values that nobody may look at. Begin with `values`.
+`values` are the values that JSON has no type for, `temporal` timestamps and durations, `regex` patterns,
+`types` static types, `equality` the comparison of values, `schema` the schemas of built-in Kubernetes kinds,
+`budget` cost limits, `errors` the errors of the engine, `stand_in` values that must not be read. Begin with
+`values`.
 """

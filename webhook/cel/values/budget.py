@@ -1,9 +1,10 @@
-"""What an expression may cost. No clock: the same expression on the same object always costs the same.
+"""Cost limits of expressions. Without a clock: the same expression on the same object has the same cost.
 
-A unit is about one step of the expression: each iteration of a macro costs the size of its body, strings and
-lists cost a tenth of their length when they are built or searched, a regular expression its length times that
-of its input. Both defaults are Kubernetes' (k8s.io/apiserver/pkg/apis/cel/config.go): 1,000,000 units an
-expression (PerCallLimit, about 0.1 s there) and 10,000,000 units a policy set (RuntimeCELCostBudget).
+A unit is about one step of the expression: each iteration of a macro costs the size of its body; strings and
+lists cost a tenth of their length when they are built or searched; a regular expression costs its length
+times that of its input. Both defaults are Kubernetes' (k8s.io/apiserver/pkg/apis/cel/config.go): 1,000,000
+units per expression (PerCallLimit, about 0.1 s there) and 10,000,000 units per policy set
+(RuntimeCELCostBudget).
 """
 
 from __future__ import annotations
@@ -20,18 +21,21 @@ REQUEST_LIMIT: Final = 10_000_000
 
 
 POLL_EVERY: Final = 20_000
-"""Units between two looks at the deadline, some milliseconds."""
+"""Units between two calls of `poll`, which checks the deadline; some milliseconds."""
 
 
 Results = dict[tuple[object, ...], tuple[list[Any], Any]]
-"""Results of calls by function and the identity of the arguments, which are kept alive so that each identity
-stays unique."""
+"""The arguments and the result of calls, by the function and the identities of its arguments. The arguments
+are kept alive so that no other object gets the same `id`.
+"""
 
 
 class Meter:
-    """What one evaluation has left. Closures take from `left` themselves, for speed, and call `stop`.
+    """The units of one evaluation. For speed, closures subtract from `left` directly, and call `stop` if it
+    is negative.
 
-    With a `poll` it is given out in tranches, so that the deadline is asked for without a cost to each step.
+    With `poll`, `left` gets the units in tranches of `POLL_EVERY`, so that the deadline is checked without a
+    cost in each step.
     """
 
     __slots__ = ("_kept", "_poll", "_results", "left", "limit")
@@ -46,9 +50,10 @@ class Meter:
         self._results = {} if results is None else results
 
     def remember(self, call: Callable[..., Any], values: list[Any]) -> Any:
-        """Returns the result of a call; that of a former call with the same values, if there was one.
+        """Returns `call(*values)`, or the cached result of an earlier call with the same values (by
+        identity).
 
-        Raises whatever `call` raises.
+        Raises any error that `call` raises.
         """
         key = call, *map(id, values)
         if key not in self._results:
@@ -56,13 +61,15 @@ class Meter:
         return self._results[key][1]
 
     def charge(self, units: int) -> None:
-        """Take units away; a CelError of kind "budget" when none are left."""
+        """Subtracts units. Raises CelError of kind "budget" if none are left."""
         self.left -= units
         if self.left < 0:
             self.stop()
 
     def stop(self) -> None:
-        """The next tranche, or the end of the evaluation. Raises whatever `poll` raises."""
+        """Adds the next tranche. Raises CelError of kind "budget" if there is none, and any error
+        of `poll`.
+        """
         if self._poll is not None and self._kept:
             self._poll()
             tranche = min(self._kept, POLL_EVERY - self.left)
@@ -73,16 +80,16 @@ class Meter:
 
     @property
     def used(self) -> int:
-        """Units used, at most all."""
+        """The units used, at most `limit`."""
         return min(self.limit, self.limit - self.left - self._kept)
 
 
 class CostBudget:
-    """The units that the expressions of one request share, and the cap on each of them; and the results of
-    functions that they share.
+    """The units that all expressions of one request share, the limit of each expression, and cached results
+    of functions.
 
-    `poll` is called before the first evaluation and now and then, before one and within; what it raises ends
-    the evaluation.
+    `poll` is called before the first evaluation, and then about every `POLL_EVERY` units, before or during an
+    evaluation; an error that it raises ends the evaluation.
     """
 
     __slots__ = ("_polled", "_results", "expression_limit", "left", "limit", "poll")
@@ -101,9 +108,9 @@ class CostBudget:
         self._results: Results = {}
 
     def open(self) -> Meter:
-        """A meter for one evaluation."""
+        """Returns a meter for one evaluation. Raises CelError of kind "budget" if no units are left."""
         left = self.left
-        # Of some two hundred evaluations in a decision nearly all cost a few units.
+        # Not before each evaluation: a decision has about two hundred, and nearly all cost a few units.
         if self.poll is not None and self._polled - left >= POLL_EVERY:
             self.poll()
             self._polled = left
@@ -119,11 +126,11 @@ class CostBudget:
         return other
 
     def close(self, meter: Meter) -> None:
-        """Book what an evaluation used."""
+        """Subtracts the units that an evaluation used."""
         used = meter.limit - meter.left - meter._kept
         self.left -= used if used < meter.limit else meter.limit
 
     @property
     def used(self) -> int:
-        """Units used so far."""
+        """The units used so far."""
         return self.limit - self.left

@@ -19,11 +19,11 @@ _SCALARS: Final = frozenset({str, bool, bytes, type(None)})
 _ORDERED: Final = frozenset({str, bool, bytes, Timestamp, Duration})
 
 
-_LONG: Final = 500  # characters; below this a comparison costs nothing worth counting
+_LONG: Final = 500  # characters; the comparison of shorter strings is not charged
 
 
 def equals(a: Any, b: Any, meter: Meter) -> bool:
-    """CEL's `==`: numbers by value across types, anything else only within its type, never an error."""
+    """Returns `a == b` in CEL: numbers of all types are compared by value, others only within their type."""
     ta, tb = type(a), type(b)
     if ta in _NUMBERS:
         if tb not in _NUMBERS:
@@ -37,7 +37,7 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
         if ta is str and len(a) > _LONG:
             meter.charge(len(a) // 10)
         return True
-    if tb in _SCALARS:  # `params == null`, of the first condition of each policy
+    if tb in _SCALARS:  # for example `params == null`, in the first condition of each policy
         return unlike(a)
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and _equal_lists(a, b, meter)
@@ -51,7 +51,9 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
 
 
 def _exact(number: Any, other: Any) -> Any:
-    """The number in the type of the comparison: an integer beside a double is a double, as in cel-go."""
+    """Returns the number as it is compared with `other`: an integer is converted to a double if the other
+    number is a double, as in cel-go.
+    """
     return float(number) if type(other) is float else number
 
 
@@ -70,7 +72,10 @@ def _equal_maps(a: Mapping[Any, Any], b: Mapping[Any, Any], meter: Meter) -> boo
 
 
 def compare(a: Any, b: Any, op: str, meter: Meter) -> bool:
-    """`<`, `<=`, `>`, `>=` on numbers of any type, or two values of one ordered type."""
+    """Returns `a op b` for `<`, `<=`, `>` or `>=`, for numbers of any type or two values of one ordered type.
+
+    Raises FunctionError for other values.
+    """
     ta, tb = type(a), type(b)
     if not (ta in _NUMBERS and tb in _NUMBERS) and not (ta is tb and ta in _ORDERED):
         raise FunctionError(f"no overload of {op} for ({type_name(a)}, {type_name(b)})")
@@ -86,7 +91,9 @@ def compare(a: Any, b: Any, op: str, meter: Meter) -> bool:
 
 
 def member(a: Any, b: Any, meter: Meter) -> bool:
-    """`a in b`: an element of a list or a key of a map."""
+    """Returns `a in b`: whether a is an element of a list or a key of a map. Raises FunctionError for another
+    b.
+    """
     if isinstance(b, (list, tuple)):
         meter.charge(len(b) // 4)
         if type(a) is str:

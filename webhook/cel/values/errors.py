@@ -1,7 +1,7 @@
-"""The one error of the CEL engine, and where in a policy file it lies.
+"""The error of the CEL engine, with its position in a policy file.
 
-A message names functions, fields, keys and types, never a value of the object under review: an object may
-hold secrets, and a message ends in a reply, a log line and a report.
+A message names functions, fields, keys and types, never a value of the reviewed object: the object may
+contain secrets, and messages appear in replies, logs and reports.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Kind = Literal["syntax", "undeclared", "type", "evaluation", "budget"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an expression's text begins: file, 1-based line and column, and a label for people.
+    """The position of an expression in a file: 1-based line and column of its first character.
 
-    `column` is that of the expression's first character; on the expression's later lines `indent` columns are
-    added, as for a YAML block scalar whose lines all begin at the same column.
+    `label`: the field of the expression, for messages. `indent`: the number of columns before each later
+    line, as in a YAML block scalar.
     """
 
     file: str = ""
@@ -31,11 +31,11 @@ class Origin:
 
 
 class CelError(Exception):
-    """Anything that is wrong with an expression, when it is compiled or when it is evaluated.
+    """An error in an expression, found when it is compiled or evaluated.
 
-    `kind` is "syntax", "undeclared", "type" (all three found at compile time; a type conflict that shows
-    only at run time is "evaluation"), "evaluation" or "budget". `message` is short. `line` and `column` are
-    1-based and count in the origin's file where the origin is known, else in the expression.
+    `kind` is "syntax", "undeclared" or "type" for errors of compilation, "evaluation" (including a type
+    conflict that is found only then) or "budget" for errors of evaluation. `line` and `column` are 1-based,
+    in the origin's file if the origin is known, else in the expression.
     """
 
     __slots__ = ("kind", "message", "offset", "origin", "text")
@@ -52,7 +52,7 @@ class CelError(Exception):
         self.origin = origin
 
     def locate(self, text: str, origin: Origin | None) -> CelError:
-        """This error with the expression's text and origin, unless it has its own already."""
+        """Sets the expression's text and origin, unless the error has them already, and returns the error."""
         if not self.text:
             self.text, self.origin = text, origin
         return self
@@ -77,7 +77,9 @@ class CelError(Exception):
         return column + (self.origin.column if row == 0 else self.origin.indent + 1)
 
     def render(self) -> str:
-        """`file:line:column: message`, the label, the source line, and a caret under the place."""
+        """Returns "file:line:column: message (label)", then the source line, then a caret below the
+        position.
+        """
         row, column = self._inner
         place = f"{self.line}:{self.column}"
         if self.origin and self.origin.file:
@@ -94,4 +96,4 @@ class CelError(Exception):
 
 
 class FunctionError(Exception):
-    """Raised by a function's implementation; the call site turns it into a CelError with its place."""
+    """An error in the implementation of a function; the caller converts it to a CelError with a position."""

@@ -1,4 +1,4 @@
-"""Regular expressions by google-re2: linear in the input, whatever the pattern."""
+"""Regular expressions by google-re2: matching takes linear time in the input for every pattern."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPTIONS.max_mem = 4 << 20
 
 @lru_cache(maxsize=1024)
 def pattern(source: str) -> Any:
-    """The compiled pattern; a FunctionError for one that RE2 does not accept."""
+    """Returns the compiled pattern. Raises FunctionError for one that RE2 does not accept."""
     try:
         return re2.compile(source, _OPTIONS)
     except (re2.error, UnicodeError):

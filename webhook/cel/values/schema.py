@@ -1,8 +1,7 @@
 """Structural schemas of the built-in kinds: fields, and how server-side apply merges each list and map.
 
-`lookup(api_version, kind)` gives the root `SchemaNode` of a kind, or None for a kind that is not known;
-those are
-not checked. The data is `kinds.txt`, taken from the x-kubernetes-* facts of Kubernetes' OpenAPI document.
+`lookup(api_version, kind)` returns the root `SchemaNode` of a kind. Objects of unknown kinds are not checked.
+The data is `kinds.txt`, taken from Kubernetes' OpenAPI document with its x-kubernetes-* extensions.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _NO_FIELDS: Final[Mapping[str, SchemaNode]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class SchemaNode:
-    """One place in an object.
+    """The schema of one field or element of an object.
 
     `kind` is "object" (known `fields`), "map" (any keys, values like `items`), "list" (elements like
     `items`), "string", "integer", "number", "boolean", "quantity", "int-or-string" or "any" (not checked).
     `list_type` is set on lists only; "map" merges by `list_map_keys`. A `map_type` of "atomic" means that
     server-side apply replaces the whole object or map, as a `list_type` of "atomic" does for a list.
-    `default` is what the API types declare as the field's default, `has_default` whether they do.
+    `default` is the field's default in the API types; `has_default` is False if there is none.
     """
 
     kind: str
@@ -46,9 +45,10 @@ class SchemaNode:
     has_default: bool = False
 
     def at_path(self, path: tuple[str, ...]) -> SchemaNode | None:
-        """The node under a path of field names, where a list's index and a map's key are any one step.
+        """Returns the node at a path of field names, in which an index or a key of a map is one step of any
+        text.
 
-        None for a path that does not exist or leads beyond what is known.
+        None for a path that does not exist, or that continues below a node of kind "any".
         """
         node: SchemaNode | None = self
         for step in path:
@@ -72,19 +72,23 @@ _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "quantity
 
 @lru_cache(maxsize=256)
 def lookup(api_version: str, kind: str) -> SchemaNode | None:
-    """The schema of a built-in kind, such as `lookup("apps/v1", "Deployment")`; None for any other."""
+    """Returns the schema of a built-in kind, such as `lookup("apps/v1", "Deployment")`; None for
+    any other.
+    """
     return type_schema(kind) if f"{api_version} {kind}" in _data().kinds else None
 
 
 def kinds() -> tuple[tuple[str, str], ...]:
-    """The apiVersion and kind of every kind that `lookup` knows."""
+    """Returns the apiVersion and kind of every kind that `lookup` knows."""
     pairs = (entry.split(" ") for entry in sorted(_data().kinds))
     return tuple((api_version, kind) for api_version, kind in pairs)
 
 
 @lru_cache(maxsize=512)
 def type_schema(name: str) -> SchemaNode:
-    """The node of a type, such as `type_schema("PodTemplateSpec")`; a KeyError if there is none."""
+    """Returns the node of a type, such as `type_schema("PodTemplateSpec")`. Raises KeyError for an unknown
+    one.
+    """
     entry = _data().types[name]
     fields = {key: _field(kind, merge, default) for key, kind, merge, default in entry.fields}
     return SchemaNode("object", MappingProxyType(fields), map_type="atomic" if entry.atomic else "granular")
@@ -104,7 +108,7 @@ class _Data:
 
 @lru_cache(maxsize=1)
 def _data() -> _Data:
-    """The lines of kinds.txt, by type; a ValueError for a line that is none."""
+    """Returns the content of kinds.txt. Raises ValueError for a malformed line."""
     kinds: set[str] = set()
     types: dict[str, _TypeRow] = {}
     current = _TypeRow(False, [])

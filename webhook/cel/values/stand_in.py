@@ -1,8 +1,9 @@
-"""Stand-ins for values that nobody looks at, so that what is worked out around them holds whatever they are.
+"""Stand-ins for values: a result that is computed without reading a stand-in is valid for every value.
 
-Pod templates of one object often differ in their image alone, which hardly any policy reads. With a stand-in
-in its place a policy is run once for all of them: it may pass the stand-in on, but a look at it ends the run,
-whoever looks: an expression, or a function deep in the planner. So nothing has to declare what it reads.
+Pod templates of one object often differ only in their image, which hardly any policy reads. With a stand-in
+for the image, a policy is run once for all of them. It may copy the stand-in, but reading it raises
+`StandInRead`, in an expression as well as in any function that it calls. So no code needs to declare which
+values it reads.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NoReturn
 
 
 class StandInRead(BaseException):
-    """Somebody looked at a stand-in. No `Exception`, so that no handler takes it for an object's error."""
+    """A stand-in was read. Not an `Exception`, so that no handler treats it as an error of the object."""
 
 
 def _looked(*_: object) -> NoReturn:
@@ -19,12 +20,12 @@ def _looked(*_: object) -> NoReturn:
 
 
 class StandIn:
-    """It can be told by `type` and `is` alone; all else raises `StandInRead`."""
+    """A value that only `type` and `is` can recognise; every other operation raises `StandInRead`."""
 
     __slots__ = ()
 
     __class__ = property(_looked)
-    """What `isinstance` asks for."""
+    """Read by `isinstance`."""
 
 
 _COMPARED = ("eq", "ne", "lt", "le", "gt", "ge", "hash", "bool")
@@ -37,9 +38,9 @@ for _name in (*_COMPARED, *_CONTAINER, *_CONVERTED, *_COMBINED, "getattr", "call
 
 
 def unlike(value: object) -> bool:
-    """False, as the answer that two values of unlike types are not equal; raises where it is a stand-in.
+    """Returns False: values of different types are not equal. Raises StandInRead if the value is a stand-in.
 
-    For comparisons that go by `type`, which a stand-in does not notice.
+    For comparisons of types with `type`, which do not raise it.
     """
     if type(value) is StandIn:
         raise StandInRead

@@ -41,21 +41,21 @@ _OFFSET: Final = re.compile(r"([+-]?)(\d\d):(\d\d)", re.ASCII)
 
 
 def timestamp(nanos: int) -> Timestamp:
-    """A timestamp within the years 1 to 9999."""
+    """Returns a timestamp. Raises FunctionError outside of the years 1 to 9999."""
     if not _EARLIEST <= nanos <= _LATEST:
         raise FunctionError("timestamp out of range")
     return Timestamp(nanos)
 
 
 def duration(nanos: int) -> Duration:
-    """A duration within int64 nanoseconds."""
+    """Returns a duration. Raises FunctionError if it is not an int64."""
     if not INT_MIN <= nanos <= INT_MAX:
         raise FunctionError("duration out of range")
     return Duration(nanos)
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """An RFC 3339 date and time."""
+    """Returns the timestamp of an RFC 3339 date and time. Raises FunctionError for any other text."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise FunctionError("timestamp() needs an RFC 3339 time")
@@ -77,7 +77,9 @@ def _seconds(moment: dt.datetime) -> int:
 
 
 def parse_duration(text: str) -> Duration:
-    """A duration as Go writes it: `1h30m`, `-1.5s`, `0`."""
+    """Returns a duration from Go's text form: `1h30m`, `-1.5s`, `0`. Raises FunctionError for any
+    other text.
+    """
     sign = -1 if text[:1] == "-" else 1
     body = text[1:] if text[:1] in ("-", "+") else text
     if body == "0":
@@ -98,7 +100,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def format_timestamp(value: Timestamp) -> str:
-    """RFC 3339 in UTC, with no more fraction than there is."""
+    """Returns RFC 3339 text in UTC, without trailing zeros in the fraction."""
     seconds, nanos = divmod(value.nanos, SECOND)
     moment = _EPOCH + dt.timedelta(seconds=seconds)
     text = f"{moment.year:04}-{moment.month:02}-{moment.day:02}T{moment:%H:%M:%S}"
@@ -106,7 +108,7 @@ def format_timestamp(value: Timestamp) -> str:
 
 
 def format_duration(value: Duration) -> str:
-    """Seconds, such as `90s` or `-0.5s`."""
+    """Returns the duration as text in seconds, such as `90s` or `-0.5s`."""
     seconds, nanos = divmod(abs(value.nanos), SECOND)
     return f"{'-' if value.nanos < 0 else ''}{seconds}{_fraction(nanos)}s"
 
@@ -116,7 +118,10 @@ def _fraction(nanos: int) -> str:
 
 
 def add_times(a: Any, b: Any) -> Any:
-    """Timestamp plus duration in either order, or two durations."""
+    """Returns the sum of a timestamp and a duration (in either order), or of two durations.
+
+    Raises FunctionError for other values.
+    """
     if isinstance(a, Duration) and isinstance(b, Duration):
         return duration(a.nanos + b.nanos)
     if isinstance(a, Duration) and isinstance(b, Timestamp):
@@ -127,7 +132,10 @@ def add_times(a: Any, b: Any) -> Any:
 
 
 def subtract_times(a: Any, b: Any) -> Any:
-    """Timestamp minus duration or timestamp, or two durations."""
+    """Returns a timestamp minus a duration or a timestamp, or the difference of two durations.
+
+    Raises FunctionError for other values.
+    """
     if isinstance(a, Timestamp) and isinstance(b, Duration):
         return timestamp(a.nanos - b.nanos)
     if type(a) is type(b) and isinstance(a, (Timestamp, Duration)):
@@ -148,7 +156,10 @@ def _zone(name: str) -> dt.tzinfo:
 
 
 def local_time(value: Timestamp, zone: str = "UTC") -> dt.datetime:
-    """The date and time of a timestamp in a named zone or at a fixed offset such as `-02:30`."""
+    """Returns the date and time of a timestamp in a named zone or at a fixed offset such as `-02:30`.
+
+    Raises FunctionError for an unknown zone.
+    """
     seconds, nanos = divmod(value.nanos, SECOND)
     try:
         moment = _EPOCH + dt.timedelta(seconds=seconds, microseconds=nanos // 1000)

@@ -1,4 +1,4 @@
-"""Static types: what is known of a value before the expression runs. `DYN` is what nothing is known of."""
+"""Static types: the type of a value as far as it is known before evaluation. `DYN` is an unknown type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from webhook.cel.values.values import type_name
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type by CEL's name; `elem` of lists, maps (values) and optionals; `node` if a schema is known."""
+    """A type by its name in CEL. `elem`: the type of a list's elements, a map's values or an optional's
+    value. `node`: the schema of an object, if known.
+    """
 
     name: str
     elem: Type | None = None
@@ -19,7 +21,7 @@ class Type:
 
     @property
     def element(self) -> Type:
-        """The element's type, `dyn` if unknown."""
+        """The type of elements, `DYN` if unknown."""
         return self.elem or DYN
 
 
@@ -48,12 +50,12 @@ _PRIMITIVE: Final = {"string": STRING, "integer": INT, "boolean": BOOL}
 
 
 def of_value(value: Any) -> Type:
-    """The type of a constant."""
+    """Returns the type of a constant."""
     return Type(type_name(value))
 
 
 def of_schema(node: SchemaNode | None) -> Type:
-    """The type of what a schema node describes. Quantities and int-or-strings may be either, so `dyn`."""
+    """Returns the type of a schema node; `DYN` if values may be of several types, such as quantities."""
     if node is None:
         return DYN
     if node.kind == "object":
@@ -66,18 +68,21 @@ def of_schema(node: SchemaNode | None) -> Type:
 
 
 def join(types: list[Type]) -> Type:
-    """The common type of alternatives: the same one, or `dyn`."""
+    """Returns the type of a value that has one of these types: `DYN` unless they are equal."""
     first = types[0] if types else DYN
     return first if all(other == first for other in types) else DYN
 
 
 def accepts(param: str, value_type: Type) -> bool:
-    """Can a value of this static type be passed where `param` ("string", "int|uint", "dyn") is wanted?"""
+    """Returns whether a value of this static type may be passed for `param` ("string", "int|uint", "dyn")."""
     return "dyn" in (param, value_type.name) or value_type.name in param.split("|")
 
 
 def variable(target: Type, position: int, count: int) -> Type:
-    """The type of a macro's variable: a list's element or index, a map's key or value."""
+    """Returns the type of a macro's variable: a list's element or index, a map's key or value.
+
+    `position`: the variable's index among the macro's `count` variables.
+    """
     if target.name == "list":
         return target.element if position == count - 1 else INT
     if target.name == "map" and target.node is not None:
@@ -86,7 +91,7 @@ def variable(target: Type, position: int, count: int) -> Type:
 
 
 def macro(kind: str, target: Type, result: Type) -> Type:
-    """The type of a macro's value, from those of its target and of its last expression."""
+    """Returns the type of a macro's value, by the types of its target and of its last expression."""
     if kind in ("all", "exists", "exists_one", "existsOne"):
         return BOOL
     if kind in ("map", "transformList"):

@@ -1,8 +1,8 @@
-"""CEL values that plain JSON has no type for.
+"""CEL values for which plain JSON has no type.
 
 `null`, booleans, strings, lists and maps are Python's own; an `int` is a CEL int, a `float` a CEL double,
-`bytes` CEL bytes. The classes here are the rest. Maps with boolean keys hold a `BoolKey` in their place,
-because Python takes `True` and `1` for the same key and CEL does not.
+`bytes` CEL bytes. All other values have a class here. In a map, a boolean key is stored as a `BoolKey`,
+because `True` and `1` are the same key in Python, but not in CEL.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ UINT_MAX: Final = 2**64 - 1
 
 
 class UInt(int):
-    """A CEL uint: 0 to 2**64-1. It hashes as its number, so a map finds `1` under `1u` as CEL demands."""
+    """A CEL uint: 0 to 2**64-1. It has the hash of its number, so `1` and `1u` are the same key, as
+    in CEL.
+    """
 
     __slots__ = ()
 
 
 class BoolKey(enum.Enum):
-    """A boolean as a map's key."""
+    """A boolean as the key of a map."""
 
     FALSE = False
     TRUE = True
 
 
 def to_key(key: Any) -> Any:
-    """The form in which a map stores this key."""
+    """Returns the form in which a map stores a key."""
     if key is True:
         return BoolKey.TRUE
     return BoolKey.FALSE if key is False else key
 
 
 def from_key(key: Any) -> Any:
-    """The CEL value of a stored key."""
+    """Returns the CEL value of a stored key."""
     return key.value if type(key) is BoolKey else key
 
 
@@ -54,7 +56,7 @@ class CelType:
 
 
 class Optional:
-    """An optional value; `ABSENT` is the one that holds nothing."""
+    """An optional value. `ABSENT` is the optional without a value."""
 
     __slots__ = ("present", "value")
 
@@ -67,7 +69,9 @@ ABSENT: Final = Optional(None, present=False)
 
 
 class ObjectValue(dict[str, Any]):
-    """The result of `Object.spec.template{…}`: a map that knows its type path. Unset fields are absent."""
+    """The result of `Object.spec.template{…}`: a map with its type path as `type_name`. Unset fields are
+    absent.
+    """
 
     __slots__ = ("type_name",)
 
@@ -78,7 +82,9 @@ class ObjectValue(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class JSONPatch:
-    """One `JSONPatch{}` operation. `has_value` tells `value: null` from no value at all."""
+    """One `JSONPatch{}` operation. `has_value` distinguishes `value: null` from a missing value. `source`:
+    the field `from`.
+    """
 
     op: str = ""
     path: str = ""
@@ -122,12 +128,12 @@ _NAMES: Final[dict[type, str]] = {
 
 
 def register_type(python: type, name: str) -> None:
-    """Let `type(x)` name instances of this class."""
+    """Sets the CEL type name of a Python class, for `type(x)` and overloads."""
     _NAMES[python] = name
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's CEL type."""
+    """Returns the name of a value's CEL type, "dyn" for a value of an unknown class."""
     builtin_name = _NAMES.get(type(value))
     if builtin_name is not None:
         return builtin_name
