@@ -1,27 +1,32 @@
-"""Which reservations cannot exist together. Pure; every ledger uses it.
+"""Decides which reservations cannot exist together. Pure; every ledger uses it.
 
-A reservation conflicts with any other gang's live reservation that
-- holds a domain of the same topology that equals, contains or lies in one of its own (domains are paths, so
-  one is a prefix of the other), or has its whole placement in one of its domains;
-- shares a node, by name and in any topology, where either of the two holds that node whole;
-- shares a node that both only use (mode `nodes`) and takes, with all else that the plan has not counted
-  there, more than the plan leaves free. Counted is what was in the book before, and what the same replica was
-  about to reserve; of a reservation that takes more than was counted, the difference is not counted.
+A wanted reservation conflicts with the live reservation of another gang if
+- in one topology, a domain that one of them holds equals, contains or lies in a domain that the other holds
+  (one path is a prefix of the other), or contains the whole placement of the other;
+- they share a node, by name and in any topology, and one of them holds whole domains (mode `domain`);
+- both only use the shared node (mode `nodes`), and the amounts there that the plan of the wanted reservation
+  did not count are more than it leaves free. A plan counts the reservations that were in the book, and those
+  that the same replica was about to write. If a counted reservation takes more than was counted, the
+  difference is uncounted.
 
-What a plan leaves free on its nodes is its `Headroom`. A node is missing there where amounts alone do not say
-whether pods fit (NUMA zones, parts of GPUs, claimed devices), and so is a resource that the node does not
-have: what came since is in the way then, and the gang is planned again. So are pods with anti-affinity, and
-beside such pods another request under a name that was counted. Less than nothing is free where the plan
-relies on a place that others, who were counted too, have filled since it was proposed: they are in the way.
+The `Headroom` of a plan contains what it leaves free on its nodes. Exceptions to the comparison of amounts:
+- The headroom has no entry for a node if amounts alone do not determine whether pods fit (NUMA zones, parts
+  of GPUs, claimed devices): every reservation that came to the node after the plan conflicts. A resource
+  without an entry is not free.
+- If pods of one of the two have required anti-affinity, the other reservation conflicts unless it was counted
+  with the same request (fingerprint) and amounts.
+- A negative free amount means that counted reservations have filled the node since: they conflict.
+After a conflict, the gang is planned again.
 
     node dgx-1 has 8 GPUs; ours was planned on revision 5 and takes 1, so it leaves {"nvidia.com/gpu": 7}
-    since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, all live side by side
-    since revision 5 a fourth came, of 1 GPU:                         8 >  7, the newer ones are in the way
+    since revision 5 three gangs came to dgx-1, of 2, 2 and 3 GPUs:   7 <= 7, no conflict
+    since revision 5 a fourth came, of 1 GPU:                         8 >  7, the newer ones conflict
 
-A reservation of the same id, fingerprint and place is kept. At another place it is replaced if the plan knew
-it: its place is then no longer valid (for example, a node is gone), and the new one is claimed if the former
-was. If the plan did not know it, it is in the way: the gang is planned again, and its answer names the place
-that it holds. One of the same id with another fingerprint is replaced.
+A former reservation of the same gang (id) with the same fingerprint and place is kept. If it has another
+place, it is replaced if it was in the book when the gang was planned: its place is then not valid any more
+(for example, a node is gone), and the new reservation is claimed if the former one was. If it came later, it
+conflicts: the gang is planned again, and its answer names the place that it holds. A former reservation with
+another fingerprint is replaced.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ from planner.model.topology import Domain, contains
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A reservation that a plan has counted on a node: the fingerprint of its request, and what it takes."""
+    """A reservation that a plan has counted on a node: its fingerprint, and the amounts it takes there."""
 
     fingerprint: str
     uses: Resources
@@ -48,23 +53,25 @@ NOT_COUNTED = Counted("", {})
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """What a plan leaves free on a node, by resource in base units. `counted`: the other reservations there
-    that the plan knew of, by id, also where they came into the book later than its revision."""
+    """The amounts that a plan leaves free on a node, by resource in base units.
+
+    `counted`: by id, the other reservations on the node that the plan has counted, even if they were written
+    into the book after the plan's revision."""
 
     free: Resources
     counted: Mapping[str, Counted]
 
 
 Headroom = Mapping[str, NodeRoom]
-"""By node name what a planned reservation leaves free there."""
+"""By node name, what the plan of a reservation leaves free there."""
 
 NO_HEADROOM: Headroom = {}
-"""Nothing is known to be free: every newer user of a node is in the way."""
+"""The headroom if free amounts are not known: every newer reservation on a shared node conflicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedReservation:
-    """A reservation in the book, and the revision at which it was added or last moved."""
+    """A reservation in the book, and the revision at which it was added or last replaced."""
 
     reservation: Reservation
     since: int
@@ -72,7 +79,7 @@ class RecordedReservation:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A reservation that is asked for, the revision that it was planned on, and what its plan leaves free."""
+    """A wanted reservation, the revision of the book on which it was planned, and the plan's headroom."""
 
     reservation: Reservation
     planned_on: int
@@ -81,7 +88,8 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A reservation conflicts; `holder` is the first gang by name, or the gang itself at another place."""
+    """The verdict that a wanted reservation conflicts. `holder`: of the gangs that it conflicts with, the
+    first by name; or the gang itself, if it holds another place."""
 
     holder: str
 
@@ -92,10 +100,11 @@ def judge(
     book: Iterable[RecordedReservation],
     headroom: Headroom = NO_HEADROOM,
 ) -> Reservation | RecordedReservation | Blocked:
-    """The result of a request for a reservation, given the live ones.
+    """Returns the verdict on a wanted reservation, given the live reservations in `book`.
 
-    A `Reservation` is to be stored (`wanted`, with its owner if the gang moves). A `RecordedReservation` is
-    in the book already and is kept. `book` may omit reservations that neither conflict nor have the same id.
+    A `Reservation` is to be stored: `wanted`, with the former owner if the gang moves. A
+    `RecordedReservation` is in the book already and is kept. `book` may omit reservations that neither
+    conflict with `wanted` nor have its id.
     """
     listed = tuple(book)
     former = next((kept for kept in listed if kept.reservation.id == wanted.id), None)
@@ -115,7 +124,7 @@ def in_the_way(
     book: Iterable[RecordedReservation],
     headroom: Headroom = NO_HEADROOM,
 ) -> str | None:
-    """The name of a gang that holds what `wanted` would take, the first by name; None where it is free."""
+    """Returns the first gang by name with which `wanted` conflicts; None if there is no conflict."""
     touched = wanted.touched
     blocking: list[str] = []
     beside: list[tuple[Reservation, bool]] = []
@@ -131,7 +140,7 @@ def in_the_way(
 
 
 def _excludes(wanted: Reservation, touched: frozenset[str], other: Reservation) -> bool:
-    """Whether one of the two holds whole what the other holds or uses."""
+    """Reports whether one of the two holds a domain or node whole that the other holds or uses."""
     if wanted.topology == other.topology and (
         any(_meet(domain, other_domain) for domain in wanted.domains for other_domain in other.domains)
         or any(contains(domain, other.domain) for domain in wanted.domains)
@@ -147,10 +156,11 @@ def _crowding(
     beside: Iterable[tuple[Reservation, bool]],
     headroom: Headroom,
 ) -> list[str]:
-    """The gangs on nodes where what the plan has not counted takes more than `wanted` leaves free.
+    """Returns the gangs on nodes where uncounted reservations take more than `wanted` leaves free.
 
-    `beside`: other reservations, and whether they came after the plan. Older ones are looked at too: the plan
-    may have counted another state of theirs, which was in flight then and never came into the book.
+    `beside`: the other reservations on shared nodes, and whether each came after the plan. Older ones are
+    compared too: the plan may have counted another state of them, which a replica was about to write then
+    and which never came into the book.
     """
     guarded, own = _keeps_apart(wanted), used_by(wanted)
     taken: dict[str, dict[str, int]] = {}
@@ -179,7 +189,7 @@ def _crowding(
 
 
 def _beyond(amounts: Resources, counted: Resources) -> dict[str, int]:
-    """What is taken beyond what was counted."""
+    """Returns by resource how much the amounts exceed the counted ones, without zeros."""
     return {
         resource: amount - counted.get(resource, 0)
         for resource, amount in amounts.items()
@@ -188,7 +198,8 @@ def _beyond(amounts: Resources, counted: Resources) -> dict[str, int]:
 
 
 def _keeps_apart(reservation: Reservation) -> bool:
-    """Whether pods of it have required anti-affinity: then amounts alone do not say that they fit."""
+    """Reports whether pods of the reservation have required anti-affinity: amounts alone then do not
+    determine whether other pods fit beside them."""
     return any(traits.terms for _, traits in reservation.traits)
 
 
@@ -201,7 +212,7 @@ def _meet(domain: Domain, other_domain: Domain) -> bool:
 
 
 def placement(reservation: Reservation) -> tuple[object, ...]:
-    """The parts of a reservation that say where the gang is: without times and derived node lists."""
+    """Returns the parts of a reservation that say where the gang is: without times and derived node lists."""
     return (
         reservation.topology,
         reservation.mode,
@@ -211,7 +222,7 @@ def placement(reservation: Reservation) -> tuple[object, ...]:
 
 
 def moved(former: Reservation, wanted: Reservation) -> Reservation:
-    """The reservation at its new place, with the former owner if there was one."""
+    """Returns the wanted reservation; if the former one was claimed, with its state and owner."""
     if former.state != "claimed":
         return wanted
     return replace(wanted, state=former.state, expires=former.expires, owner_uid=former.owner_uid)

@@ -1,10 +1,12 @@
-"""The `Ledger` protocol: which gang holds what, for all replicas and retries.
+"""The `Ledger` protocol: stores which gang holds what, for all replicas and retries.
 
-Invariants (tests/planner/ledger/test_ledger_machine.py tests them as a state machine):
+Invariants (numbered as in the design; tests/planner/ledger/test_ledger_machine.py tests them as a state
+machine):
 1. An exclusively held domain has one holder.
 3. A gang is reserved wholly or not at all.
-4. The same gang asked again gets the same reservation.
-7. A hold that is never claimed expires; a crash loses no reservation and leaks none past its time to live.
+4. A repeated request of the same gang gets the same reservation.
+7. A hold that is never claimed expires; a crash loses no reservation and leaves none for longer than its time
+   to live.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from planner.model.reservation import Book, Reservation
 
 
 class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
-    """`holder` has a part of what was to be reserved, or is the gang itself, which has another place."""
+    """A wanted reservation conflicts with that of the gang `holder`, which is the gang itself if it holds
+    another place."""
 
     def __init__(self, holder: str) -> None:
         self.holder = holder
@@ -27,7 +30,8 @@ class Conflict(Exception):  # noqa: N818 - an outcome to retry on, not a fault
 
 
 class Occupied(Exception):  # noqa: N818 - an outcome, and final
-    """`gang` is there and holds a place, `where`, which is not given up for another object of its name."""
+    """The gang `gang` exists and holds the place `where`, and keeps it although another object of its name
+    wants one."""
 
     def __init__(self, gang: str, where: str) -> None:
         self.gang, self.where = gang, where
@@ -35,14 +39,15 @@ class Occupied(Exception):  # noqa: N818 - an outcome, and final
 
 
 class LedgerUnavailable(ReportedError):  # noqa: N818
-    """The book cannot be read or written now (disk full, database locked); the message names the cause."""
+    """The book cannot be read or written, for example because the disk is full or the database is locked;
+    the message names the cause."""
 
     exit_status = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What the book holds for the wishes of a call. `new`: the ids that it did not have before the call."""
+    """The reservations in the book for the wishes of a call. `new`: the ids that were not in it before."""
 
     reservations: tuple[Reservation, ...]
     new: frozenset[str]
@@ -55,32 +60,33 @@ class Ledger(Protocol):
     """
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """The live reservations at `now`; expired holds are left out.
+        """Returns the live reservations at `now`; expired holds are left out.
 
-        A book that others write too may be some milliseconds old; the reservations with the ids `names` are
-        in it as they are. What was planned on an old book is a conflict only where it no longer fits.
+        If others write to the ledger too, the result may be some milliseconds old, except for the
+        reservations with the ids `names`, which are up to date. A plan that was made on an old book
+        conflicts only if it does not fit any more.
         """
         ...
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take all of these in one step, or none and raise `Conflict`.
+        """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
-        A conflict is any live reservation of another gang that holds whole what a wish holds or uses, or the
-        other way round, or that came after the wish's `planned_on` to a node where its `headroom` has no room
-        for it (`planner.ledger.conflicts`); and one of the same gang and request at another place that came
-        after `planned_on`. The same reservation again gives what is there. A former place that the plan knew
-        is replaced, and a claimed reservation stays claimed; another request under the same id replaces it.
+        `planner.ledger.conflicts` defines conflicts. If the book has the same reservation already, it is kept
+        and returned. A former reservation of the gang at another place is replaced if it is not newer than
+        the wish's `planned_on`, and stays claimed if it was; with another request it is always replaced.
         """
         ...
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Makes the hold permanent because its workload exists. False if there is no such reservation."""
+        """Makes the hold permanent because its workload exists. Returns False if there is no such
+        reservation."""
         ...
 
     async def give_back(self, seen: Reservation) -> bool:
-        """Removes the reservation only as it was seen. False if it is gone, claimed since, or replaced."""
+        """Removes the reservation if it still equals `seen`. Returns False if it is gone, or was claimed or
+        replaced since."""
         ...
 
     async def release(self, reservation_id: str) -> bool:
-        """Removes the reservation. False if there is none (already released, or expired)."""
+        """Removes the reservation. Returns False if there is none (already released, or expired)."""
         ...

@@ -1,10 +1,10 @@
 """The embedded ledger: reservations in one SQLite file, for one replica and the command line.
 
-Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL). So a process that is killed at any
-point leaves the book as it was before the change or after it, and of two processes that want one rack
-exactly one gets it. SQLite calls block, so all of them run on one thread of the ledger's own and the event
+Every write is one transaction (BEGIN IMMEDIATE, WAL, synchronous=FULL). A process that is killed at any point
+therefore leaves the book as it was before the change or after it, and of two processes that want one rack
+exactly one gets it. SQLite calls block, so the ledger runs all of them on one thread of its own and the event
 loop never waits; only the first opening runs on the caller's thread. A cancelled call still finishes: what
-it reserved is a hold and expires.
+it reserved is a hold, and expires.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ MEMORY = ":memory:"
 
 
 BUSY_SECONDS = 2.0
-"""How long a call waits for another process's write; well inside a webhook's timeout."""
+"""Seconds that a call waits for the write of another process; well below the timeout of a webhook."""
 
 
 _OWNER_ALONE = 0o600
-"""Who may read a new file, and with it those that SQLite puts beside it: they name every tenant's gangs."""
+"""The mode of a new file, which SQLite gives to the files beside it too: only the owner may read them,
+because they name the gangs of every tenant."""
 
 
 _Result = TypeVar("_Result")
@@ -55,11 +56,11 @@ _ADVICE = {
 
 
 class SqliteLedger:
-    """The `Ledger` in the SQLite file at `path`, created if missing (or `:memory:`).
+    """The `Ledger` in the SQLite file at `path`, which is created if missing (`:memory:`: in no file).
 
-    Opening and every call wait for other processes at most `busy_seconds`. Raises `LedgerUnavailable` if the
-    file cannot be opened, is no database, is not a Bayplan ledger, is damaged, or was written by a newer
-    version.
+    Opening the file and every call wait for other processes at most `busy_seconds`. Raises
+    `LedgerUnavailable` if the file cannot be opened, is no database, is not a Bayplan ledger, is damaged, or
+    was written by a newer version.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, busy_seconds: float = BUSY_SECONDS) -> None:
@@ -75,23 +76,22 @@ class SqliteLedger:
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
 
     async def book(self, now: float, names: Iterable[str] = ()) -> Book:
-        """The live reservations at `now` (seconds since the epoch), in the order of their ids; never old.
-        `names` are for ledgers that watch: a file is read whole."""
+        """Returns the live reservations at `now` (seconds since the epoch), in the order of their ids. The
+        result is always up to date, so `names` is not used."""
         return await self._call(lambda connection: self._book(connection, now))
 
     async def reserve(
         self, reservation: Reservation, planned_on: int, now: float, headroom: Headroom = NO_HEADROOM
     ) -> Reservation:
-        """`reserve_all` for one reservation; gives it as the book has it."""
+        """Writes one reservation as `reserve_all` does, and returns it as it is in the book."""
         taken = await self.reserve_all([Wish(reservation, planned_on, headroom)], now)
         return taken.reservations[0]
 
     async def reserve_all(self, wishes: Sequence[Wish], now: float) -> Taken:
-        """Take all of these or none, or raise `Conflict` with a holder's name.
+        """Writes all wanted reservations in one step. Raises `Conflict` and writes none if one conflicts.
 
-        `planner.ledger.conflicts` defines what conflicts and what replaces a reservation of the same id. A
-        former reservation is replaced in one step; on a conflict it stays. Raises `ValueError` for mode
-        `none`, which reserves nothing.
+        `planner.ledger.conflicts` defines conflicts, and when a former reservation of the same id is
+        replaced; after a conflict it stays. Raises `ValueError` for mode `none`, which reserves nothing.
         """
         for wish in wishes:
             if wish.reservation.mode == "none":
@@ -99,15 +99,18 @@ class SqliteLedger:
         return await self._call(lambda connection: self._reserve_all(connection, wishes, now))
 
     async def claim(self, reservation_id: str, owner_uid: str, now: float) -> bool:
-        """Makes the hold permanent because its workload exists. False if there is no live one."""
+        """Makes the hold permanent because its workload exists. Returns False if there is no live
+        reservation."""
         return await self._call(lambda connection: self._claim(connection, reservation_id, owner_uid, now))
 
     async def give_back(self, seen: Reservation) -> bool:
-        """Removes the reservation only as it was seen. False if it is gone, claimed since, or replaced."""
+        """Removes the reservation if it still equals `seen`. Returns False if it is gone, or was claimed or
+        replaced since."""
         return await self._call(lambda connection: self._give_back(connection, seen))
 
     async def release(self, reservation_id: str) -> bool:
-        """Removes the reservation. False if there is none, or if it expired before the latest known time."""
+        """Removes the reservation. Returns False if there is none, or if it expired before the latest known
+        time."""
         return await self._call(lambda connection: self._release(connection, reservation_id))
 
     async def close(self) -> None:
@@ -128,7 +131,7 @@ class SqliteLedger:
         return Book(revision, tuple(live))
 
     def _reserve_all(self, connection: sqlite3.Connection, wishes: Sequence[Wish], now: float) -> Taken:
-        with self._writing(connection, now):  # a conflict takes back what was inserted before it
+        with self._writing(connection, now):  # a conflict rolls back what was inserted before it
             before = {
                 wish.reservation.id: sqlite_schema.find(connection, wish.reservation.id) for wish in wishes
             }
@@ -163,8 +166,9 @@ class SqliteLedger:
 
     @contextmanager
     def _writing(self, connection: sqlite3.Connection, now: float) -> Iterator[None]:
-        """A write transaction that begins by removing holds that expired before the latest known time: a hold
-        that a book has left out once is never claimed by a call whose clock was read earlier."""
+        """Opens a write transaction that begins by removing holds that expired before the latest known time.
+
+        So a hold that `book` has left out once is never claimed by a call whose clock was read earlier."""
         self._latest = max(self._latest, now)
         with _transaction(connection, "BEGIN IMMEDIATE"):
             sqlite_schema.sweep(connection, self._latest)
@@ -191,7 +195,8 @@ class SqliteLedger:
         return f"{advice} ({error}{waited})" if advice else str(error)
 
     def _connect(self) -> sqlite3.Connection:
-        """The connection, reopened after an error; a file that was deleted meanwhile is never recreated."""
+        """Returns the connection, reopened after an error. Raises `LedgerUnavailable` if the file was
+        removed or replaced meanwhile: it is never created again."""
         if self._connection is None:
             self._connection = _open(self._path, self._busy_seconds, create=self._inode is None)
             self._inode = _inode(self._path)
@@ -220,7 +225,7 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection:
-    """A connection to a ledger of this schema; raises `sqlite3.Error` or `LedgerUnavailable`."""
+    """Returns a connection to a ledger of this schema. Raises `sqlite3.Error` or `LedgerUnavailable`."""
     if create and path != MEMORY:
         _create_private(path)
     uri = path if path == MEMORY else f"{Path(path).absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
@@ -237,13 +242,13 @@ def _open(path: str, busy_seconds: float, *, create: bool) -> sqlite3.Connection
 
 
 def _create_private(path: str) -> None:
-    """The empty file, readable by its owner alone, where there is none yet."""
-    with suppress(OSError):  # it is there already, or SQLite says better what is wrong
+    """Creates an empty file that only its owner can read, if there is none yet."""
+    with suppress(OSError):  # the file exists, or opening it with SQLite gives a better error
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, _OWNER_ALONE))
 
 
 def _prepare(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Makes writes durable, and the schema in a new file."""
+    """Makes writes durable, and creates the schema in a new file."""
     _write_ahead(connection, busy_seconds)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -254,7 +259,8 @@ def _prepare(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    """Switches to WAL. SQLite's busy timeout does not cover this, so two first starts could collide."""
+    """Switches to write-ahead logging (WAL). SQLite's busy timeout does not cover this, so it is retried for
+    `busy_seconds` if another process opens the file at the same time."""
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -268,7 +274,8 @@ def _write_ahead(connection: sqlite3.Connection, busy_seconds: float) -> None:
 
 
 def _check_is_ours(connection: sqlite3.Connection, path: str) -> None:
-    """Raises, before any write, unless the file is empty or an undamaged ledger of this version."""
+    """Raises `LedgerUnavailable`, before any write, unless the file is empty or an undamaged ledger of this
+    schema version or an older one."""
     version = _pragma(connection, "user_version")
     empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
     if not empty and _pragma(connection, "application_id") != sqlite_schema.APPLICATION_ID:

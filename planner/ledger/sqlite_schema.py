@@ -1,8 +1,8 @@
 """The book of reservations as SQLite tables: the schema, rows to reservations and back, and range queries.
 
-The tables themselves keep two gangs from holding one place whole: no two rows can have one domain
-(`held_domain`'s key) or one node (`held_node_whole`). `planner.ledger.conflicts` decides all further
-conflicts. Everything here runs inside a transaction that `planner.ledger.sqlite` has begun.
+The tables themselves prevent that two gangs hold the same place whole: no two rows can have the same domain
+(the key of `held_domain`) or the same node (`held_node_whole`). `planner.ledger.conflicts` decides all other
+conflicts. All functions run inside a transaction that `planner.ledger.sqlite` has begun.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from planner.model.reservation import Reservation, State
 from planner.model.topology import Domain
 
 APPLICATION_ID = 0x42415950
-"""`BAYP`: marks the file as ours, so that another program's database is never written to."""
+"""`BAYP`: marks the file as a Bayplan ledger, so that the database of another program is never changed."""
 
 
 SCHEMA_VERSION = 1
@@ -75,8 +75,9 @@ _SEPARATOR = "\x1f"  # never in a label value; ends every path, so that rack-10 
 _AFTER = "\x20"  # the next character: the end of the range of paths with a common prefix
 
 
-# Candidates for a conflict, by the indexes: all that `conflicts.judge` needs and few others,
-# so that the cost does not grow with the book. CROSS JOIN makes SQLite start at our few domains and nodes.
+# Candidates for a conflict, found by the indexes: all reservations that `conflicts.judge` needs and few
+# others, so that the cost does not grow with the book. CROSS JOIN makes SQLite start at our few domains and
+# nodes.
 _NEAR = """
     SELECT :id AS id
     UNION
@@ -100,7 +101,7 @@ _NEAR = """
 
 
 Key = tuple[str, int, str, float | None, str]
-"""Id, since, state, expires, owner: what changes whenever a row does."""
+"""Id, since, state, expires and owner of a reservation: one of these changes whenever its row does."""
 
 
 class Unreadable(sqlite3.DatabaseError):
@@ -108,7 +109,7 @@ class Unreadable(sqlite3.DatabaseError):
 
 
 def revision(connection: sqlite3.Connection) -> int:
-    """The number of changes so far."""
+    """Returns the number of changes so far."""
     return int(connection.execute("SELECT revision FROM ledger").fetchone()[0])
 
 
@@ -125,16 +126,16 @@ def sweep(connection: sqlite3.Connection, now: float) -> None:
 
 
 def read_all(connection: sqlite3.Connection, former: Mapping[Key, Reservation]) -> dict[Key, Reservation]:
-    """All reservations in the order of their ids, expired ones too.
+    """Returns all reservations in the order of their ids, expired ones too.
 
-    Those in `former` (the former result) are not decoded again, so that one change in a large book costs
-    little.
+    `former`: the former result, whose reservations are not decoded again, so that one change in a large book
+    costs little.
     """
     return _read(connection, "TRUE", {}, former)
 
 
 def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | None:
-    """The reservation with this id, or None."""
+    """Returns the reservation with this id, or None."""
     row = connection.execute(f"SELECT {_COLUMNS} FROM reservation WHERE id = ?", (reservation_id,)).fetchone()
     return None if row is None else _reservation(row)
 
@@ -142,9 +143,10 @@ def find(connection: sqlite3.Connection, reservation_id: str) -> Reservation | N
 def near(
     connection: sqlite3.Connection, wanted: Reservation, former: Mapping[Key, Reservation]
 ) -> list[RecordedReservation]:
-    """Every reservation that could conflict with `wanted`, and the one of its id: the input of `judge`.
+    """Returns every reservation that could conflict with `wanted`, and the one of the same id: the input of
+    `judge`.
 
-    `former` as in `read_all`.
+    `former`: as in `read_all`.
     """
     held = _held_domains(wanted)
     bindings = {
@@ -164,8 +166,8 @@ def _read(
     bindings: Mapping[str, object],
     former: Mapping[Key, Reservation],
 ) -> dict[Key, Reservation]:
-    """The reservations that match a condition, in the order of their ids; those in `former` are not decoded
-    again.
+    """Returns the reservations that match an SQL condition, in the order of their ids; those in `former` are
+    not decoded again.
     """
     columns = "id, since, state, expires, owner_uid"
     keys = connection.execute(
@@ -180,7 +182,7 @@ def _read(
 
 
 def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:
-    """Writes the reservation with everything it holds, in place of any former one of the same id."""
+    """Writes the reservation with its domains and nodes; replaces a former one of the same id."""
     delete(connection, reservation.id)
     since = advance(connection)
     connection.execute(
@@ -211,7 +213,7 @@ def insert(connection: sqlite3.Connection, reservation: Reservation) -> None:
 
 
 def claim(connection: sqlite3.Connection, reservation: Reservation, owner_uid: str) -> None:
-    """Make the hold last; no change where that owner has it already."""
+    """Makes the hold permanent for this owner; changes nothing if the owner has claimed it already."""
     claimed = replace(reservation, state="claimed", expires=None, owner_uid=owner_uid)
     if claimed != reservation:
         connection.execute(
@@ -222,7 +224,7 @@ def claim(connection: sqlite3.Connection, reservation: Reservation, owner_uid: s
 
 
 def delete(connection: sqlite3.Connection, reservation_id: str) -> bool:
-    """Removes the reservation and everything it holds. False if there is none."""
+    """Removes the reservation and everything that it holds. Returns False if there is none."""
     removed = connection.execute("DELETE FROM reservation WHERE id = ?", (reservation_id,)).rowcount > 0
     if removed:
         advance(connection)
@@ -238,12 +240,12 @@ def _path(domain: Domain) -> str:
 
 
 def _above(domain: Domain) -> list[str]:
-    """The paths of the domain and of every domain that contains it, the whole topology included."""
+    """Returns the paths of the domain and of every domain that contains it, up to the whole topology."""
     return [_path(domain[:depth]) for depth in range(len(domain) + 1)]
 
 
 def _within(domain: Domain) -> tuple[str, str]:
-    """The range (end excluded) of the paths of the domain and of all domains inside it."""
+    """Returns the range (end excluded) of the paths of the domain and of all domains inside it."""
     path = _path(domain)
     return path, path[:-1] + _AFTER if path else chr(0x10FFFF)
 
