@@ -17,7 +17,7 @@ from planner.model.topology import Topology, short
 from planner.planning.plan import when_empty
 from planner.request.levels import constraints, level_key
 
-_NOTICED = 1.05
+_MIN_SLOWDOWN = 1.05
 """The minimum slowdown of an all-reduce for which a warning is given."""
 
 
@@ -32,13 +32,13 @@ def bandwidth_warning(snapshot: Snapshot, group: PodGroup, answer: Answer) -> st
     distribution = spread(snapshot, group, answer)
     if (
         distribution is None
-        or distribution.placement.estimate.seconds < _NOTICED * distribution.best.estimate.seconds
+        or distribution.placement.estimate.seconds < _MIN_SLOWDOWN * distribution.best.estimate.seconds
     ):
         return ""
-    return _costs(group.name, distribution)
+    return _warning_text(group.name, distribution)
 
 
-def _costs(name: str, distribution: PodDistribution) -> str:
+def _warning_text(name: str, distribution: PodDistribution) -> str:
     """Returns the text of the warning."""
     level = short(distribution.level)
     where = f"one {level}" if distribution.min_domains == 1 else f"{distribution.min_domains} {level}s"

@@ -126,14 +126,14 @@ def _alternative_demands(node_devices: NodeDevices, claim_spec: ClaimSpec) -> tu
     if any(not constraint.requests for constraint in claim_spec.constraints):
         linked.append(list(range(len(claim_spec.choices))))
     parts = []
-    for requests in _linked(range(len(claim_spec.choices)), linked):
+    for requests in _linked_groups(range(len(claim_spec.choices)), linked):
         choices = product(*(_alternatives(node_devices, claim_spec, request) for request in requests))
         demands = (
             _demand(node_devices, claim_spec, dict(zip(requests, choice, strict=True)))
             for choice in islice(choices, _MAX_CHOICES)
         )
-        feasible = _feasible(node_devices, [demand for demand in demands if demand is not None])
-        parts.append(_undominated(feasible))
+        feasible = _feasible_demands(node_devices, [demand for demand in demands if demand is not None])
+        parts.append(_undominated_demands(feasible))
     return tuple(parts)
 
 
@@ -217,7 +217,7 @@ def _demand(
     ]
     ties = _ties(node_devices, constraints, taking, masks)
     demand: Counter[DeviceGroup] = Counter()
-    for requests in _linked(taking, [tied for _, _, tied in ties]):
+    for requests in _linked_groups(taking, [tied for _, _, tied in ties]):
         counts = {request: node_devices.count(alternative[request]) for request in requests}
         demand.update(_groups(counts, masks, ties))
     return tuple(sorted(demand.items()))
@@ -265,7 +265,7 @@ def _groups(
     return groups
 
 
-def _feasible(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
+def _feasible_demands(node_devices: NodeDevices, demands: Sequence[Demand]) -> list[Demand]:
     """Returns the demands that the node meets with no device allocated, those with the fewest devices first.
 
     Demands for which the search reaches `MAX_STEPS` are kept.
@@ -283,7 +283,7 @@ def _device_count(demand: Demand) -> int:
     return sum(group.size * number for group, number in demand)
 
 
-def _undominated(demands: Sequence[Demand]) -> tuple[Demand, ...]:
+def _undominated_demands(demands: Sequence[Demand]) -> tuple[Demand, ...]:
     """Returns the demands without those that another demand makes superfluous.
 
     Demands for one device are merged: the result is one demand for any of their devices.
@@ -327,7 +327,7 @@ def free_to_share(node_devices: NodeDevices, mask: int) -> bool:
     return any(node_devices.devices[index].device.shareable for index in bits(mask))
 
 
-def _linked(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[list[int]]:
+def _linked_groups(requests: Sequence[int], links: Sequence[Sequence[int]]) -> list[list[int]]:
     """Returns the requests in groups: two requests are in one group if links connect them, directly or
     through other requests.
     """

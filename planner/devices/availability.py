@@ -48,7 +48,7 @@ class AvailableDevices:
         for claim_spec, count in added:
             wanted[claim_spec] += count
         gpus = self.plugin_gpus + plugin_gpus if self.shared_with_plugin else 0
-        return fits(self.node_devices, self.allocated, _ordered(wanted), gpus)
+        return fits(self.node_devices, self.allocated, _sorted_wanted(wanted), gpus)
 
     def max_pods(self, claim_specs: Sequence[ClaimSpec], limit: int, plugin_gpus: int = 0) -> int:
         """Returns how many pods with these claims fit together, at most `limit`.
@@ -71,7 +71,7 @@ class AvailableDevices:
         2**63 if the claims take no devices and can be met.
         """
         pod_devices = sum(
-            min((_taken(request, self.node_devices) for request in choice), default=0)
+            min((_min_devices(request, self.node_devices) for request in choice), default=0)
             for claim_spec in claim_specs
             for choice in claim_spec.choices
         )
@@ -86,7 +86,11 @@ class AvailableDevices:
         for claim_spec in claim_specs:
             wanted[claim_spec] += count
         return AvailableDevices(
-            self.node_devices, self.allocated, _ordered(wanted), self.shared_with_plugin, self.plugin_gpus
+            self.node_devices,
+            self.allocated,
+            _sorted_wanted(wanted),
+            self.shared_with_plugin,
+            self.plugin_gpus,
         )
 
     def missing(self, claim_specs: Sequence[ClaimSpec]) -> str:
@@ -137,14 +141,14 @@ def max_with_one_value(node_devices: NodeDevices, mask: int, attribute: str, dis
     return len(values) if distinct else max(values.values(), default=0)
 
 
-def _taken(request: DeviceRequest, node_devices: NodeDevices) -> int:
+def _min_devices(request: DeviceRequest, node_devices: NodeDevices) -> int:
     """Returns the minimum number of devices that the request takes; `allocationMode: All` counts as one."""
     if request.admin_access or free_to_share(node_devices, node_devices.matching(request)[1]):
         return 0
     return 1 if request.count == UNKNOWN else request.count
 
 
-def _ordered(wanted: Mapping[ClaimSpec, int]) -> Wanted:
+def _sorted_wanted(wanted: Mapping[ClaimSpec, int]) -> Wanted:
     return tuple(sorted(((b, n) for b, n in wanted.items() if n > 0), key=lambda pair: pair[0].name))
 
 

@@ -48,7 +48,7 @@ class DevicesByNode:
 
     def _shared(self, slices: NodeSlices) -> NodeDevices | None:
         """Returns the record for all nodes with these devices, or None if no device is usable."""
-        key = _canonical(slices)
+        key = _canonical_form(slices)
         if not key[0]:
             return None
         if key not in self._equal:
@@ -93,11 +93,11 @@ class DevicesByNode:
     def _place(self, node: str, device_id: DeviceId) -> int | None:
         if node not in self._places:
             slices = self._claims.slices.by_node[node]
-            self._places[node] = {name: place for place, name in enumerate(_usable(slices))}
+            self._places[node] = {name: place for place, name in enumerate(_usable_offers(slices))}
         return self._places[node].get(device_id)
 
 
-def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
+def _usable_offers(slices: NodeSlices) -> dict[DeviceId, Offer]:
     """Returns the node's devices, sorted by driver, name and pool.
 
     Devices that consume counters of a counter set which no slice defines are left out.
@@ -111,7 +111,7 @@ def _usable(slices: NodeSlices) -> dict[DeviceId, Offer]:
     return dict(sorted(usable, key=lambda pair: (pair[0][0], natural(pair[0][2]), pair[0][1])))
 
 
-def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
+def _canonical_form(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, ...]]:
     """Returns the devices and the counters' amounts in a form that is identical for equal nodes.
 
     Names of counters and values of unique attributes are replaced by numbers, in order of first occurrence.
@@ -121,7 +121,7 @@ def _canonical(slices: NodeSlices) -> tuple[tuple[NodeDevice, ...], tuple[int, .
     amounts: list[int] = []
     totals = slices.counters()
     devices = []
-    for device_id, offer in _usable(slices).items():
+    for device_id, offer in _usable_offers(slices).items():
         unique_attributes = tuple(
             (name, numbers.setdefault((name, value), len(numbers))) for name, value in offer.unique_attributes
         )

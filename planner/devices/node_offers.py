@@ -58,15 +58,17 @@ def labelled_devices(node: Node) -> Counter[Device]:
     """Returns the devices that a node's labels and allocatable amounts describe, with their number."""
     devices: Counter[Device] = Counter()
     if gpus := node.allocatable.get(GPU, 0) or labelled_gpus(node):
-        devices[Device(DRIVER, (("type", "gpu"), *_labelled(node)), _memory(node))] = gpus
+        devices[Device(DRIVER, (("type", "gpu"), *_labelled_attributes(node)), _memory(node))] = gpus
     for name, count in node.allocatable.items():
         if name.startswith(MIG_PREFIX) and count > 0:
             profile = name.removeprefix(MIG_PREFIX).replace(".me", "+me")
-            devices[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled(node)))] = count
+            devices[Device(DRIVER, (("type", "mig"), ("profile", profile), *_labelled_attributes(node)))] = (
+                count
+            )
     return devices
 
 
-def _labelled(node: Node) -> tuple[tuple[str, Value], ...]:
+def _labelled_attributes(node: Node) -> tuple[tuple[str, Value], ...]:
     product = node.labels.get(PRODUCT_LABEL, "").replace("-", " ")
     family = node.labels.get(FAMILY_LABEL, "")
     architecture = "-".join(word.capitalize() for word in family.split("-"))

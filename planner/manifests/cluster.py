@@ -61,7 +61,7 @@ first here keeps the name, and requests by this name refer to it.
 """
 
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 """Maximum depth of nested Lists: far more than `kubectl` writes, and far below Python's recursion limit."""
 
 
@@ -104,7 +104,7 @@ def read(documents: Iterable[tuple[str, object]], engine: SelectorEngine | None 
         for item, where in _objects(document, Where(file), 0):
             _read_object(result, item, where)
     nodes = [node for node, _ in result.nodes.values()]
-    topologies = with_labels_beside_pools(_named_apart(_pooled(result)), nodes)
+    topologies = with_labels_beside_pools(_with_unique_names(_with_flavor_labels(result)), nodes)
     topologies = [aliased(topology, result.settings) for topology in topologies]
     return snapshot(
         nodes,
@@ -132,7 +132,7 @@ def _objects(document: object, where: Where, depth: int) -> Iterator[tuple[Mappi
     """Yields the objects in a document; Lists and nested Lists are expanded."""
     if document is None:
         return
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise InputError("lists are nested too deeply", where)
     if isinstance(document, (list, tuple)):
         for item in document:
@@ -221,7 +221,7 @@ def _read_flavor(objects: _ClusterObjects, item: Mapping[str, object], where: Wh
         objects.signs.flavored.add(name)
 
 
-def _pooled(objects: _ClusterObjects) -> list[Topology]:
+def _with_flavor_labels(objects: _ClusterObjects) -> list[Topology]:
     """Returns the topologies. A Kueue Topology gets the node labels of the ResourceFlavor that refers to it,
     if exactly one does.
     """
@@ -233,7 +233,7 @@ def _pooled(objects: _ClusterObjects) -> list[Topology]:
     ]
 
 
-def _named_apart(topologies: list[Topology]) -> list[Topology]:
+def _with_unique_names(topologies: list[Topology]) -> list[Topology]:
     """Returns topologies with unique names: equal ones of two kinds are merged, others get their API group
     added to the name.
     """

@@ -40,11 +40,11 @@ def claim_from(item: Mapping[str, object], where: Where) -> ResourceClaim:
             for index, request in enumerate(requests)
         ),
         _allocated(item, where),
-        tuple(_rules(devices, requests, where.at_path(f"{place.field}.constraints"))),
+        tuple(_constraints(devices, requests, where.at_path(f"{place.field}.constraints"))),
     )
 
 
-def _rules(
+def _constraints(
     devices: Mapping[str, object], requests: Sequence[Mapping[str, object]], where: Where
 ) -> Iterator[DeviceConstraint]:
     """Yields the constraints, each with the (request, alternative) indexes to which it applies;

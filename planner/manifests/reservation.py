@@ -200,7 +200,7 @@ def _selector_from(data: object, where: Where) -> Term:
 def claim_spec_from(data: Mapping[str, object], where: Where) -> ClaimSpec:
     """Returns the claim that `claim_spec_json` wrote. Raises `InputError`, which names the field."""
     choices = [
-        [_want_from(request, where) for request in maps(choice, where)]
+        [_device_request_from(request, where) for request in maps(choice, where)]
         for choice in sequence(data.get("requests"), where)
     ]
     rules = [
@@ -219,7 +219,7 @@ def _pair(value: object, where: Where) -> tuple[int, int]:
     return request, alternative
 
 
-def _want_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
+def _device_request_from(data: Mapping[str, object], where: Where) -> DeviceRequest:
     tolerations = []
     for toleration in sequence(data.get("tolerations"), where):
         key, operator, value, effect = (*strings(toleration, where), "", "", "", "")[:4]
@@ -262,11 +262,13 @@ def traits_from(data: Mapping[str, object], where: Where) -> ReservedPodTraits:
     if data.get("aligned") is None:
         return ReservedPodTraits(None, labels, terms, claim_specs)
     scopes = mapping(data["aligned"], where.below("aligned"))
-    alignment = Alignment(_asks(scopes, "container", where), _asks(scopes, "pod", where))
+    alignment = Alignment(
+        _aligned_requests(scopes, "container", where), _aligned_requests(scopes, "pod", where)
+    )
     return ReservedPodTraits(alignment, labels, terms, claim_specs)
 
 
-def _asks(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
+def _aligned_requests(scopes: Mapping[str, object], scope: str, where: Where) -> tuple[AlignedRequest, ...]:
     place = where.below(f"aligned.{scope}")
     return tuple(
         AlignedRequest(

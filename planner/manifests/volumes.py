@@ -53,7 +53,7 @@ def claims_of(spec: Mapping[str, object], where: Where) -> tuple[VolumeUse, ...]
             source = mapping(ephemeral, place.below("ephemeral"))
             template = mapping(source.get("volumeClaimTemplate"), template_place)
             name = text(volume.get("name"), place.below("name"))
-            uses[VolumeUse(name, _asked(template, template_place))] = None
+            uses[VolumeUse(name, _volume_claim(template, template_place))] = None
     return tuple(uses)
 
 
@@ -67,17 +67,17 @@ def claim_templates(templates: object, stateful_set: str, first: int, where: Whe
         place = where.below(f"[{index}]")
         metadata = mapping(template.get("metadata"), place.below("metadata"))
         name = text(metadata.get("name"), place.below("metadata.name"))
-        uses.append(VolumeUse(name, _asked(template, place), stateful_set, first))
+        uses.append(VolumeUse(name, _volume_claim(template, place), stateful_set, first))
     return tuple(uses)
 
 
 def _claim(item: Mapping[str, object], where: Where) -> VolumeClaim:
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     namespace = text(metadata.get("namespace"), where.below("metadata.namespace")) or "default"
-    return _asked(item, where, f"{namespace}/{metadata['name']}")
+    return _volume_claim(item, where, f"{namespace}/{metadata['name']}")
 
 
-def _asked(item: Mapping[str, object], where: Where, name: str = "") -> VolumeClaim:
+def _volume_claim(item: Mapping[str, object], where: Where, name: str = "") -> VolumeClaim:
     """Returns the claim in a PersistentVolumeClaim or in a template for one."""
     metadata = mapping(item.get("metadata"), where.below("metadata"))
     annotations = texts(metadata.get("annotations"), where.below("metadata.annotations"))

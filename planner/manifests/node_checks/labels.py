@@ -19,7 +19,7 @@ from planner.model.words import counted
 NODE_OF_FEATURES = "nfd.node.kubernetes.io/node-name"
 """The label of a NodeFeature that names its node; without it the object has the node's name."""
 
-_USUAL = 3
+_MIN_MEDIAN = 3
 """If the domains of a level have a median of this many nodes or more, a domain with one node is
 suspicious.
 """
@@ -67,10 +67,10 @@ def _levels(snapshot: Snapshot) -> Iterator[NodeFinding]:
         members = [node for name, node in snapshot.nodes.items() if name in mine and _has_gpus(node)]
         for level in topology.levels[:-1]:
             if level != CLIQUE_LABEL:
-                yield from _unlabelled(level, members)
+                yield from _missing_levels(level, members)
                 yield from _torn_cliques(level, members)
         if len(topology.levels) > 1:
-            yield from _alone(topology, members)
+            yield from _single_node_domains(topology, members)
 
 
 def _names(snapshot: Snapshot, topology: Topology) -> list[str]:
@@ -82,7 +82,7 @@ def _has_gpus(node: Node) -> bool:
     return bool(node.allocatable.get(GPU) or node.labels.get(COUNT_LABEL) or node.labels.get(CLIQUE_LABEL))
 
 
-def _unlabelled(level: str, members: list[Node]) -> Iterator[NodeFinding]:
+def _missing_levels(level: str, members: list[Node]) -> Iterator[NodeFinding]:
     """Finds nodes without a level that others have; other nodes of the same NVLink clique show the expected
     value.
     """
@@ -132,7 +132,7 @@ def _values_by_clique(level: str, members: list[Node]) -> Mapping[str, set[str]]
     return result
 
 
-def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
+def _single_node_domains(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
     """Finds domains of one node at a level where domains have several: a misspelt label creates such a
     domain.
     """
@@ -146,7 +146,7 @@ def _alone(topology: Topology, members: list[Node]) -> Iterator[NodeFinding]:
             inside[topology.path(node.name, node.labels)[:depth]].append(node.name)
     usual = median(len(names) for names in inside.values()) if inside else 0
     for path, names in inside.items():
-        if len(names) == 1 and usual >= _USUAL:
+        if len(names) == 1 and usual >= _MIN_MEDIAN:
             words = f"is alone in {short(level)} {path[-1]}; others have {usual:g} nodes"
             yield NodeFinding(names[0], "AloneInDomain", words)
 

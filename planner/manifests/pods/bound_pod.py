@@ -53,7 +53,7 @@ def pod_from(item: Mapping[str, object], where: Where) -> BoundPod | None:
         labels={**labels, **port_labels(ports)} if ports else labels,
         daemon=any(owner.get("kind") == "DaemonSet" for owner in owners),
         alignment=alignment_of(spec, where.at_path("spec")),
-        terms=_guards(spec, labels, where),
+        terms=_anti_affinity(spec, labels, where),
         gpu_groups=shared_by(requests, namespace, labels, annotations),
         claims=uses_from(spec, status, where.at_path("spec")),
         extended_claim=extended_claim(status, where),
@@ -76,7 +76,9 @@ def _reservations(namespace: str, annotations: Mapping[str, str]) -> str:
     return ",".join(filter(None, (own, reservation_id(kueue_gang(namespace, workload)))))
 
 
-def _guards(spec: Mapping[str, object], labels: Mapping[str, str], where: Where) -> tuple[PodTerm, ...]:
+def _anti_affinity(
+    spec: Mapping[str, object], labels: Mapping[str, str], where: Where
+) -> tuple[PodTerm, ...]:
     """Returns a bound pod's anti-affinity terms. Its affinity only matters when the pod is placed."""
     affinity = mapping(spec.get("affinity"), where.at_path("spec.affinity"))
     if not affinity.get("podAntiAffinity"):

@@ -17,7 +17,7 @@ from planner.model.errors import InputError, Where
 from planner.model.labels import Requirement, Term
 from planner.model.pod import NAMESPACE_NAME_LABEL, PodTerm, SpreadConstraint
 
-_NOBODY = (Requirement("", "In"),)
+_NO_PODS = (Requirement("", "In"),)
 """A selector that matches no pod: what a term without a labelSelector has."""
 
 
@@ -33,7 +33,7 @@ def terms_of(affinity: Mapping[str, object], labels: Mapping[str, str], where: W
         entries = maps(part.get("requiredDuringSchedulingIgnoredDuringExecution"), place)
         for index, entry in enumerate(entries):
             term = _term(entry, labels, place.below(f"[{index}]"), attracts=attracts)
-            if attracts or term.selector != _NOBODY:
+            if attracts or term.selector != _NO_PODS:
                 result.append(term)
     return tuple(result)
 
@@ -43,7 +43,7 @@ def _term(entry: Mapping[str, object], labels: Mapping[str, str], place: Where, 
     if not key:
         raise InputError("a term names the node label over which it holds", place.below("topologyKey"))
     if entry.get("labelSelector") is None:
-        selector: Term = _NOBODY
+        selector: Term = _NO_PODS
     else:
         selector = _selected(entry, labels, place)
     spaces, among = _namespaces(entry, place)
@@ -93,7 +93,7 @@ def _spread(entry: Mapping[str, object], labels: Mapping[str, str], place: Where
     return SpreadConstraint(
         key,
         numbers["maxSkew"],
-        _NOBODY if entry.get("labelSelector") is None else _selected(entry, labels, place),
+        _NO_PODS if entry.get("labelSelector") is None else _selected(entry, labels, place),
         numbers["minDomains"],
         _one_of(entry, "nodeAffinityPolicy", ("Honor", "Ignore"), place) == "Honor",
         _one_of(entry, "nodeTaintsPolicy", ("Ignore", "Honor"), place) == "Honor",

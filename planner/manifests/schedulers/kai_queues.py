@@ -64,12 +64,12 @@ class KaiQueues:
     def _lowest(self, own: Mapping[str, float]) -> dict[str, QueueBound]:
         result = {}
         for name in sorted(self.above):
-            bounds = [(own[queue], queue) for queue in self._line(name) if queue in own]
+            bounds = [(own[queue], queue) for queue in self._with_ancestors(name) if queue in own]
             if bounds:
                 result[name] = min(bounds)
         return result
 
-    def _line(self, name: str) -> list[str]:
+    def _with_ancestors(self, name: str) -> list[str]:
         """Returns a queue and its ancestors, the nearest first."""
         line: list[str] = []
         while name and len(line) < MAX_ABOVE:

@@ -119,7 +119,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
     for node in nodes:
         carried.update(key for key, value in node.labels.items() if value)
     source = max(PRESETS, key=lambda preset: sum(carried[level] for level in preset.levels))
-    source_levels = [level for level in source.levels if carried[level]] or _hand_made(carried)
+    source_levels = [level for level in source.levels if carried[level]] or _custom_levels(carried)
     levels = [
         *(level for level in GENERIC if carried[level]),
         *source_levels,
@@ -128,7 +128,7 @@ def infer(nodes: Iterable[Node]) -> Topology:
     return Topology("", (*levels, HOSTNAME), source=NODE_LABELS)
 
 
-def _hand_made(carried: Counter[str]) -> list[str]:
+def _custom_levels(carried: Counter[str]) -> list[str]:
     """Returns, for each word in `_WORDS`, the most frequent label key that ends in it."""
     result: list[str] = []
     for word in _WORDS:
