@@ -17,6 +17,10 @@
 - `node_affinity`: adds terms to a pod's required or preferred node affinity
 - `merge`: combines the members of one gang
 
+The *members* of a gang may be several objects (pods of a PodGroup, two Jobs); each has a *share* of the
+gang's pods. A *seat* is the room that the plan keeps for one pod of the gang, also if the pod does not exist
+yet.
+
 Begin with `kinds`, then `reader.read`.
 """
 

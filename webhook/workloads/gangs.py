@@ -121,7 +121,7 @@ def _gang(
 
 
 def _at_least(sets: tuple[PodSet, ...], gang_min: int | None) -> tuple[PodSet, ...]:
-    """Returns the PodSets of a gang that starts with fewer pods: the largest one becomes elastic."""
+    """Returns the PodSets of a gang that starts with `gang_min` pods: the largest PodSet becomes elastic."""
     if gang_min is None:
         return sets
     largest = max(sets, key=lambda pod_set: pod_set.count)
@@ -168,7 +168,7 @@ def _constrained(
 
 
 def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
-    """Applies KAI's segments to the workers, or to all PodSets if none is named so."""
+    """Returns the PodSets with KAI's segments on those named "worker", or on all if none has that name."""
     workers = [pod_set for pod_set in sets if pod_set.name == "worker"] or sets
     sliced = {
         pod_set.name: replace(
@@ -184,7 +184,7 @@ def _segments(sets: list[PodSet], segment: Constraint) -> list[PodSet]:
 
 
 def _lifted(constraint: Constraint, sets: list[PodSet]) -> tuple[Constraint, list[PodSet]]:
-    """Merges the constraints of PodSets in one Kueue group into the gang's: they go to one domain."""
+    """Returns the gang's constraint, completed by that of Kueue's PodSet group, and PodSets without it."""
     shared = _over(constraint, sets[0].constraint)
     gang = replace(shared, slice_level="", slice_size=0, segments=False)
     slices = [replace(pod_set.constraint, topology="", required="", preferred="") for pod_set in sets]

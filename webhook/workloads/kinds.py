@@ -36,12 +36,12 @@ def _templates(*paths: str, besides: tuple[str, ...] = ()) -> PodPlaces:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
-    """One kind. `resource` is the lower-case plural, as in webhook rules.
+    """A kind of workload. `resource` is the lower-case plural, as in webhook rules.
 
-    `each_pod`: not a gang unless the object is annotated as one. `holds`: applying the object reserves its
-    gangs (False if another object will be the gang). `template_immutable`: the API server refuses changes of
-    an existing object's pod template. `suspend`: the field that suspends the object, () for none. `pods`:
-    where `layout` finds the pods, for the API server.
+    `each_pod`: each pod is planned alone unless the object is annotated as a gang. `holds`: applying the
+    object reserves its gangs (False if another object is the gang). `template_immutable`: the API server
+    refuses changes of an existing object's pod template. `suspend`: the field that suspends the object, ()
+    for none. `pods`: where `layout` finds the pods, for the API server.
     """
 
     group: str

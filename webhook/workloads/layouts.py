@@ -12,9 +12,7 @@ from webhook.workloads.fields import Field, shown
 LARGEST_GANGS = 10_000
 """Maximum number of replicas of one object that are each a gang; Kubernetes itself supports 5,000 nodes."""
 LARGEST_REPLICAS = 1_000
-"""Maximum number of independent pods that are planned with their object; further ones are planned when they
-arrive.
-"""
+"""Maximum number of independent pods that are planned with their object; others are planned at creation."""
 
 NOTHING = Field(None)
 
@@ -89,7 +87,7 @@ def pod(obj: Field) -> WorkloadLayout:
 
 
 def replicas(obj: Field) -> WorkloadLayout:
-    """Deployment, ReplicaSet, StatefulSet: `spec.replicas` independent pods."""
+    """Returns the layout of a Deployment, ReplicaSet or StatefulSet: `spec.replicas` independent pods."""
     spec = obj.get("spec").needed_map()
     count = spec.count_of("replicas", 1)
     every = replace(
@@ -101,7 +99,7 @@ def replicas(obj: Field) -> WorkloadLayout:
 
 
 def as_one(layout: WorkloadLayout, size: int | None) -> WorkloadLayout:
-    """A StatefulSet or Deployment that is annotated as a gang: all its replicas, or the annotated number."""
+    """Returns the layout of a set that is annotated as a gang: one gang of `size` pods, by default all."""
     members = [replace(member, count=size or member.count) for member in layout.members if member.count]
     return replace(layout, gangs=(tuple(members),) if members else (), indexed=False, warnings=())
 
@@ -114,9 +112,9 @@ def one_by_one(every: PodSetTemplate) -> WorkloadLayout:
 
 
 def job(obj: Field) -> WorkloadLayout:
-    """Job: `parallelism` pods at a time, never more than `completions`.
+    """Returns the layout of a Job: `parallelism` pods at a time, never more than `completions`.
 
-    They start together if the Job is Indexed or KAI's annotation says so; else each is independent.
+    They start together if the Job is Indexed or KAI's annotation says so; else they are `loose`.
     """
     main = _job_member("main", obj.get("spec"))
     stated = obj.get("metadata", "annotations", BATCH_MIN_MEMBER)
@@ -133,7 +131,7 @@ def job(obj: Field) -> WorkloadLayout:
 
 
 def cron_job(obj: Field) -> WorkloadLayout:
-    """CronJob: laid out as the Job that it creates, which is planned and reserved once it exists."""
+    """Returns the layout of the Job that a CronJob creates; it is reserved when the Job exists."""
     job_template = obj.get("spec").needed_map().get("jobTemplate").needed_map()
     spec, metadata = job_template.get("spec"), job_template.get("metadata")
     main = _job_member("main", spec, metadata)
@@ -153,10 +151,10 @@ def _job_member(name: str, spec: Field, *annotated: Field) -> PodSetTemplate:
 
 
 def job_set(obj: Field) -> WorkloadLayout:
-    """JobSet: all replicated jobs are one gang, also with `startupPolicy: InOrder`.
+    """Returns the layout of a JobSet: all replicated jobs are one gang, also with `startupPolicy: InOrder`.
 
-    With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. They still
-    start together: KAI starts none before each has room (`minSubGroup` of its PodGroup is the number of
+    With `exclusive-topology` on the JobSet, each child Job is a gang with a domain of its own. Except with
+    `InOrder`, they start together: KAI starts none before each has room (`minSubGroup` is the number of
     replicas: KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/jobset/jobset_grouper.go).
     """
     members, children = [], []
@@ -178,7 +176,7 @@ def job_set(obj: Field) -> WorkloadLayout:
 
 
 def leader_worker_set(obj: Field) -> WorkloadLayout:
-    """LeaderWorkerSet: each replica is a gang of one leader and `size` − 1 workers.
+    """Returns a LeaderWorkerSet's layout: each replica is a gang of one leader and `size` − 1 workers.
 
     Without a leader template, the leader has the workers' template.
     """
@@ -199,7 +197,7 @@ _RANKS = ("Chief", "Master", "Launcher", "PS", "Evaluator", "Server", "Scheduler
 
 
 def training_job(obj: Field, replicas: str) -> WorkloadLayout:
-    """Training jobs: the sum of all replicas, or the stated minimum, which reduces the number of workers."""
+    """Returns one gang of a training job's replicas; a stated minimum reduces the number of workers."""
     spec = obj.get("spec").needed_map()
     members = []
     for name, replica in spec.get(replicas).needed_map().entries():
@@ -237,10 +235,10 @@ def _cut(members: list[PodSetTemplate], minimum: Field) -> list[PodSetTemplate]:
 
 
 def ray_cluster(obj: Field, cluster: tuple[str, ...]) -> WorkloadLayout:
-    """RayCluster and RayJob: one head, and for each group that is not suspended minReplicas (else replicas) ×
-    hosts.
+    """Returns the layout of a RayCluster or RayJob: one head, and for each group that is not suspended
+    minReplicas (else replicas) × hosts. A RayJob on an existing cluster (`clusterSelector`) creates no pods.
 
-    A RayJob that runs on an existing cluster (`clusterSelector`) creates no pods.
+    `cluster`: the path of the RayClusterSpec below `spec`.
     """
     spec = obj.get("spec").needed_map().get(*cluster)
     if spec.value is None:
@@ -264,7 +262,7 @@ def _ray_workers(group: Field) -> tuple[int, int]:
 
 
 def grove(obj: Field) -> WorkloadLayout:
-    """Grove plans its own gangs; its clique templates are read so that pod policies can change them."""
+    """Returns the templates of Grove's cliques, for pod policies, and no gangs: Grove plans its own."""
     members = []
     for clique in obj.get("spec").needed_map().get("template", "cliques").items():
         spec = clique.needed_map().get("spec")

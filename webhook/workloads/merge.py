@@ -129,7 +129,7 @@ def _placeholders(
         if count:
             alike = [pod_set for kind, pod_set in sets.items() if kind[0] == name]
             like = _largest(alike or sets.values())
-            # A known member of a part is more precise than what was stated for the part.
+            # The request of a known member of the part takes precedence over the one stated for the part.
             room = seat if alike or name not in stated else stated[name]
             shape = like.shape if room is None else _asking(like.shape, room)
             constraint = parts[name].constraint if name in parts else PodSet(name, count, shape).constraint

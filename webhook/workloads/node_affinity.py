@@ -1,4 +1,4 @@
-"""Node affinity for policies: terms added to what a pod requires or prefers already. Plain JSON."""
+"""CEL functions that add terms to the node affinity that a pod requires or prefers. Plain JSON."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
-    """`nodeAffinity.require(affinity, terms)`: the affinity with the additional requirement of one of
-    `terms`.
+    """`nodeAffinity.require(affinity, terms)`: the affinity, which in addition requires one of the terms.
 
     Node selector terms are ORed and the requirements inside one ANDed (core/v1 NodeSelector), so every
     existing term is combined with each new one. A term that already implies a new one is unchanged, so the
@@ -42,9 +41,7 @@ def require(affinity: Json, terms: Sequence[Mapping[str, Json]]) -> dict[str, Js
 
 
 def prefer(affinity: Json, terms: Sequence[Mapping[str, Json]], weight: int) -> dict[str, Json]:
-    """`nodeAffinity.prefer(affinity, terms, weight)`: the affinity with each term added once as a
-    preference.
-    """
+    """`nodeAffinity.prefer(affinity, terms, weight)`: the affinity, with each term preferred once."""
     merged: dict[str, Json] = copy.deepcopy(dict(affinity or {}))
     if not terms:
         return merged

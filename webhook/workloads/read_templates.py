@@ -17,7 +17,7 @@ from webhook.workloads.layouts import PodSetTemplate
 
 @dataclass(slots=True)
 class ReadTemplates:
-    """The PodSets of one object by place, name and count, as they were read last. `reads` counts readings."""
+    """Caches the PodSets of one object, by template path, name and count. `reads`: how many were read."""
 
     requests: dict[tuple[Path, str, int], tuple[tuple[object, ...], tuple[object, ...], PodSetRequest]] = (
         field(default_factory=dict)

@@ -70,8 +70,8 @@ def read(
     """Reads any object; an object of an unknown kind is a Workload without templates or gangs.
 
     `namespace`: for an object without one. `request_uid`: gives a name to an object with only a generateName.
-    `podgroups`: PodGroup objects that pods may refer to. `templates`: those that were read from the same
-    object before. Raises `InputError`, naming the field, for a malformed object of a known kind.
+    `podgroups`: PodGroup objects that pods may refer to. `templates`: the cache of an earlier reading of the
+    same object. Raises `InputError`, naming the field, for a malformed object of a known kind.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str):
@@ -102,7 +102,7 @@ def pod_templates(obj: Mapping[str, Any]) -> tuple[Template, ...]:
 
 def wants_plan(workload: Workload) -> bool:
     """Returns whether the object is planned: a pod requests GPUs, MIG slices or a device claim, or there is a
-    topology or bayplan.dev key. Claims of every class count, because the class is in another object.
+    topology or bayplan.dev key. Claims count whatever their DeviceClass, which another object names.
     """
     if not workload.gangs or workload.skip or workload.kueue_places:
         return False
@@ -111,7 +111,7 @@ def wants_plan(workload: Workload) -> bool:
 
 
 class _Reader:
-    """The parts of one object, each read once."""
+    """Reads one object of a known kind; `workload` returns the result."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Reader:
             of_templates = () if row.name == "Pod" else (member.metadata for member in layout.members)
             chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
         top = self._top(gang, layout)
-        wider = gang if gang is not None and gang.name else None
+        wider = gang if gang is not None and gang.name else None  # a gang of several objects
         together = row.each_pod and bool(chosen.gang) and wider is None
         loose = layout.loose and not (
             chosen.together or top.stated or any(map(_says_together, layout.members))
@@ -156,8 +156,8 @@ class _Reader:
         per_pod = loose or (row.each_pod and not together)
         of_gang = wider is not None and wider.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
-        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod is still
-        # planned on its own, unless its template carries the reservation. A bound pod has its place.
+        # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod of such an
+        # object is planned alone if its template names no reservation. A bound pod has a node already.
         bound = row.name == "Pod" and bool(self.obj.get("spec", "nodeName").text())
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
@@ -189,9 +189,7 @@ class _Reader:
         return workload if wider is None else _with_share(workload, wider, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
-        """Returns whether the pods are not planned here: those of a system, placeholders, or pods that Kueue
-        places.
-        """
+        """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places."""
         return (
             is_left_alone(self.namespace, owner.split("/")[1] if owner else "")
             or (bool(layout.members) and all(map(_is_placeholder, layout.members)))
@@ -271,7 +269,7 @@ class _Reader:
         if not self.row.each_pod and len(layout.gangs) != 1:
             return None
         size = sum(member.count for gang in layout.gangs for member in gang)
-        # Pods of a set that are created one by one know their gang only from their template.
+        # Pods of a Deployment or StatefulSet join a gang only if their template names it.
         joins = not self.row.each_pod or any(names_own_gang(member.metadata) for member in layout.members)
         if chosen.gang and joins and (chosen.gang_size or 0) > size:
             return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
@@ -280,8 +278,7 @@ class _Reader:
                 member.metadata, member.spec, options(member.metadata), self.namespace, self.groups
             )
             if wider is not None and wider.group is not None:
-                # An object that creates all of the pods is the gang itself: its place lives as long as it
-                # does.
+                # An object that creates all pods is the gang itself: its reservation exists as long as it.
                 alone = wider.size <= size and not self.row.each_pod
                 return replace(wider, name="", subgroups=NO_SUBGROUPS) if alone else wider
         return None
@@ -289,8 +286,10 @@ class _Reader:
     def _shapes(
         self, layout: WorkloadLayout, read_templates: ReadTemplates, *, of_gang: bool
     ) -> dict[tuple[str, int], PodSetRequest]:
-        """Returns the PodSets. `of_gang`: those of a `bayplan.dev/gang` of several objects, whose requests
-        were read from the templates that name it, as from pods.
+        """Returns the PodSets by name and count.
+
+        `of_gang`: they belong to a `bayplan.dev/gang` of several objects. The topology keys of a template
+        that names it apply to the whole gang, and were read already.
         """
         members = {(member.pod_set, member.count): member for gang in layout.gangs for member in gang}
         # Templates that start no pod are read too, so that their errors are reported.
@@ -389,7 +388,7 @@ def _templates(layout: WorkloadLayout) -> tuple[Template, ...]:
     for member in layout.members:
         path, name, count = member.template.path, member.pod_set, member.count
         if (other := templates.get(path)) is not None:
-            # Only their index distinguishes the leader's pods from the workers'.
+            # One template for leader and workers: only their index distinguishes their pods.
             name = other.pod_set if not count else ""
             count += other.count
         templates[path] = Template(path, name, count, member.metadata.path, member.spec.path)

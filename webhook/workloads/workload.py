@@ -35,7 +35,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class GangPart:
-    """A subgroup of a gang: the pods that it starts with, and their own constraint."""
+    """A subgroup of a gang: the number of pods that it starts with, and their own constraint."""
 
     count: int
     constraint: Constraint
@@ -43,13 +43,13 @@ class GangPart:
 
 @dataclass(frozen=True, slots=True)
 class GangShare:
-    """The share of an object in a gang that other objects join too: `own` of the `size` pods it starts with.
+    """The share of an object in a gang of several objects: the PodSets `own`, of the gang's `size` pods.
 
     `known_sets`: the PodSets of the combined gang, without the members that are known only by number.
     `parts`: the gang's subgroups by name, with `within` as in `PodGroup`. `seat`: the request of each unknown
-    member, `seats`: of each unknown member of a part, `total`: of all pods of the gang together (base units);
-    None, or no such part, if not stated. `warnings`: from reading the object. `beside`: the gang holds its
-    place already, and these pods are planned beside those seats.
+    member; `seats`: the same for each part that states one; `total`: the request of all pods of the gang
+    together; in base units, None if not stated. `warnings`: from reading the object. `beside`: the gang has a
+    reservation already, and these pods get a place in addition to its seats.
     """
 
     size: int
@@ -70,16 +70,17 @@ class Workload:
 
     - `templates`: PodTemplateSpecs. `inlined`: pods in another form (Grove's cliques have a podSpec, and
       labels beside it), which only `pod_of` and `write_pod` can convert.
-    - `gangs`: each starts completely or not at all. `per_pod`: each pod is a gang of its own.
-    - `holds`: applying the object reserves its gangs. False if another object will (the Job of a CronJob, the
-      pods of a Deployment, the owner of a child object). A bound pod has no gang: it has its place.
-    - `left`: the pods whose gangs another system plans (Grove's).
+    - `gangs`: each starts completely or not at all. `per_pod`: each pod is a gang of its own. A bound pod has
+      no gang, because it has a node already.
+    - `holds`: applying the object reserves its gangs. False if another object does (the Job of a CronJob, the
+      pods of a Deployment, the owner of a child object).
+    - `left`: the PodSets of an object without gangs: another system plans them (Grove), or no pod starts yet.
     - `owner`: NAMESPACE/KIND/NAME of the controller, "" for none. `owner_has_templates`: the owner created
       this object from a template, or may have, if its kind is unknown.
       `owner_suspends`: Kueue would suspend the owner itself.
-    - `asks`: there is a topology or bayplan.dev key. `claims`: some pod claims a device.
+    - `asks`: the object has a topology key or a bayplan.dev key. `claims`: some pod has a device claim.
     - `queue`: the queue of the PodGroup that a pod names, "" for none.
-    - `suspended`: it creates no pods until it is resumed, and holds nothing until then.
+    - `suspended`: the object creates no pods and has no reservation until it is resumed.
     - `kueue`: its Kueue LocalQueue, NAMESPACE/NAME, "" for none. Kueue suspends the object, or gates its pods
       if `suspends` is False.
     - `share`: its share in a gang of several objects, which `gangs` contains completely
@@ -106,9 +107,9 @@ class Workload:
     kueue: str = ""
     suspends: bool = False
     awaits_kueue: bool = False
-    """Whether Kueue gates its pods until it has quota: they are planned when Kueue has admitted them."""
+    """Whether Kueue gates the pods until there is quota: they are planned when Kueue has admitted them."""
     kueue_places: bool = False
-    """Whether Kueue assigns the nodes of its pods: no plan is made."""
+    """Whether Kueue assigns the nodes of the pods, so that no plan is made."""
     share: GangShare | None = None
     kai_queue: str = ""
-    """The KAI queue that it names, "" for none."""
+    """The KAI queue that the object names, "" for none."""
