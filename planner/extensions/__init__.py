@@ -1,8 +1,8 @@
-"""Requests beyond constraints, each a loop over problems: equal parts, elastic gangs, whole domains.
+"""Requests beyond topology constraints: each runs the search for several variants of a problem.
 
-- `place`: which extension handles a gang; all other gangs go to the search directly
+- `place`: chooses the extensions for a gang; gangs that need none go to the search directly
 - `equal_parts`: the same number of pods in each domain; `elastic`: as many pods as fit
-- `holding`: what a gang holds that leaves this to the planner
+- `holding`: what a gang holds under reserve mode `auto`
 
 Begin with `place`.
 """

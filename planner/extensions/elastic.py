@@ -8,8 +8,8 @@ from planner.search.outcome import Outcome, Place
 
 
 def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outcome:
-    """The placement with the most pods, by binary search; `minimum`: the placement of the minimum. `place`
-    searches the problems."""
+    """Returns the placement with the most pods, by binary search. `minimum`: the placement of the minimum
+    counts. `place`: the search for a problem with given counts."""
     highest = extra_pods(problem.gang)
     best, low, high = minimum, 0, highest
     middle = highest  # the maximum first: it is the most frequent result
@@ -24,12 +24,15 @@ def most_pods(problem: PlacementProblem, minimum: Outcome, place: Place) -> Outc
 
 
 def extra_pods(group: PodGroup) -> int:
-    """The number of pods that an elastic gang may have above its minimum."""
+    """Returns the number of pods that an elastic gang may have above its minimum."""
     return sum(max(0, pod_set.max_count - pod_set.count) for pod_set in group.pod_sets)
 
 
 def _counts(group: PodGroup, extra: int) -> dict[str, int]:
-    """Pod counts with so many extra pods, given to the elastic sets in order, in whole slices."""
+    """Returns the pod count of each PodSet with `extra` pods above the minimum.
+
+    The elastic PodSets get them in order, only whole slices.
+    """
     counts: dict[str, int] = {}
     for pod_set in group.pod_sets:
         added = min(extra, max(0, pod_set.max_count - pod_set.count))

@@ -1,7 +1,7 @@
-"""Balanced gangs: the same number of pods in each domain that the gang uses of the level above the host.
+"""Balanced gangs: the same number of pods in each domain of the reservable level that the gang uses.
 
-24 pods, racks with room for 16:   as few racks as can be   16 + 8
-                                   in equal parts           12 + 12, the slices of 12 within a rack
+24 pods, racks with room for 16 pods:   fewest racks     16 + 8
+                                        equal parts      12 + 12: slices of 12 pods, each within a rack
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from planner.search.outcome import Outcome, Place, assignments_of
 
 
 def in_equal_parts(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
-    """A placement with equal parts of the largest PodSet; `place` searches the problems.
+    """Returns a placement with equal parts of the largest PodSet, in as few domains as possible.
 
-    Uses more than the fewest domains only if no equal parts fit in fewer. Where none fit, the placement
-    ignores the wish, and a warning says so.
+    If no equal parts fit, returns the placement without them, with a warning. `place` is the search.
     """
     plain = place(problem, budget)
     if plain.best is None:
@@ -53,7 +52,7 @@ def _parts(outcome: Outcome, pod_set: str) -> dict[Domain, int]:
 def shares(
     snapshot: Snapshot, topology: Topology, assignments: Iterable[Assignment], pod_set: str
 ) -> dict[Domain, int]:
-    """Pods of a PodSet by domain of the reservable level, in the order of the assignments."""
+    """Returns the pods of a PodSet by domain of the reservable level, in the order of the assignments."""
     counts: dict[Domain, int] = {}
     for assignment in assignments:
         if assignment.pod_set == pod_set:
@@ -64,7 +63,7 @@ def shares(
 
 
 def _sliced(problem: PlacementProblem, name: str, level: str, size: int) -> PlacementProblem:
-    """The problem with the named PodSet in slices of a level."""
+    """Returns the problem with the named PodSet in slices of `size` pods within a level."""
     sets = tuple(
         replace(pod_set, constraint=replace(pod_set.constraint, slice_level=level, slice_size=size))
         if pod_set.name == name

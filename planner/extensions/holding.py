@@ -1,20 +1,21 @@
-"""What a gang holds under `auto`, the one place that decides it: whole domains, or what it uses.
+"""Decides what a gang holds under reserve mode `auto`: whole domains, or only what it uses.
 
-    r1: A A A .    requires a rack: the smallest domain that holds A is r1, and A holds it
-    r2: B B B .    no level asked: B takes 24 of the 32 GPUs of r2, at least half, and holds it
-    r3: C . . .    no level asked: C takes 8 of 32, and holds what it uses
-    r4: D D n .    requires a rack; n is another gang's: D holds what it uses
+Racks of four nodes with 8 GPUs each; a letter is a node that the gang of that name uses:
 
-A whole domain is held where several pods require a level, or where the gang takes a large enough share of its
-GPUs (`PodGroup.whole_from`). It is never coarser than the level that was asked, never coarser than the
-reservable level, and no zone or region unless a level is required: where the racks are not known, that is the
-level next to the host. One pod holds its node only where it takes all the GPUs. What lies in one of several
-NVLink domains of a node holds what it uses: the rest of the node is another domain. A gang that takes only
-parts of GPUs holds these, and so does one that leaf-spine rules distribute. Where another gang holds or uses
-a part of a domain, nobody waits for it to end: a place without others is searched, and if there is none, the
-gang holds what it uses. Who requires no level is not moved away from others.
+    r1: A A A .    A requires a rack: r1 is the finest domain that contains A, so A holds it
+    r2: B B B .    B requires no level and takes 24 of the 32 GPUs of r2, at least half: B holds it
+    r3: C . . .    C requires no level and takes 8 of 32 GPUs: C holds what it uses
+    r4: D D n .    D requires a rack, but n belongs to another gang: D holds what it uses
 
-The search of `auto` looks at all nodes that no gang holds whole, as that of `nodes` does.
+A gang holds a domain whole if several of its pods require a level, or if it takes a large enough share of the
+domain's GPUs (`PodGroup.whole_from`). The domain is never coarser than the requested level or the reservable
+level, and never a zone or region unless a level is required: if no racks are known, these are the level above
+the host. A gang of one pod holds its node only if it takes all its GPUs. A gang holds only what it uses if it
+lies in one of several NVLink domains of a node, takes only parts of GPUs, or is distributed by leaf-spine
+rules. If another gang holds or uses a part of a domain, the gang does not wait for it to end: if it requires
+a level, a placement in domains without others is searched; if there is none, it holds what it uses.
+
+The search under `auto` may use all nodes that no gang holds whole, as under `nodes`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ from planner.search.space import search_space
 
 
 def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
-    """The placement of a gang under `auto`: without others in the domains that it requires, if it can be."""
+    """Returns the placement of a gang under `auto`.
+
+    If the gang requires a level, and would hold whole domains but for other gangs in them, a placement in
+    domains without other gangs is preferred.
+    """
     outcome = place(problem, budget)
     if outcome.best is None or not problem.occupied:
         return outcome
@@ -52,7 +57,7 @@ def place_holding(problem: PlacementProblem, place: Place, budget: WorkBudget | 
 
 
 def holding(problem: PlacementProblem, outcome: Outcome) -> Holding:
-    """What the gang of a placement holds; `problem`: the request as received."""
+    """Returns what the gang of a placement holds; `problem`: the request as received."""
     if outcome.holding is not None:
         return outcome.holding
     best, gang = outcome.best, outcome.problem.gang
@@ -84,10 +89,10 @@ class _Part:
 
 
 def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_Part]:
-    """The placement by the domains that it holds where it holds whole ones (`held_level`).
+    """Yields the part of the placement in each domain that the gang would hold whole (`held_level`).
 
-    The hosts of a domain stand side by side, so each domain costs a bisection and not each host a look at its
-    path: that was a quarter of a repeated plan of 144 pods.
+    The hosts of a domain are adjacent in the tree's order, so one bisection per domain finds them. Reading
+    the path of each host instead took a quarter of a repeated plan of 144 pods.
     """
     assert result.placement is not None, "only a placement has parts"
     pods_by_node, root = result.placement.pods_by_node, result.tree.root
@@ -103,7 +108,7 @@ def _touched(result: SearchResult, coarsest: int = ROOT) -> Iterator[_Part]:
 
 
 def _is_enough(gang: PodGroup, share: DomainShare) -> bool:
-    """Whether the gang is to hold the domain, if no other gang is there."""
+    """Reports whether the gang holds the domain whole if no other gang is in it."""
     if share.parted:
         return False
     if gang.size == 1:
@@ -112,14 +117,14 @@ def _is_enough(gang: PodGroup, share: DomainShare) -> bool:
 
 
 def _coarsest_asked(request: TopologyRequest) -> int:
-    """The coarsest level that is required, or else preferred; ROOT where none is asked."""
+    """Returns the coarsest required level, else the coarsest preferred one; ROOT if there is neither."""
     preferred = [request.preferred, *(kind.preferred for kind in request.kinds)]
     asked = _required(request) or [level for level in preferred if level > ROOT]
     return min(asked, default=ROOT)
 
 
 def _required(request: TopologyRequest) -> list[int]:
-    """Every level that the gang or some of its pods require, together or slice by slice."""
+    """Returns every level that the gang, some of its pods or its slices require."""
     levels = [request.required, *(level for kind in request.kinds for level in _levels_of(kind))]
     return [level for level in levels if level > ROOT]
 
@@ -134,7 +139,7 @@ def _takes_only_parts(gang: PodGroup) -> bool:
 
 
 def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Iterator[DomainShare]:
-    """What the gang takes of each domain."""
+    """Yields what the gang takes of each domain."""
     assert best.placement is not None, "only a placement has shares"
     problem, request = outcome.problem, best.request
     demanding = {
@@ -162,7 +167,7 @@ def _shares(outcome: Outcome, best: SearchResult, parts: Sequence[_Part]) -> Ite
 
 
 def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int:
-    """The GPUs of a domain; equal domains are one object, and are counted once."""
+    """Returns the number of GPUs in a domain. `counts`: a memo, since equal domains are one object."""
     if capacity not in counts:
         inner = sum(_gpus_in(child, counts) for child in capacity.children)
         counts[capacity] = inner if capacity.free is None else _gpus(capacity)
@@ -170,6 +175,6 @@ def _gpus_in(capacity: DomainCapacity, counts: dict[DomainCapacity, int]) -> int
 
 
 def _gpus(host: DomainCapacity) -> int:
-    """The GPUs of a host; where claims and the device plugin give the same ones, they count once."""
+    """Returns the number of GPUs of a host; GPUs of both claims and the device plugin count once."""
     free = host.free or {}
     return max(free.get(name, 0) for name in WHOLE_GPUS)

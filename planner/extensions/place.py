@@ -1,4 +1,4 @@
-"""The placement of any gang: by the extensions that it requests, else by the search alone."""
+"""Places any gang: by the extensions that it requests, else by the search alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from planner.search.place import place
 
 
 def place_gang(problem: PlacementProblem, budget: WorkBudget | None = None) -> Outcome:
-    """The placement of the gang with all its wishes; `budget` as in `place`."""
+    """Returns the placement of the gang with its minimum pod counts; `budget` as in `Place`."""
     if problem.gang.reserve == "auto":
         return place_holding(problem, _place, budget)
     return _place(problem, budget)

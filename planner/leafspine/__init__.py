@@ -1,7 +1,10 @@
-"""nod-ai's leaf-spine rules over a fabric of switches, and the history of past gangs by leaf.
+"""The rules of nod-ai's leaf-spine scheduler, and the history of past gangs by leaf.
 
-- `rules`: the leaves that a gang is placed on; `leaf_capacity`: how many pods a leaf holds
+- `rules`: the leaves that a gang is placed on; `leaf_capacity`: how many pods of a gang fit on a leaf
 - `usage`: utilization and fragmentation of leaves; `history`: how past gangs ended, by leaf
+
+A *leaf* is a switch with the nodes connected to it: a domain of the topology's leaf level. *Spines* are the
+switches that connect leaves. `planner.cluster.switch_graph` has both, as a *fabric* (`LeafSpine`).
 
 Begin with `rules`.
 """

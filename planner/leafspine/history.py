@@ -1,7 +1,7 @@
 """How past gangs ended, by leaf: nod-ai's historicalPerformance, an exponential moving average.
 
-1 is a leaf in which every gang ended well, 0 one in which none did. A leaf without history counts as 1. So
-without any history all leaves are equal and the weight has no effect.
+A leaf has 1 if every gang in it succeeded, 0 if none did, and 1 without history. So without any history all
+leaves are equal, and the weight of historicalPerformance has no effect.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from planner.model.reservation import Reservation
 from planner.model.topology import HOSTNAME, Domain
 
 WEIGHT = 0.3
-"""The share of the newest gang in the average: the last six gangs make up nine tenths of it."""
+"""The share of the latest gang in the average; the last six gangs make up about nine tenths of it."""
 
 
 UNTRIED = 1.0
-"""The score of a leaf that no gang has ended on: as good as one where all ended well."""
+"""The average of a leaf without history, the same as that of a leaf in which all gangs succeeded."""
 
 
 AS_GOOD = 0.9995
-"""From here up a leaf counts as untried again, and is forgotten."""
+"""The average from which on a leaf is removed from the history, so that it counts as `UNTRIED`."""
 
 
 MOST_LEAVES = 5_000
-"""Leaves whose history is kept, so that one object can hold it; the best are forgotten first."""
+"""Maximum number of leaves in the history, which is stored in one object; the best are removed first."""
 
 
 History = Mapping[str, float]
-"""By `key_of` a leaf, its average."""
+"""The average of each leaf, by `key_of` the leaf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A gang that has ended: the leaves that it used, and whether it ended well."""
+    """A gang that has ended: the keys of the leaves that it used, and whether it succeeded (`well`)."""
 
     leaves: tuple[str, ...]
     well: bool
 
 
 def key_of(topology: str, path: Domain) -> str:
-    """A leaf's key in the history: topology name and whole path, since names repeat across parents."""
+    """Returns a leaf's key in the history: topology name and whole path, as names repeat across parents."""
     return "/".join((topology, *(value or "-" for value in path)))
 
 
 def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
-    """The record of this reservation's gang; no leaf where its topology has none or no longer exists."""
+    """Returns the record of the reservation's gang, without leaves if its topology has none or is gone."""
     topology = next((t for t in snapshot.topologies if t.name == reservation.topology), None)
     if topology is None or topology.levels[0] == HOSTNAME:
         return Ended((), well)
@@ -61,7 +61,7 @@ def ended(snapshot: Snapshot, reservation: Reservation, *, well: bool) -> Ended:
 
 
 def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
-    """The history after these gangs, in their order; leaves nearly as good as new ones are dropped."""
+    """Returns the history after these gangs, in order, without leaves of an average from `AS_GOOD` up."""
     scores = dict(history)
     for ending in endings:
         for leaf in ending.leaves:
@@ -71,5 +71,5 @@ def updated(history: History, endings: Iterable[Ended]) -> dict[str, float]:
 
 
 def averaged(before: float, ended_well: bool) -> float:
-    """The moving average after one more gang, 0 to 1."""
+    """Returns the moving average after one more gang, 0 to 1."""
     return (1 - WEIGHT) * before + WEIGHT * (1.0 if ended_well else 0.0)

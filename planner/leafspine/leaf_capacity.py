@@ -1,6 +1,6 @@
-"""What each leaf of a fabric can give a gang: its nodes with the most room, within the limits. Pure.
+"""The nodes of each leaf that a gang may use, those with the most room first, within the limits. Pure.
 
-Leaves of equal content and equal eligibility are computed once.
+Leaves with equal capacity and equal eligibility of the pods are computed once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _Host = tuple[DomainCapacity, EligibilityMap]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A leaf with its nodes that the gang may use, and the pods that they hold.
+    """A leaf, its nodes that the gang may use, and the number of the gang's pods that fit on these.
 
-    `used`: the share of its GPUs in use or held. `preferred`: the gang names it. `gang`: a gang that holds or
-    uses a node of it, "" for none.
+    `used`: the share of the leaf's GPUs that are in use or held. `preferred`: the gang's preferred domain
+    contains the leaf. `gang`: a gang that holds or uses a node of the leaf, "" for none.
     """
 
     leaf: Leaf
@@ -41,7 +41,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Values shared by all leaves of equal content: node places, pods, free GPUs."""
+    """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, free GPUs."""
 
     places: tuple[int, ...]
     pods: int
@@ -49,18 +49,18 @@ class _Seen:
 
 
 _SeenLeaves = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
-"""By a leaf's capacity, the pods' eligibility there and its nodes. Plans share it without a lock: two threads
-may look at one leaf at a time, and come to the same."""
+"""The values by a leaf's capacity, the pods' eligibility on it, and its `places`. Plans share it without a
+lock: if two threads compute the same leaf, their results are equal."""
 
 LEAF_HOSTS: CacheSection[tuple[tuple[Hashable, ...], tuple[int, int], bool], _SeenLeaves] = CacheSection(
     "hosts of leaves", results=len
 )
-"""By the PodSets, the most nodes and GPUs of a leaf, and whether the cluster is looked at as it is now. Never
-stale: what is remembered follows from a leaf's capacity and the pods' eligibility."""
+"""Keys: the PodSets, the maximum nodes and GPUs per leaf, and `occupied` (the current or the empty cluster).
+Never stale, because the values depend only on the leaf's capacity and the pods' eligibility."""
 
 
 class Rooms:
-    """The rooms of all leaves for one gang, in one search space."""
+    """Computes the `Room` of leaves for one gang, in one search space."""
 
     def __init__(self, view: SearchSpace, group: ResolvedPodGroup, settings: SchedulerSettings) -> None:
         self._view, self._settings = view, settings
@@ -76,7 +76,7 @@ class Rooms:
         self._seen = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
-        """The room of one leaf."""
+        """Returns the room of one leaf."""
         content, match = self._view.capacity, self._match
         for place in leaf.way:
             content, match = content.children[place], match.children[place] if match.children else match
@@ -99,7 +99,7 @@ class Rooms:
         return _Seen(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
 
     def _room(self, host: DomainCapacity, match: EligibilityMap) -> int:
-        """Pods of the gang's largest PodSet that the host could take, at most the PodSet's count."""
+        """Returns the maximum, over the gang's PodSets, of the pods that fit on the host."""
         key = (host, match)
         if key not in self._pods:
             self._pods[key] = 0 if host.held else max(self._counts(host, match), default=0)
@@ -117,7 +117,10 @@ class Rooms:
 
 
 def _key(pod_set: ResolvedPodSet) -> Hashable:
-    """Every field of a PodSet that the count depends on; labels are covered by the eligibility map."""
+    """Returns the fields of a PodSet on which its number of pods depends.
+
+    The eligibility map covers node labels.
+    """
     shape = pod_set.shape
     return (
         pod_set.count,
@@ -136,10 +139,10 @@ def _hosts(content: DomainCapacity, match: EligibilityMap) -> Iterator[_Host]:
 
 
 def _hosts_at(hosts: list[_Host], places: tuple[int, ...]) -> list[_Host]:
-    """The hosts at these places; all for ()."""
+    """Returns the hosts at these indexes, all for ()."""
     return [hosts[place] for place in places] if places else hosts
 
 
 def _free_gpus(host: DomainCapacity) -> int:
-    """Free whole GPUs of all vendors; 0 where a gang holds the host."""
+    """Returns the free whole GPUs of all vendors, 0 if a gang holds the host."""
     return 0 if host.held else max(0, gpus_of(host.free or {}))

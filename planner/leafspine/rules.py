@@ -1,10 +1,10 @@
-"""nod-ai's leaf-spine rules, as its interface defines them: few nodes on one leaf, more on adjacent ones.
+"""The rules of nod-ai's leaf-spine scheduler: a few nodes use one leaf, more nodes use adjacent leaves.
 
-With at most `maxNodesPerLeaf` nodes (4) of a gang in a leaf, up to 4 nodes use one leaf, up to 8 two adjacent
-ones, up to 16 four; a larger gang uses as few as hold it. Sets of leaves are ordered by the strategy, and the
-search is restricted to each set in turn until the gang is placed. The rules are soft: if no set has room, the
-plan ignores them and says so. The minimum bandwidth is hard, and so are limits that a ConfigMap states
-(docs/decisions/0050).
+A gang uses at most `maxNodesPerLeaf` nodes (4) of a leaf: up to 4 nodes use one leaf, up to 8 two adjacent
+ones, up to 16 four; a larger gang uses the fewest leaves that suffice. The strategy orders the sets of
+leaves, and the search is restricted to each set in turn until the gang is placed. The rules are soft: if no
+set has room, the plan ignores them with a warning. The minimum bandwidth is hard, and so are limits that a
+ConfigMap states (docs/decisions/0050).
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from planner.search.outcome import Outcome, Place
 from planner.search.space import search_space
 
 _MAX_TRIES = 48
-"""Sets of leaves that are tried for one gang: each is a search, and the first ones are the best."""
+"""Maximum number of sets of leaves that are tried for one gang: each takes a search; the best come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinksTooSlow:
-    """No leaf has links as fast as requested; `fastest`: the fastest, Gb/s."""
+    """No leaf has links as fast as requested; `fastest`: the fastest link in Gb/s."""
 
     fastest: float
 
 
 @dataclass(frozen=True, slots=True)
 class LeafLimits:
-    """No placement within the limits that a ConfigMap sets for one leaf of `fabric`.
+    """There is no placement within the limits that a ConfigMap sets for each leaf of `fabric`.
 
-    `pods`: the most pods of the gang that all leaves together hold.
+    `pods`: the maximum pods of the gang on all leaves together, by these limits.
     """
 
     fabric: LeafSpine
@@ -51,13 +51,13 @@ class LeafLimits:
 
 @dataclass(frozen=True, slots=True)
 class FabricOutcome(Outcome):
-    """No placement, because of the hard rule in `shortage`."""
+    """An outcome without placement, because of the hard rule in `shortage`."""
 
     shortage: LinksTooSlow | LeafLimits | None = None
 
 
 def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None = None) -> Outcome:
-    """The placement that follows the gang's `FabricWish`; `place` searches the sets of leaves."""
+    """Returns the placement by the gang's `FabricWish`; `place` searches the sets of leaves."""
     if problem.refusal:
         return Outcome(problem)
     try:
@@ -80,9 +80,9 @@ def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None
 
 
 def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bool:
-    """Whether the gang may have a placement within the limits after others have ended.
+    """Reports whether the gang could be placed within the limits after other gangs have ended.
 
-    True where that is not certain: PodSets of several shapes, nodes that are not ready now.
+    Returns True if that is not certain: for several PodSets, and if a node is cordoned or not ready.
     """
     nodes = problem.snapshot.nodes
     unavailable = any(nodes[n].cordoned or not nodes[n].ready for leaf in fabric.leaves for n in leaf.nodes)
@@ -93,7 +93,10 @@ def could_ever(problem: PlacementProblem, fabric: LeafSpine, place: Place) -> bo
 
 
 def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProblem]:
-    """The fabrics that the request may use. Raises `Refusal` where its domain is in another topology."""
+    """Returns the fabrics that the request may use, and the problem with warnings.
+
+    Raises `Refusal` if the preferred domain is in another topology than the one that the request names.
+    """
     snapshot, domain = problem.snapshot, problem.gang.fabric.domain
     allowed = [request.topology for request in problem.requests]
     by_topology = {
@@ -132,13 +135,13 @@ def _fast_enough(
 
 
 def _among(problem: PlacementProblem, fabrics: Sequence[LeafSpine]) -> PlacementProblem:
-    """The problem, restricted to the nodes of these fabrics where the gang could use others too."""
+    """Returns the problem restricted to the nodes of these fabrics; unchanged if these are all nodes."""
     nodes = [name for fabric in fabrics for leaf in fabric.leaves for name in leaf.nodes]
     return problem if len(nodes) >= len(problem.snapshot.nodes) else problem.restricted_to(nodes)
 
 
 class _Fabric:
-    """The placement of one gang on one fabric."""
+    """Places one gang on one fabric."""
 
     def __init__(
         self, problem: PlacementProblem, fabric: LeafSpine, place: Place, budget: WorkBudget | None = None
@@ -158,7 +161,7 @@ class _Fabric:
         self._rooms = [room for room in leaf_rooms if room.nodes]
 
     def place(self, plain: Outcome) -> Outcome:
-        """The placement by the rules; `plain`: the one without them, used where they cannot be kept."""
+        """Returns the placement by the rules, or `plain`, the placement without them, if there is none."""
         if self._gang.fabric.strategy == "distributed":
             spread = self._distributed()
             if spread is None and self._settings.limited:
@@ -182,7 +185,7 @@ class _Fabric:
         return plain.noting(f"leaf-spine rules: no {rule} adjacent leaves have room for {hosts} nodes")
 
     def anywhere(self) -> Outcome | None:
-        """The placement over all nodes within the limits; None where the limits leave none."""
+        """Returns the placement on all nodes within the limits per leaf, None if there are no such nodes."""
         nodes = [name for room in self._rooms for name in room.nodes]
         return self._placed_in(nodes) if nodes else None
 
@@ -190,7 +193,7 @@ class _Fabric:
         return self._search(self._problem.restricted_to(nodes, one_per_node=one_per_node), self._budget)
 
     def _within_limits(self) -> Outcome:
-        """The placement over all leaves within the limits of a ConfigMap; or why there is none."""
+        """Returns the placement on all leaves within the limits of a ConfigMap, or why there is none."""
         outcome = self.anywhere()
         if outcome is not None and outcome.best is not None:
             return outcome.noting(
@@ -200,7 +203,7 @@ class _Fabric:
         return FabricOutcome(self._problem, shortage=LeafLimits(self._fabric, pods))
 
     def _may_hold(self, room: Room) -> bool:
-        """Whether no other gang is on the leaf, where the gang would hold each leaf that it uses."""
+        """Reports whether the gang may use the leaf. If it holds leaves whole, no other gang may be there."""
         topology = self._fabric.topology
         if self._gang.reserve != "domain" or topology.reservable_index != len(room.leaf.path) - 1:
             return True
@@ -209,12 +212,12 @@ class _Fabric:
     # -- sets of leaves -------------------------------------------------------------------------------------
 
     def _sets_from(self, rule: int) -> Iterator[tuple[Room, ...]]:
-        """Sets with the number of leaves that the rule gives, then with more, up to four times as many."""
+        """Yields sets of `rule` leaves, then larger ones, up to four times as many."""
         for size in range(rule, min(len(self._rooms), 4 * rule) + 1):
             yield from self._sets(size)
 
     def _sets(self, size: int) -> Iterator[tuple[Room, ...]]:
-        """Sets of so many leaves, each around a different leaf, in the order of the strategy."""
+        """Returns sets of `size` leaves in the strategy's order: each leaf with the leaves nearest to it."""
         sets: dict[frozenset[tuple[str, ...]], tuple[Room, ...]] = {}
         by_neighbours: dict[frozenset[Switch], list[Room]] = {}
         for seed in self._rooms:
@@ -229,20 +232,24 @@ class _Fabric:
         return iter(sorted(sets.values(), key=self._order))
 
     def _nearness(self, seed: Room, room: Room) -> tuple[int, bool, int, float]:
-        """The order in which leaves join the seed's set, nearest first.
+        """Returns the sort key by which leaves join the set of `seed`, nearest first.
 
-        The seed itself counts as two hops away, like leaves of the same switches, so preference and room
+        The seed itself counts as two hops away, like leaves with the same switches, so preference and room
         decide among them.
         """
         hops = self._fabric.hops(seed.leaf, room.leaf) or 2
         return hops, not room.preferred, -room.pods, -room.used
 
     def _min_pods(self) -> int:
-        """The size of the largest PodSet: a set of leaves for fewer pods is never enough."""
+        """Returns the size of the largest PodSet: a set of leaves with room for fewer pods is too small."""
         return max(pod_set.count for pod_set in self._gang.pod_sets)
 
     def _order(self, rooms: tuple[Room, ...]) -> tuple[object, ...]:
-        """The sort key of leaves: preferred first; then by hops, or by the weighted score; then by name."""
+        """Returns the sort key of a set of leaves: the preferred domain and the hops first, or the score.
+
+        With `latency`, the hops come before the preferred domain. Without `consolidated`, the score comes
+        next. The last key is the name.
+        """
         hops = closeness(self._fabric, [room.leaf for room in rooms])
         outside = sum(not room.preferred for room in rooms)
         names_ = tuple(room.leaf.path for room in rooms)
@@ -255,7 +262,7 @@ class _Fabric:
         return (outside, -score, hops, names_)
 
     def _score(self, rooms: Sequence[Room], hops: float) -> float:
-        """The weighted sum of availability (1 where it suffices), closeness, utilization and history."""
+        """Returns the weighted sum of availability (at most 1), closeness, utilization and history."""
         weights, count = self._settings.weights, len(rooms)
         name, history = self._fabric.topology.name, self._settings.history
         proved = (history.get(key_of(name, room.leaf.path), UNTRIED) for room in rooms)
@@ -269,7 +276,10 @@ class _Fabric:
     # -- distributed ----------------------------------------------------------------------------------------
 
     def _distributed(self) -> Outcome | None:
-        """One pod per node, over as many leaves as possible in turn; preferred and emptier leaves first."""
+        """Returns a placement with one pod of a PodSet per node, over as many leaves as possible.
+
+        Takes a node of each leaf in turn, from preferred and emptier leaves first. None if there is none.
+        """
         rooms = sorted(self._rooms, key=lambda room: (not room.preferred, room.used, room.leaf.path))
         depth = max((len(room.nodes) for room in rooms), default=0)
         turns = [room.nodes[turn] for turn in range(depth) for room in rooms if turn < len(room.nodes)]
@@ -283,6 +293,6 @@ class _Fabric:
 
 
 def leaves_for(nodes: int, per_leaf: int) -> int:
-    """Number of leaves for so many nodes by the rules: 1, 2 or 4; above that the fewest that hold them."""
+    """Returns the number of leaves for `nodes` by the rules: 1, 2 or 4, beyond that the fewest possible."""
     minimum = -(-nodes // per_leaf)
     return next((leaves for leaves in (1, 2, 4) if minimum <= leaves), minimum)

@@ -1,8 +1,6 @@
-"""Utilization and fragmentation of the domains just above the hosts, by GPUs: the values of nod-ai's gauges.
+"""Utilization and fragmentation of leaves by GPUs: the values of the metrics of nod-ai's scheduler.
 
-A leaf is a domain of the level named leaf, else of the level above the host. For each leaf: its GPUs;
-`allocated`, requested by bound pods or reserved for gangs; `unavailable`, these and the rest of nodes that a
-gang holds whole; `partly`, nodes with both allocated and free GPUs (nod-ai's fragmentation, over all nodes).
+A leaf is a domain of the level named leaf, else of the level above the host.
 """
 
 from __future__ import annotations
@@ -18,7 +16,11 @@ from planner.model.topology import HOSTNAME, Domain
 
 @dataclass(frozen=True, slots=True)
 class DomainUse:
-    """The counts of one leaf. Ratios are 0 where it has no GPUs or nodes."""
+    """The counts of one leaf. Ratios are 0 if it has no GPUs or nodes.
+
+    `gpus`: its GPUs. `allocated`: GPUs that bound pods request or gangs have reserved. `unavailable`: these,
+    and all other GPUs of nodes that a gang holds whole. `partly`: nodes with both allocated and free GPUs.
+    """
 
     topology: str
     path: Domain
@@ -30,22 +32,22 @@ class DomainUse:
 
     @property
     def allocation(self) -> float:
-        """The share of its GPUs that bound pods request or gangs reserve."""
+        """The share of the leaf's GPUs that bound pods request or gangs have reserved."""
         return self.allocated / self.gpus if self.gpus else 0.0
 
     @property
     def utilization(self) -> float:
-        """The share of its GPUs that no other gang can get, because they are allocated or held."""
+        """The share of the leaf's GPUs that no other gang can get, because they are allocated or held."""
         return self.unavailable / self.gpus if self.gpus else 0.0
 
     @property
     def fragmentation(self) -> float:
-        """The share of its nodes that are partly used."""
+        """The share of the leaf's nodes that are partly allocated (nod-ai: fragmentation, over all nodes)."""
         return self.partly / self.nodes if self.nodes else 0.0
 
 
 def domain_uses(snapshot: Snapshot) -> Iterator[DomainUse]:
-    """Every named leaf of every topology with more than the host level, in tree order."""
+    """Yields the counts of each named leaf of topologies with a level above the host, in tree order."""
     for topology in snapshot.topologies:
         if topology.levels[0] == HOSTNAME:
             continue

@@ -116,7 +116,7 @@ class PodGroup:
 
     @property
     def wishes(self) -> bool:
-        """Whether the gang needs planner.extensions: leaf-spine, a policy, balanced, or an elastic PodSet."""
+        """Whether the gang requests more than constraints: leaf-spine, a policy, balanced, or elastic."""
         elastic = any(pod_set.max_count > pod_set.count for pod_set in self.pod_sets)
         return bool(self.fabric or self.policy or self.balanced or elastic)
 

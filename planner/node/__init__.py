@@ -1,10 +1,13 @@
-"""How many pods one node takes, with all that kube-scheduler, kubelet and device plugins look at.
+"""How many pods fit on one node, by the rules of kube-scheduler, the kubelet and the device plugins.
 
-- `packing`: how many further pods of a class a node has room for
+- `packing`: how many further pods of a class, or of several classes together, fit on a node
 - `eligibility`: whether a pod may be on a node at all: taints, selectors, affinity, cordon, readiness
-- `topology_manager`, `numa_state`: whether the kubelet would refuse a pod for its NUMA zones
-- `node_groups`: equal nodes as one, and which groups could take a pod
-- `nvlink`, `gpu_sharing`, `mig`: NVLink domains inside a host, parts of GPUs, MIG slices
+- `topology_manager`, `numa_state`: whether the kubelet would refuse a pod because of its NUMA zones
+- `node_groups`: groups of equal nodes, and which groups could take a pod
+- `nvlink`, `gpu_sharing`, `mig`: NVLink domains inside a host, shares of GPUs, MIG instances
+
+An *obstacle* is a cause, as text, that keeps a pod from a node, "" for none. *Temporary taints* express the
+current condition of a node (`PASSING_TAINTS` in planner.model.labels); the empty cluster has none of them.
 
 Used by others: `max_pods`, `host_fit`, `label_obstacle` and `condition_obstacle`, `SharedGpus`, `NumaState`.
 

@@ -1,4 +1,4 @@
-"""Whether a pod may be on a node, capacity aside: selectors, required node affinity, taints.
+"""Decides whether a pod may be on a node, apart from capacity: selectors, required node affinity, taints.
 
 The rules are those of kube-scheduler's NodeAffinity and TaintToleration plugins: terms are ORed, the
 requirements inside a term ANDed, an empty term matches nothing, and only NoSchedule and NoExecute taints keep
@@ -29,11 +29,11 @@ from planner.model.resources import GPU, PRODUCT_LABEL, SHARED_GPU
 from planner.model.words import listed
 
 SELECTOR, AFFINITY, TAINT = "node selector ", "node affinity ", "taint "
-"""Prefixes of causes that name a label, a requirement or a taint."""
+"""Prefixes of obstacles that name a label, a requirement or a taint."""
 
 
 def term_matches(term: Term, node: Node) -> bool:
-    """Whether every requirement of the term holds; an empty term matches nothing."""
+    """Reports whether the node meets every requirement of the term; an empty term matches no node."""
     return bool(term) and all(holds(r, _value(r, node)) for r in term)
 
 
@@ -42,7 +42,7 @@ def _value(requirement: Requirement, node: Node) -> str | None:
 
 
 def affinity_allows(shape: PodShape, node: Node) -> bool:
-    """Whether the node selector and the required node affinity let the pod onto the node."""
+    """Reports whether the pod's node selector and required node affinity allow the node."""
     return selects(shape.node_selector, node.labels) and _affinity_matches(shape, node)
 
 
@@ -54,14 +54,14 @@ def _affinity_matches(shape: PodShape, node: Node) -> bool:
 
 
 def is_excluded(exclusion: NodeExclusion, node: Node) -> bool:
-    """Whether other pods keep the pod from the node."""
+    """Reports whether the exclusion keeps pods from the node."""
     value = node.name if exclusion.key == NODE_NAME_FIELD else node.labels.get(exclusion.key)
     inside = bool(value) and (value in exclusion.values or ANY in exclusion.values)
     return inside != exclusion.inside
 
 
 def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> Taint | None:
-    """The first taint that keeps the pod away, or None. `passing`: check temporary taints too."""
+    """Returns the first taint that keeps the pod away, else None. `passing`: temporary taints count, too."""
     for taint in taints:
         if taint.effect == "PreferNoSchedule" or (not passing and taint.key in PASSING_TAINTS):
             continue
@@ -71,7 +71,10 @@ def untolerated(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) ->
 
 
 def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) -> str:
-    """Why the node's labels exclude the pod permanently, or "". `linked`: its gang requests a topology."""
+    """Returns the obstacle by the node's labels and the shape's exclusions, taints and condition aside.
+
+    `linked`: the pod's gang requests a topology.
+    """
     return (
         selector_obstacle(shape, node)
         or next((exclusion.cause for exclusion in shape.exclusions if is_excluded(exclusion, node)), "")
@@ -80,10 +83,10 @@ def label_obstacle(shape: ResolvedShape, node: Node, *, linked: bool = False) ->
 
 
 def selector_obstacle(shape: PodShape, node: Node) -> str:
-    """Returns why the pod's own node selector or affinity excludes the node, or "".
+    """Returns the obstacle by the pod's own node selector or affinity.
 
-    The first label that differs is named. With several affinity terms none is named: which one comes nearest
-    differs from node to node, and nodes with the same cause are searched as one.
+    It names the first label that differs. It names none of several affinity terms: the closest term differs
+    from node to node, and the search treats nodes with the same obstacle as one.
     """
     for key, value in shape.node_selector.items():
         if node.labels.get(key) != value:
@@ -95,9 +98,7 @@ def selector_obstacle(shape: PodShape, node: Node) -> str:
 
 
 def affinity_cause(unmet: Requirement) -> str:
-    """Returns the cause for an unmet requirement: its key, operator and, if it has many values, the first
-    few.
-    """
+    """Returns the obstacle of an unmet requirement: its key, its operator and the first of its values."""
     values = f" [{listed(unmet.values, 3)}]" if unmet.values else ""
     return f"{AFFINITY}{unmet.key} {unmet.operator}{values}"
 
@@ -113,11 +114,11 @@ def unmet_requirement(shape: PodShape, node: Node) -> Requirement | None:
 
 
 def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -> str:
-    """Returns why GPUs that the node offers in parts do not serve the pod, or "".
+    """Returns the obstacle if the node has parts of GPUs, which are not sufficient for the pod.
 
-    A node whose product contains `-MIG-` offers MIG instances as `nvidia.com/gpu`; one with `-SHARED` offers
-    time slices. MIG instances of one pod or gang have no link between them, and a pod gets one time slice,
-    however many it requests (NVIDIA's device plugin, documentation of MIG strategy single and of sharing).
+    A node whose product contains `-MIG-` has MIG instances as `nvidia.com/gpu`; one with `-SHARED` has time
+    slices. The MIG instances of a pod or gang have no link between them, and a pod gets one time slice, even
+    if it requests more (NVIDIA's device plugin, documentation of MIG strategy single and of sharing).
     """
     if shape.requests.get(SHARED_GPU, 0) > 1:
         return "GPU shared by time: one a pod"
@@ -133,7 +134,7 @@ def divided_gpu_obstacle(shape: PodShape, node: Node, *, linked: bool = False) -
 
 
 class NodeCondition(Protocol):
-    """A node, or a host of a tree at one moment."""
+    """The condition of a node: a `Node`, or the capacity of a host in a tree."""
 
     @property
     def ready(self) -> bool: ...
@@ -146,7 +147,7 @@ class NodeCondition(Protocol):
 
 
 def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bool = True) -> str:
-    """Why a node in this condition does not take the pod, or ""; `passing`: check temporary taints too."""
+    """Returns the obstacle by readiness, cordon and taints; `passing`: temporary taints count, too."""
     if not condition.ready:
         return "not ready"
     if condition.cordoned and not any(tolerates(t, CORDON) for t in shape.tolerations):
@@ -155,15 +156,16 @@ def condition_obstacle(shape: PodShape, condition: NodeCondition, *, passing: bo
 
 
 def taint_obstacle(shape: PodShape, taints: tuple[Taint, ...], *, passing: bool) -> str:
-    """The taint that keeps the pod away, in words, or ""."""
+    """Returns the obstacle by the first taint that the pod does not tolerate."""
     taint = untolerated(shape, taints, passing=passing)
     return "" if taint is None else f"{TAINT}{taint}"
 
 
 def obstacle(shape: PodShape, node: Node, *, occupied: bool) -> str:
-    """Returns why the pod may not be on the node, apart from capacity; "" if it may.
+    """Returns the obstacle to the pod on the node, apart from capacity and from the exclusions of a resolved
+    shape.
 
-    `occupied` False: as in the empty cluster, without cordons, readiness and temporary taints.
+    `occupied` False: as in the empty cluster, so cordon, readiness and temporary taints do not count.
     """
     if why := selector_obstacle(shape, node) or divided_gpu_obstacle(shape, node):
         return why
@@ -171,5 +173,5 @@ def obstacle(shape: PodShape, node: Node, *, occupied: bool) -> str:
 
 
 def preference(shape: PodShape, node: Node) -> int:
-    """The summed weights of the preferred terms that the node meets."""
+    """Returns the sum of the weights of the pod's preferred terms that the node matches."""
     return sum(weight for weight, term in shape.preferences if term_matches(term, node))

@@ -1,19 +1,19 @@
 """GPU shares: what pods request with `gpu-fraction` or `gpu-memory`, and which shares fit on the GPUs of a
 node.
 
-Example: a node of 4 GPUs of 80 GB. One is shared and has 0.3 left (`free` = 30 of 100), one is used whole,
-two are empty. A share of 0.5 is promised but has no GPU yet (`pending`). It does not fit into 0.3, so it will
-take one of the empty GPUs (`newly_used` = 1), which counts as used for pods that request whole GPUs. A pod of
-0.5 fits beside it; one of 0.6 goes to the last empty GPU.
+Example: a node has 4 GPUs. One is shared and has 0.3 left (`free` = 30 of 100), one is used whole, two are
+empty. A share of 0.5 is reserved but has no GPU yet (`pending`). It does not fit into 0.3, so it will take
+one of the empty GPUs (`newly_used` = 1), which counts as used for pods that request whole GPUs. A pod with a
+share of 0.5 fits beside it; one of 0.6 goes to the last empty GPU.
 
 Source: KAI Scheduler's GPU sharing. A share is on one physical GPU, so shares are packed GPU by GPU and never
-summed over a node: 0.5 + 0.5 fit on one GPU, 0.6 + 0.6 do not. Shares are counted in MiB of the node's GPU
-memory (the label `nvidia.com/gpu.memory`, rounded down to hundreds; a node without it has hundredths, and
-takes no `gpu-memory`). KAI marks each shared GPU with a pod of its own, which requests that GPU whole and has
-the label `runai-gpu-group`, like the pods that share it.
+summed over a node: 0.5 + 0.5 fit on one GPU, 0.6 + 0.6 do not. Sizes are in MiB of the node's GPU memory (the
+label `nvidia.com/gpu.memory`, rounded down to hundreds). On a node without the label they are in hundredths
+of a GPU, and `gpu-memory` does not fit. KAI marks each shared GPU with a pod of its own, which requests that
+GPU whole and has the label `runai-gpu-group`, like the pods that share it.
 
-In the planner a share is a resource of its own name (`gpu-fraction/0.5`), so that reserved and used shares
-are added by name. `SharedGpus` computes what these names mean on a node.
+The planner counts shares as amounts of resources that are named after them (`gpu-fraction/0.5`), so that
+reserved and used shares can be added up by name. `SharedGpus` computes how they fit on the GPUs of a node.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 
 
 MARKER = "gpu-group/marker"
-"""The resource that stands for the whole GPU in the request of KAI's own pod on a shared GPU."""
+"""The resource that replaces the whole GPU in the request of KAI's own pod on a shared GPU."""
 
 
 _HUNDREDTHS = 100
@@ -43,13 +43,13 @@ _MEBIBYTES = 2**20
 
 
 _MAX_STATES = 50_000
-"""Maximum number of states (share to place, free amount of each GPU) per node, about a second; beyond it the
-shares count as not fitting. Eight GPUs with six different share sizes stay far below.
+"""Maximum number of states (next share to place, free amount of each GPU) of one search, about a second;
+beyond it the shares count as not fitting. Eight GPUs with six different share sizes need far fewer.
 """
 
 
 Part = tuple[int, int]
-"""A size and the number of GPUs of which the pod wants that much each."""
+"""The share of one pod: its size, and the number of different GPUs of each of which it needs that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +68,17 @@ class Share:
 
     @property
     def label(self) -> str:
-        """As listed among causes: "gpu-fraction 0.5", "gpu-memory 20000 on each of 2 GPUs"."""
+        """The share as obstacles name it: "gpu-fraction 0.5", "gpu-memory 20000 on each of 2 GPUs"."""
         size = f"{FRACTION} {self.fraction}" if self.fraction else f"{MEMORY} {self.memory}"
         return size if self.devices == 1 else f"{size} on each of {self.devices} GPUs"
 
     def words(self) -> str:
-        """As text: "0.5 of a GPU", "20000 MiB of a GPU's memory, on each of 2 GPUs"."""
+        """Returns the share as text: "0.5 of a GPU", "20000 MiB of a GPU's memory, on each of 2 GPUs"."""
         size = f"{self.fraction} of a GPU" if self.fraction else f"{self.memory} MiB of a GPU's memory"
         return size if self.devices == 1 else f"{size}, on each of {self.devices} GPUs"
 
     def size(self, gpus: SharedGpus) -> int:
-        """The amount that it takes of one of these GPUs; more than the GPU has where it cannot fit."""
+        """Returns the size of the share on one of these GPUs; larger than a GPU if the share cannot fit."""
         if self.fraction:
             return max(1, int(Decimal(self.fraction) * gpus.gpu_size))
         return self.memory if gpus.size_known else gpus.gpu_size + 1
@@ -86,7 +86,7 @@ class Share:
 
 @lru_cache(maxsize=4096)
 def share_named(name: str) -> Share | None:
-    """The share that a resource's name represents; None for every other resource."""
+    """Returns the share that a resource name stands for, None for any other resource."""
     if not name.startswith((FRACTION + "/", MEMORY + "/")):
         return None
     kind, _, text = name.partition("/")
@@ -96,7 +96,7 @@ def share_named(name: str) -> Share | None:
 
 
 def share_in(requests: Resources) -> Share | None:
-    """The share among a pod's requests; a pod has at most one."""
+    """Returns the share in a pod's requests, None if there is none; a pod has at most one."""
     for name in requests:
         if name.startswith(SHARE_PREFIX) and (share := share_named(name)) is not None:
             return share
@@ -105,12 +105,11 @@ def share_in(requests: Resources) -> Share | None:
 
 @dataclass(frozen=True, slots=True)
 class SharedGpus:
-    """A node's GPUs for pods that share one. Sizes are MiB, or hundredths of a GPU where `size_known` is
-    False.
+    """The GPUs of a node, for pods that share a GPU. Sizes are in MiB, or (`size_known` False) in hundredths
+    of a GPU.
 
-    `gpu_size`: the size of one GPU. `free`: what is left on each GPU that is shared now, ascending.
-    `pending`: parts that are promised and have no GPU yet. `newly_used`: the fewest further GPUs that these
-    take.
+    `gpu_size`: the size of one GPU. `free`: the free size of each shared GPU, ascending. `pending`: shares
+    of pods that count on the node but have no GPU yet. `newly_used`: the fewest empty GPUs that these need.
     """
 
     gpu_size: int
@@ -120,7 +119,7 @@ class SharedGpus:
     newly_used: int = 0
 
     def fits(self, empty_gpus: int, parts: Iterable[Part]) -> bool:
-        """Whether the shares fit besides the pending ones, on the shared GPUs and so many empty ones."""
+        """Reports whether the shares fit, with the pending ones, on shared GPUs and `empty_gpus` others."""
         if empty_gpus < 0:
             return False
         return packs(
@@ -128,7 +127,10 @@ class SharedGpus:
         )
 
     def max_pods(self, share: Share, empty_gpus: int, limit: int) -> int:
-        """How many pods with such a part fit together, at most `limit`. A binary search: fewer fit too."""
+        """Returns how many pods with this share fit together, at most `limit`.
+
+        Uses a binary search: if a number of pods fits, every smaller number fits too.
+        """
         part = (share.size(self), share.devices)
         if part[0] > self.gpu_size or empty_gpus < 0:
             return 0
@@ -144,7 +146,10 @@ class SharedGpus:
 
 
 def never(share: Share, hosts: Sequence[tuple[SharedGpus | None, int]]) -> str:
-    """Why none of these empty nodes, as (GPUs, number of nodes), fits such a share; "" if one does."""
+    """Returns why the share fits on none of these empty nodes, "" if it fits on one.
+
+    `hosts`: for each node, its `SharedGpus` (None if it has none to share) and its number of GPUs.
+    """
     sharing = [(gpus, count) for gpus, count in hosts if gpus is not None and count > 0]
     if any(gpus.max_pods(share, count, 1) for gpus, count in sharing):
         return ""
@@ -169,9 +174,9 @@ def _untouched(gpu_size: int, size_known: bool) -> SharedGpus:
 
 
 def shared_gpus_of(node: Node) -> SharedGpus | None:
-    """The GPUs of a node on which no part is used; None where it has none that can be shared.
+    """Returns the GPUs of a node without any share in use, None if it has none that can be shared.
 
-    KAI puts no part on a node that is split by MIG; time slices are parts already.
+    KAI places no share on a node with MIG instances, and a time slice cannot be divided again.
     """
     if not node.allocatable.get(GPU) or divided(node.labels):
         return None
@@ -186,17 +191,18 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
 
 
 def shares_gpus(taken: Resources) -> bool:
-    """Whether the amounts taken on a node include GPU shares."""
+    """Reports whether the amounts taken on a node include GPU shares."""
     return any(name.startswith(SHARE_PREFIX) for name in taken)
 
 
 def settled(
     taken: Resources, pods: Iterable[BoundPod], gpus: SharedGpus | None
 ) -> tuple[dict[str, int], SharedGpus | None]:
-    """The amounts taken on a node, with shares counted as the whole GPUs that they block.
+    """Returns the amounts taken on a node, with shares replaced by the whole GPUs that they need; and the
+    GPUs with these shares in use.
 
-    Bound pods are on the GPUs that KAI assigned; shares that are reserved, or bound without a group, use as
-    few further GPUs as possible. A node without GPUs has nothing to share.
+    A bound pod's share is on the GPUs that KAI assigned. Shares that are reserved, or whose bound pod has no
+    GPU group, are assumed to use as few further GPUs as possible. `gpus` None: no GPUs can be shared.
     """
     amounts = {name: amount for name, amount in taken.items() if not name.startswith(SHARE_PREFIX)}
     if gpus is None:
@@ -230,17 +236,20 @@ def _ordered(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=65_536)
 def _fewest(free: tuple[int, ...], gpu_size: int, parts: tuple[Part, ...]) -> int:
-    """The fewest empty GPUs that the parts need beside what is free; one for each part is always enough."""
+    """Returns the fewest empty GPUs that the shares need in addition to the `free` sizes.
+
+    One GPU for each share and device is always enough.
+    """
     upper = sum(devices for _, devices in parts)
     return next((count for count in range(upper) if packs(free, count, gpu_size, parts)), upper)
 
 
 @lru_cache(maxsize=65_536)
 def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, ...]) -> bool:
-    """Whether the parts fit on GPUs with so much free and on so many empty ones; exact.
+    """Reports whether the shares fit on GPUs with these `free` sizes and on `empty` further GPUs.
 
-    `parts` come with the most GPUs first and then the largest first. A depth-first search over states; GPUs
-    with equally much free are interchangeable, so a state is the sorted amounts.
+    Exact within `_MAX_STATES`. `parts`: those on the most GPUs first, then the largest. This is a depth-first
+    search over states. GPUs with equal free sizes are interchangeable, so a state has the sorted free sizes.
     """
     wanted = sum(devices for _, devices in parts)
     all_free = tuple(sorted((*free, *(gpu_size,) * min(empty, wanted))))  # no share uses more than `wanted`
@@ -263,13 +272,13 @@ def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, .
 
 
 def _tail(parts: tuple[Part, ...]) -> int:
-    """The index where the last run of equal shares begins."""
+    """Returns the index at which the last run of equal shares begins."""
     runs = [len(list(run)) for _, run in groupby(parts)]
     return len(parts) - (runs[-1] if runs else 0)
 
 
 def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
-    """Whether equal shares fit: each GPU takes as many as fit, at most one of each pod."""
+    """Reports whether equal shares fit, with as many on each GPU as possible, but only one of each pod."""
     if not parts:
         return True
     size, devices = parts[0]
@@ -277,7 +286,9 @@ def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
 
 
 def _ways(free: tuple[int, ...], size: int, devices: int) -> Iterator[tuple[int, ...]]:
-    """The free amounts after placing one pod's share on so many different GPUs, each outcome once."""
+    """Yields the sorted free sizes after placing one pod's share on `devices` different GPUs, each result
+    once.
+    """
     if devices == 0:
         yield free
         return

@@ -1,7 +1,7 @@
-"""MIG geometry: which profiles a board has, and which sets of slices fit on its GPUs.
+"""MIG geometry: which profiles a GPU model (board) has, and which sets of MIG instances fit on one GPU.
 
-Source: NVIDIA's MIG user guide, the tables of supported profiles. A profile's name means different things on
-different boards, so everything is keyed by board, and a board is found from the node's product label.
+Source: NVIDIA's MIG user guide, the tables of supported profiles. A profile name means different things on
+different boards, so profiles belong to a board, which the node's product label determines.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from planner.devices.partitions import minimal_remainders
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A MIG profile: its compute and memory slices, how many a GPU can have, and the memory slots at which an
-    instance can start."""
+    """A MIG profile: the compute and memory slices of an instance, how many instances a GPU can have, and the
+    memory slices at which an instance can start."""
 
     name: str
     compute: int
@@ -27,7 +27,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A GPU: its compute and memory slices and its profiles by name."""
+    """A GPU model: the number of its compute and memory slices, and its profiles by name."""
 
     name: str
     compute: int
@@ -107,7 +107,7 @@ _PRODUCTS = (  # product label: all of these words, in this order of preference
 
 
 def board_of(product: str) -> Board | None:
-    """The board of a `nvidia.com/gpu.product` label, ignoring `-MIG-…` and `-SHARED`; None if unknown."""
+    """Returns the board of a `nvidia.com/gpu.product` label, None if unknown. Ignores `-MIG-…`, `-SHARED`."""
     plain = product.upper().split("-MIG-")[0].removesuffix("-SHARED")
     words = plain.replace("_", "-")
     for wanted, name in _PRODUCTS:
@@ -117,7 +117,7 @@ def board_of(product: str) -> Board | None:
 
 
 def profiles_of(product: str) -> tuple[str, ...]:
-    """The profiles of a product's board, smallest first; empty for an unknown product."""
+    """Returns the names of the profiles of a product's board, smallest first; () for an unknown product."""
     board = board_of(product)
     if board is None:
         return ()
@@ -127,9 +127,10 @@ def profiles_of(product: str) -> tuple[str, ...]:
 
 
 def fits(board: Board, wanted: Mapping[str, int]) -> bool:
-    """Whether these slices fit on one empty GPU of the board: slots that do not overlap, each count allowed.
+    """Reports whether these instances fit on one empty GPU of the board. `wanted`: their number by profile.
 
-    Raises `KeyError` for a profile that the board does not know.
+    Their memory slices must not overlap, and each profile has a maximum number of instances. Raises
+    `KeyError` for a profile that the board does not have.
     """
     counts = {name: count for name, count in wanted.items() if count > 0}
     slices = [board.profiles[name] for name in counts]
@@ -145,7 +146,10 @@ def fits(board: Board, wanted: Mapping[str, int]) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _fits_slots(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> bool:
-    """Whether the slices find memory slots besides those `taken`, a bit mask of slots."""
+    """Reports whether the instances fit besides the memory slices that are `taken`, a bit mask.
+
+    `slices`: for each instance, its number of memory slices and the slices at which it can start.
+    """
     if not slices:
         return True
     (memory, starts), rest = slices[0], slices[1:]
@@ -154,9 +158,10 @@ def _fits_slots(slices: tuple[tuple[int, tuple[int, ...]], ...], taken: int) -> 
 
 
 def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
-    """The fewest GPUs that hold these slices; None where the board does not know a profile.
+    """Returns the fewest GPUs for these instances (by profile), None if the board lacks one of the profiles.
 
-    Exact: a breadth-first search over the largest sets that one GPU holds.
+    Exact: a breadth-first search over the numbers of instances that remain, in which each step adds a GPU
+    with one of its maximal sets of instances.
     """
     counts = tuple(sorted((name, count) for name, count in wanted.items() if count > 0))
     if any(name not in board.profiles for name, _ in counts):
@@ -180,8 +185,10 @@ def gpus_needed(board: Board, wanted: Mapping[str, int]) -> int | None:
 
 
 def geometry(board: Board, wanted: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
-    """The sets of slices, one a GPU, with which the fewest GPUs hold what is wanted, each as full as these
-    profiles can make it. Raises `KeyError` for a profile that the board does not know.
+    """Returns how to divide the fewest GPUs for these instances: for each GPU, the instances by profile.
+
+    Each GPU gets a maximal set of these profiles, so the result may have more instances than wanted. Raises
+    `KeyError` for a profile that the board does not have.
     """
     left = {name: count for name, count in sorted(wanted.items()) if count > 0}
     unknown = next((name for name in left if name not in board.profiles), None)
@@ -201,7 +208,10 @@ def geometry(board: Board, wanted: Mapping[str, int]) -> tuple[Mapping[str, int]
 
 @lru_cache(maxsize=1024)
 def _largest_sets(board_name: str, names: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
-    """The maximal sets of these profiles on one GPU: none can be added to."""
+    """Returns the sets of instances of these profiles on one GPU to which no instance can be added.
+
+    A set is the number of instances of each profile, in the order of `names`.
+    """
     board = BOARDS[board_name]
     sets: set[tuple[int, ...]] = set()
 

@@ -1,7 +1,7 @@
-"""Nodes grouped by what they offer, and which groups could take a pod: `cluster.nodeKinds` in CEL.
+"""Nodes grouped by product, taints and amounts, and which groups could take a pod (CEL: `cluster.nodeKinds`).
 
-A policy's expression only passes these to functions that accept them. A cluster of thousands of nodes has a
-few kinds, so a question about all nodes costs a few comparisons.
+A policy's expression can only pass the groups (*kinds of nodes*) to functions that accept them. A cluster of
+thousands of nodes has a few kinds, so a question about all nodes costs a few comparisons.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from planner.model.topology import HOSTNAME
 from planner.node.eligibility import obstacle
 
 RESERVE_CPU = 2_000
-"""Millicores of each node that a GPU's share of the node leaves to DaemonSets (drivers, exporters, network
-agents).
+"""Millicores of each node that are left to DaemonSets (drivers, exporters, network agents) when the node is
+divided among its GPUs.
 """
 
 
 RESERVE_MEMORY = 4 * 2**30
-"""Bytes of each node that a GPU's share of the node leaves to DaemonSets."""
+"""Bytes of each node that are left to DaemonSets when the node is divided among its GPUs."""
 
 
 _GIBIBYTE = 2**30
 
 
 _BYTES = ("memory", "ephemeral-storage")
-"""Amounts that differ by a few KiB between nodes of one kind."""
+"""Resources whose amounts differ by a few KiB between nodes of one kind, so they are compared in GiB."""
 
 
 _MOST_REMEMBERED = 32
-"""Maximum number of label key sets for which a kind caches its distinct nodes. Users select by a few labels;
-the bound limits memory if requests use many keys (each entry refers to every node at most once).
+"""Maximum number of sets of label keys for which a kind caches its distinct nodes. Users select by a few
+labels; the bound limits memory if requests use many keys (each entry refers to every node at most once).
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroup:
-    """Nodes with the same product, taints and amounts.
+    """A kind of nodes: those with the same product, taints and amounts.
 
-    `allocatable`: the smallest amounts of any of them (including what a MIG reconfiguration in progress will
-    offer). `claimable`: GPUs that only device claims can use.
+    `allocatable`: the smallest amount of any of the nodes, by resource, including what a MIG reconfiguration
+    in progress will offer. `claimable`: the number of GPUs of a node that only device claims can use.
     """
 
     product: str
@@ -54,37 +54,37 @@ class NodeGroup:
     nodes: tuple[Node, ...]
     _distinct: dict[frozenset[str], tuple[tuple[Node, int], ...]] = field(default_factory=dict)
     _hosts: dict[tuple[str, str], list[Node]] = field(default_factory=dict)
-    """Nodes by name and by hostname label, filled in on first use: several policies evaluate a pod that is
-    pinned to its place, and iterating over 5,000 nodes each time took three quarters of the decision.
+    """The nodes by name and by hostname label, filled on first use: several policies evaluate a pod that is
+    pinned to its nodes, and iterating over 5,000 nodes each time took three quarters of the decision.
     """
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs of one node, offered or claimable."""
+        """The whole GPUs of one node: those of its device plugin, else those that can be claimed."""
         return sum(self.allocatable.get(name, 0) for name in GPU_RESOURCES) or self.claimable
 
     def takes(self, shape: PodShape) -> bool:
-        """Whether some empty node of this kind could take the pod."""
+        """Reports whether some empty node of this kind could take the pod."""
         return self.holds(shape.requests) and self.admits(shape)
 
     def holds(self, requests: Resources) -> bool:
-        """Returns whether one empty node has these amounts."""
+        """Reports whether each empty node of this kind has these amounts."""
         return all(self.allocatable.get(name, 0) >= amount for name, amount in requests.items())
 
     def admits(self, shape: PodShape) -> bool:
-        """Returns whether labels and taints let the pod onto some node of this kind, whatever it requests."""
+        """Reports whether the labels and taints of some node of this kind allow the pod; ignores requests."""
         return any(not obstacle(shape, node, occupied=False) for node, _ in self._representatives(shape))
 
     def admitting(self, shape: PodShape) -> int:
-        """Returns how many nodes of this kind let the pod onto them, whatever it requests."""
+        """Returns the number of nodes of this kind whose labels and taints allow the pod."""
         pairs = self._representatives(shape)
         return sum(count for node, count in pairs if not obstacle(shape, node, occupied=False))
 
     def _representatives(self, shape: PodShape) -> Iterable[tuple[Node, int]]:
-        """Yields nodes that represent all of this kind for the pod's labels and taints, each with the number
-        of equal nodes.
+        """Returns nodes that represent all nodes of this kind for the labels that the pod reads, each with
+        the number of equal nodes.
 
-        For a pod whose terms all name hosts, these are only those hosts.
+        If all affinity terms of the pod name hosts, these are only the named hosts.
         """
         pins = [next(filter(_names_hosts, term), None) for term in shape.affinity]
         if not pins or not all(pins):
@@ -98,7 +98,7 @@ class NodeGroup:
         return [(node, 1) for node in nodes.values()]
 
     def distinct(self, keys: frozenset[str]) -> tuple[tuple[Node, int], ...]:
-        """Returns one node for each combination of values of these labels, with the number of equal nodes."""
+        """Returns a node for each combination of values of these labels, with the number of equal nodes."""
         if NODE_NAME_FIELD in keys:
             return tuple((node, 1) for node in self.nodes)
         groups = self._distinct.get(keys)
@@ -132,8 +132,8 @@ def _keys(shape: PodShape) -> frozenset[str]:
 def node_groups(nodes: Iterable[Node], *, resources_tolerated: bool = False) -> list[NodeGroup]:
     """Returns the kinds of these nodes, in the order of their first nodes.
 
-    `resources_tolerated`: pods tolerate taints named after resources that they request, so such a taint
-    excludes no pod that could use the node for that resource.
+    `resources_tolerated`: the API server makes pods tolerate taints with the name of a resource that they
+    request. Such taints are then removed, because they keep no pod away that requests the resource.
     """
     groups: dict[tuple[object, ...], list[Node]] = {}
     for node in nodes:
@@ -160,17 +160,20 @@ def _rounded(resource: str, amount: int) -> int:
 
 
 def claimable(node: Node) -> int:
-    """Returns the GPUs of a node whose device plugin offers none: by its label they can only be claimed."""
+    """Returns the number of GPUs that a node has by its label if no device plugin offers any, else 0.
+
+    Such GPUs can only be used by device claims.
+    """
     offered = any(name in GPU_RESOURCES or name.startswith(MIG_PREFIX) for name in node.allocatable)
     count = node.labels.get(COUNT_LABEL, "")
     return int(count) if count.isdecimal() and len(count) < 4 and not offered else 0
 
 
 def could_take(kinds: Iterable[NodeGroup], shape: PodShape, claimed: int) -> list[NodeGroup]:
-    """Returns the kinds of nodes that could take a pod of this shape with this number of claimed GPUs."""
+    """Returns the kinds of nodes that could take a pod of this shape that also claims `claimed` GPUs."""
     return [kind for kind in kinds if (not claimed or kind.gpus >= claimed) and kind.takes(shape)]
 
 
 def asked_gpus(requests: Resources) -> Mapping[str, int]:
-    """The whole GPUs among the requests, by resource."""
+    """Returns the whole GPUs in the requests, by resource."""
     return {name: requests[name] for name in GPU_RESOURCES if requests.get(name, 0) > 0}

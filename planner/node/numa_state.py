@@ -1,9 +1,9 @@
-"""The NUMA zones of one node at one moment, as a value: which pods its kubelet would still admit.
+"""The NUMA zones of one node at one moment, as a value: determines which further pods the kubelet admits.
 
-Several pods of a gang reach a node in whatever order they are bound. So a number of pods fits only if the
-Topology Manager admits them in every order. Example: two zones with 4 GPUs each, policy `single-numa-node`,
-two pods of 3 GPUs and two of 1. In the order 3, 3, 1, 1 all are admitted. In the order 1, 1, 3, 3 the kubelet
-puts the small ones into the first zone, and the second pod of 3 is refused. So these four pods do not fit.
+The pods of a gang may be bound to a node in any order. So a combination of pods fits only if the Topology
+Manager admits them in every order. Example: two zones with 4 GPUs each, policy `single-numa-node`, two pods
+with 3 GPUs and two with 1. In the order 3, 3, 1, 1 all are admitted. In the order 1, 1, 3, 3 the kubelet puts
+both small pods into the first zone and refuses the second pod with 3 GPUs. So these four pods do not fit.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 _MAX_STATES = 256
-"""Maximum number of different states of a node's zones that are followed at a time; more counts as not
-fitting. Equal pods and equal zones merge, so gangs of two or three pod classes need a few dozen.
+"""Maximum number of different states of a node's zones after the same pods in different orders; beyond it the
+pods count as not fitting. Equal pods and equal zones are interchangeable, so gangs of two or three pod
+classes need a few dozen.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NumaState:
-    """Each zone's allocatable and free amounts; `policy` and `scope` as the kubelet has them."""
+    """The allocatable and free amounts of each zone, and the `policy` and `scope` of the Topology Manager.
+
+    Each of the two is sorted by amounts, because zones are interchangeable.
+    """
 
     policy: str
     scope: str
@@ -38,7 +42,7 @@ class NumaState:
     free: tuple[Amounts, ...]
 
     def with_new_pod(self, alignment: Alignment) -> NumaState | None:
-        """The state with one more such pod; None where the kubelet would refuse it."""
+        """Returns the state with one more pod of this alignment, None if the kubelet would refuse the pod."""
         requests = alignment.asks(self.scope)
         if not requests:
             return self
@@ -48,7 +52,10 @@ class NumaState:
         return self._left(free)
 
     def with_pod(self, alignment: Alignment) -> NumaState:
-        """Returns the state with a pod that runs already, in any zones that the kubelet may have chosen."""
+        """Returns the state with a pod that is already on the node.
+
+        If the kubelet would refuse it in this state, its amounts are taken from the zones in order.
+        """
         accepted = self.with_new_pod(alignment)
         if accepted is not None:
             return accepted
@@ -59,7 +66,7 @@ class NumaState:
         return self._left(free)
 
     def max_pods(self, alignment: Alignment, limit: int) -> int:
-        """How many such pods the kubelet admits, at most `limit`."""
+        """Returns how many pods of this alignment the kubelet admits, at most `limit`."""
         zones: NumaState | None = self
         for count in range(limit):
             former, zones = zones, zones.with_new_pod(alignment) if zones else None
@@ -74,7 +81,11 @@ class NumaState:
 
 
 class ArrivalOrders:
-    """Which numbers of pods of several classes a node's zones admit, in whatever order they come."""
+    """Decides which numbers of pods of several classes a node's zones admit in every order.
+
+    A count is a tuple with the number of pods of each class. `_states` is a memo: by count, the states of the
+    zones after these pods in all orders.
+    """
 
     def __init__(self, zones: NumaState, alignments: Sequence[Alignment]) -> None:
         self._alignments = alignments
@@ -82,18 +93,20 @@ class ArrivalOrders:
         self._states: dict[tuple[int, ...], frozenset[NumaState] | None] = {nothing: frozenset((zones,))}
 
     def admits(self, counts: tuple[int, ...]) -> bool:
-        """Whether every order of so many pods of each class is admitted."""
+        """Reports whether these pods are admitted in every order."""
         return self._after(counts) is not None
 
     def max_pods(self, counts: tuple[int, ...], limit: int) -> int:
-        """How many of the next class, at most `limit`, are admitted beside these of the classes before it."""
+        """Returns how many pods of the next class are admitted together with `counts` of the former classes,
+        at most `limit`.
+        """
         rest = (0,) * (len(self._alignments) - len(counts) - 1)
         while limit and not self.admits((*counts, limit, *rest)):
             limit -= 1
         return limit
 
     def _after(self, counts: tuple[int, ...]) -> frozenset[NumaState] | None:
-        """Returns all states that the zones may have afterwards; None if some order ends in a refusal."""
+        """Returns all possible states of the zones after these pods, None if some order has a refusal."""
         if counts not in self._states:
             self._states[counts] = self._filled(counts)
         return self._states[counts]
@@ -117,17 +130,18 @@ class ArrivalOrders:
 
 
 def empty_numa_state(node: NumaNode) -> NumaState:
-    """The zones of an empty node."""
+    """Returns the state of the zones of an empty node."""
     whole = _sorted([zone.allocatable for zone in node.zones])
     return NumaState(node.policy, node.scope, whole, whole)
 
 
 def numa_state_now(node: NumaNode, pods: Iterable[BoundPod], to_come: Iterable[Alignment]) -> NumaState:
-    """Returns the state with the pods that are bound to the node, and the reserved pods yet to come.
+    """Returns the state with the pods that are bound to the node, and the reserved pods that are not bound
+    yet (`to_come`).
 
-    Bound pods are usually included in the object's `available` already, unless the object is older than the
-    pod. A pod is therefore added only if the difference of all zones' allocatable and available amounts does
-    not account for it.
+    The `available` amounts of the NodeResourceTopology usually account for a bound pod, unless the object is
+    older than the pod. A pod is therefore added only if the difference between allocatable and available
+    amounts, summed over the zones, is too small to include it.
     """
     state = replace(empty_numa_state(node), free=_sorted([zone.available for zone in node.zones]))
     unexplained: dict[str, int] = {}
@@ -155,7 +169,10 @@ def numa_state_now(node: NumaNode, pods: Iterable[BoundPod], to_come: Iterable[A
 def pods_to_come(
     node: str, pods: Sequence[BoundPod], reservations: Iterable[Reservation]
 ) -> Iterator[Alignment]:
-    """The pods that gangs have reserved on a node and that are not bound yet."""
+    """Yields the alignment of each pod that a gang has reserved on a node and that is not bound yet.
+
+    A bound pod of the gang replaces a reserved one with the same requests.
+    """
     for reservation in reservations:
         space = namespace_of(reservation.gang)  # anybody may write the annotation onto their own pods
         arrived = [
@@ -173,14 +190,14 @@ def pods_to_come(
 
 
 def _stated(requests: Resources) -> Resources:
-    """The containers' requests without claims."""
+    """Returns the requests without claimed devices: those that the containers state."""
     if not any(is_claimed(name) or is_claim_spec(name) for name in requests):
         return requests
     return {n: amount for n, amount in requests.items() if not is_claimed(n) and not is_claim_spec(n)}
 
 
 def alignment_for(shape: PodShape) -> Alignment:
-    """The shape's alignment; for a shape that was not read from a spec, that of its devices."""
+    """Returns the shape's alignment; if it is not known, that of all its devices as one container."""
     return assumed(shape.requests) if shape.alignment is None else shape.alignment
 
 

@@ -1,9 +1,10 @@
 """Levels inside a host: the NVLink domain of some of its GPUs, and the NUMA node.
 
-The size of an NVLink domain is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain.
-The size of a NUMA node comes from its NodeResourceTopology or from the label
-`bayplan.dev/gpus-per-numa-node`. No object says which GPUs of a domain are free, so the free GPUs of a partly
-used node are assumed to be together. `planner.request.levels` maps requests for these levels to the host.
+The label `gpu.topology/nvlink-domain-size` states the number of GPUs in an NVLink domain; a node without the
+label is one domain. The number of GPUs in a NUMA node comes from the NodeResourceTopology or from the label
+`bayplan.dev/gpus-per-numa-node`. No object states which GPUs of a domain are free, so the free GPUs of a
+partly used node are assumed to fill whole domains. `planner.request.levels` maps requests for these levels to
+the host.
 
 Pods that must be in one NVLink domain are an NVLink group. Example: a node of 8 GPUs in domains of 4, groups
 of 3 pods of one GPU each. Each domain holds one group and has one GPU left, so the node holds 6 such pods,
@@ -24,14 +25,18 @@ NVLINK_SIZE = "gpu.topology/nvlink-domain-size"
 
 
 SMALL = "NVLink domain inside the node of fewer than "
+"""Prefix of the obstacle on nodes whose NVLink domains are too small."""
 
 
 UNALIGNED = "no NUMA node known with "
+"""Prefix of the obstacle on nodes whose NUMA nodes are too small or not known."""
 
 
 def groups_fit(size: int, free: Resources, groups: Iterable[tuple[int, int, int]]) -> bool:
-    """Whether the NVLink domains of `size` GPUs hold these on a node with these free amounts. Each of
-    `groups` is (pods, pods of a group, GPUs of a pod); the last group of some pods may be a smaller one."""
+    """Reports whether NVLink groups fit on a node with these free amounts and NVLink domains of `size` GPUs.
+
+    Each of `groups` is (number of pods, pods per group, GPUs per pod); the last group may be smaller.
+    """
     parts: list[tuple[int, int]] = []
     for count, group_size, gpus in groups:
         parts += [(group_size * gpus, 1)] * (count // group_size)
@@ -43,7 +48,7 @@ def groups_fit(size: int, free: Resources, groups: Iterable[tuple[int, int, int]
 
 
 def max_pods_in_groups(size: int, free: Resources, shape: ResolvedShape, limit: int) -> int:
-    """How many pods in such groups a node's NVLink domains hold, at most `limit`."""
+    """Returns how many pods fit, in NVLink groups, into domains of `size` GPUs on a node, at most `limit`."""
     group_gpus = shape.nvlink_group * shape.gpus
     if not group_gpus:
         return limit
@@ -52,7 +57,7 @@ def max_pods_in_groups(size: int, free: Resources, shape: ResolvedShape, limit: 
 
 
 def numa_size(node: Node, published: NumaNode | None) -> int:
-    """GPUs of the node's largest NUMA node; 0 where unknown."""
+    """Returns the number of GPUs in the node's largest NUMA node, 0 if not known."""
     if published is not None and published.zones:
         return max(_gpus(zone.allocatable) for zone in published.zones)
     label = node.labels.get(GPUS_LABEL, "")
@@ -60,13 +65,13 @@ def numa_size(node: Node, published: NumaNode | None) -> int:
 
 
 def nvlink_size(node: Node) -> int:
-    """GPUs of one NVLink domain inside the node."""
+    """Returns the number of GPUs in one NVLink domain inside the node."""
     gpus = _gpus(node.allocatable)
     return min(stated_size(node) or gpus, gpus)
 
 
 def stated_size(node: Node) -> int:
-    """The size of the node's NVLink domains by its label; 0 where it is one domain."""
+    """Returns the number of GPUs in an NVLink domain by the node's label, 0 without a valid label."""
     label = node.labels.get(NVLINK_SIZE, "")
     return int(label) if label.isdecimal() and label.isascii() and 0 < len(label) < 5 else 0
 

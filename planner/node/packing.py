@@ -1,9 +1,9 @@
-"""How many pods one node holds: exact, for one pod class or for several together.
+"""Computes exactly how many pods fit on one node, for one pod class or for several together.
 
 Example: a node has 8 GPUs and 64 cores free; workers request 2 GPUs and 8 cores, launchers 20 cores.
-`max_pods` gives 4 workers, or 3 launchers. `host_fit(…).best` gives the maximal combinations as (workers,
-launchers): (4, 1), (3, 2), (0, 3). Any other combination that fits has no more of either class than one of
-these, so a search over domains needs only these.
+`max_pods` returns 4 workers, or 3 launchers. `host_fit(…).best` returns the maximal combinations as (workers,
+launchers): (4, 1), (3, 2), (0, 3). Any other combination that fits has no more pods of either class than one
+of these, so a search over domains needs no others.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def max_pods(
     limit: int = LARGEST,
     available_devices: AvailableDevices | None = None,
 ) -> int:
-    """The number of pods of this shape that the free amounts hold.
+    """Returns the number of pods of this shape that fit into the free amounts.
 
-    GPU shares come from `gpus`, claimed devices from `available_devices`. At most `limit` for shares and
-    claimed devices, where each further pod is costly to check.
+    GPU shares are taken from `gpus`, claimed devices from `available_devices`. For these two the result is at
+    most `limit`, because each further pod is costly to check.
     """
     requests, claim_specs = (
         requests_on(shape, free) if shape.claims or shape.extended_claims else (shape.requests, ())
@@ -56,7 +56,9 @@ def max_pods(
 
 
 def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedShape) -> bool:
-    """Whether the pod takes devices that claims use too: by claims, or from a plugin with the same GPUs."""
+    """Reports whether the pod takes devices that claims use too: by claims of its own, or as GPUs of a device
+    plugin that offers the same GPUs.
+    """
     if shape.claim_specs or shape.extended_claims:
         return True
     return bool(
@@ -68,10 +70,10 @@ def takes_devices(available_devices: AvailableDevices | None, shape: ResolvedSha
 
 
 def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple[ClaimSpec, ...]]:
-    """The amounts that a pod takes of a node with these free amounts, and its claims.
+    """Returns the amounts that a pod takes on a node with these free amounts, and its claims.
 
-    An extended resource that the node does not offer is claimed, one claim per unit, where a DeviceClass
-    serves it.
+    If a DeviceClass serves an extended resource that the node itself does not offer, the pod gets one claim
+    for each unit.
     """
     requests, claim_specs = on_node(shape.requests, free), shape.claim_specs
     for name, claim_spec in shape.extended_claims:
@@ -82,9 +84,7 @@ def requests_on(shape: ResolvedShape, free: Resources) -> tuple[Resources, tuple
 
 
 def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
-    """Returns the number of pod classes whose GPU share needs an empty GPU, because no shared one has
-    room.
-    """
+    """Returns the number of pod classes whose GPU share fits on no shared GPU, so needs an empty one."""
     shares = (share_in(pod_class.shape.requests) for pod_class in pod_classes)
     return sum(
         1 for share in shares if share and not (gpus and gpus.fits(0, ((share.size(gpus), share.devices),)))
@@ -92,8 +92,8 @@ def opens_gpus(pod_classes: Sequence[PodClass], gpus: SharedGpus | None) -> int:
 
 
 NOT_OFFERED = -(2**63)
-"""The amount of a resource that a node does not list. With claims that is not the same as 0: a missing
-extended resource is claimed. It is below every real amount, so it can be used in a cache key.
+"""Stands in cache keys for the amount of a resource that a node does not list. That is not the same as 0,
+because a missing extended resource can be claimed. The number is lower than every real amount.
 """
 
 
@@ -115,18 +115,18 @@ class HostRoom(Protocol):
 
 
 class _OneClassFit:
-    """How many pods of one class one node holds. What depends only on the shape is computed once."""
+    """Computes how many pods of one class fit on a node. What depends only on the shape is computed once."""
 
     def __init__(self, pod_class: PodClass, host_level: int) -> None:
         self._shape = shape = pod_class.shape
         self._cap = 1 if host_level in pod_class.anti_affinity_levels else pod_class.count
         plain = not (shape.claims or shape.claim_specs or shape.extended_claims or share_in(shape.requests))
         self._amounts = tuple(shape.requests.items()) if plain else ()
-        """The requests, if amounts alone decide for a node without devices for claims."""
+        """The requests if amounts alone decide on a node without devices for claims, else empty."""
         self._alignment = alignment_for(shape)
 
     def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
-        """The most pods; empty where not one fits."""
+        """Returns the maximum number of pods, as one combination; () if no pod fits."""
         room, free, available_devices = self._cap, host.amounts, host.available_devices
         if self._amounts and available_devices is None:
             for name, need in self._amounts:
@@ -145,11 +145,10 @@ class _OneClassFit:
 
 
 class _SeveralClassesFit:
-    """The maximal combinations of pod counts of several classes that one node holds.
+    """Computes the maximal combinations of pod counts of several classes that fit on a node.
 
-    There is one instance per search. Its memo is keyed by everything that `_search` reads, with free amounts
-    of requested resources only, so nodes that differ in nothing else share an entry. It is freed with the
-    search.
+    There is one instance per search. The key of its memo is everything that `_search` reads, with the free
+    amounts of requested resources only, so that nodes that are equal in these share an entry.
     """
 
     def __init__(self, pod_classes: Sequence[PodClass], host_level: int) -> None:
@@ -183,7 +182,10 @@ class _SeveralClassesFit:
         ] = {}
 
     def best(self, host: HostRoom, allowed: tuple[bool, ...]) -> tuple[tuple[int, ...], ...]:
-        """The maximal counts, in descending order; empty where not one pod fits."""
+        """Returns the maximal combinations in descending order; () if no pod fits.
+
+        `allowed`: for each class, whether its pods may be on the node.
+        """
         free, missing = host.amounts, NOT_OFFERED if self._claiming else 0
         amounts = tuple([free.get(name, missing) for name in self._resources])
         available_devices = host.available_devices
@@ -252,7 +254,7 @@ class _SeveralClassesFit:
         claim_specs: Sequence[tuple[ClaimSpec, ...]],
         counts: tuple[int, ...],
     ) -> int:
-        """How many pods of the last class fit, with the claims of all classes so far."""
+        """Returns how many pods of the last class in `counts` fit, with the claims of all its classes."""
         pod_class, room = len(counts) - 1, counts[-1]
         gpus = [shape.requests.get(GPU, 0) for shape in self._shapes]
         if not claim_specs[pod_class] and not (
@@ -273,9 +275,7 @@ class _SeveralClassesFit:
         return room
 
     def _bunches(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
-        """Returns the maximum pods of the last class for which the NVLink domains have room, with the groups
-        so far.
-        """
+        """Returns how many pods of the last class in `counts` fit, with NVLink groups of all its classes."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
             pods = zip(self._shapes, (*counts[:-1], room), strict=False)
@@ -293,7 +293,7 @@ class _SeveralClassesFit:
         return room
 
     def _beside(self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
-        """How many pods of the last class fit, with the GPU shares of all classes so far."""
+        """Returns how many pods of the last class in `counts` fit, with the GPU shares of all its classes."""
         pod_class, room = len(counts) - 1, counts[-1]
         whole = self._requests[pod_class].get(GPU, 0)
         while room:
@@ -312,11 +312,11 @@ class _SeveralClassesFit:
 
 
 HostFit = _OneClassFit | _SeveralClassesFit
-"""What one node holds of a gang's pod classes: `best` gives the maximal counts, in descending order."""
+"""Computes how many pods of a gang's classes fit on a node: `best` returns the maximal combinations."""
 
 
 def host_fit(pod_classes: Sequence[PodClass], host_level: int) -> HostFit:
-    """The fit of these pod classes; `host_level`: the level of the nodes in the tree."""
+    """Returns the `HostFit` of these pod classes; `host_level`: the index of the host level in the tree."""
     if len(pod_classes) == 1:
         return _OneClassFit(pod_classes[0], host_level)
     return _SeveralClassesFit(pod_classes, host_level)

@@ -1,8 +1,8 @@
-"""Whether the kubelet's Topology Manager admits a pod: NUMA zones and hints over them. Pure.
+"""Decides whether the kubelet's Topology Manager admits a pod, from NUMA zones and hints. Pure.
 
 Source: k8s.io/kubernetes pkg/kubelet/cm/topologymanager. A hint is a set of zones that can provide one
-requested resource; it is preferred if no smaller set could by capacity. `single-numa-node` admits a pod if
-one zone provides every resource; `restricted` if one set of zones is a preferred hint for every resource;
+requested resource; it is preferred if no smaller set has the capacity for it. `single-numa-node` admits a pod
+if one zone provides every resource; `restricted` if one set of zones is a preferred hint for every resource;
 other policies admit everything. A refused pod gets `TopologyAffinityError` and is not retried.
 """
 
@@ -23,7 +23,7 @@ RESTRICTED = "restricted"
 
 
 MAX_ZONES = 8
-"""The Topology Manager itself starts on no node with more (its maxAllowableNUMANodes)."""
+"""Maximum number of zones; the Topology Manager starts on no node with more (maxAllowableNUMANodes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Zone:
 
 @dataclass(frozen=True, slots=True)
 class NumaNode:
-    """A node's NodeResourceTopology. `policy` and `scope` (container or pod) are the kubelet's words."""
+    """The content of a node's NodeResourceTopology. `policy` and `scope` are spelled as the kubelet does."""
 
     name: str
     policy: str
@@ -47,7 +47,10 @@ class NumaNode:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The request that would fail, and for each of its resources how many zones it needs (0: not enough)."""
+    """The request that is refused, and the fewest zones that have each of its resources when empty.
+
+    0 for a resource of which all zones together do not have enough.
+    """
 
     request: AlignedRequest
     zones: Mapping[str, int]
@@ -60,14 +63,14 @@ SCOPE_LABEL = "bayplan.dev/topology-manager-scope"
 
 
 GPUS_LABEL = "bayplan.dev/gpus-per-numa-node"
-"""What an administrator may write on nodes that publish no NodeResourceTopology."""
+"""The GPUs in a NUMA zone, which administrators may write on nodes that publish no NodeResourceTopology."""
 
 
 def aligned(node: Node, published: NumaNode | None) -> NumaNode | None:
-    """The node's zones if its kubelet refuses pods that it cannot align, else None.
+    """Returns the node's zones if its kubelet refuses pods that it cannot align, else None.
 
-    From its NodeResourceTopology, else from the labels above: zones of so many GPUs with unknown other
-    resources. A policy on the label takes precedence over the object's.
+    The zones come from the NodeResourceTopology, else from the labels above, which state GPUs only. A policy
+    in the label takes precedence over that of the object.
     """
     labels = node.labels
     policy, scope = labels.get(POLICY_LABEL, ""), labels.get(SCOPE_LABEL, "")
@@ -95,9 +98,9 @@ def _by_labels(node: Node, policy: str, scope: str) -> NumaNode | None:
 
 
 def misfit(node: NumaNode, requests: Sequence[AlignedRequest], *, occupied: bool) -> Misfit | None:
-    """The first of the requests, in order, that the kubelet would refuse; None if it admits all.
+    """Returns the first of the requests, in order, that the kubelet would refuse; None if it admits all.
 
-    `occupied` False checks the empty node. Requests that stay reduce the amounts for later ones.
+    `occupied` False checks the empty node. A request that stays reduces the free amounts for later requests.
     """
     if node.policy not in (SINGLE, RESTRICTED) or not node.zones:
         return None
@@ -112,10 +115,9 @@ def take(
     free: list[dict[str, int]],
     requests: Iterable[AlignedRequest],
 ) -> Misfit | None:
-    """Places the requests in the zones one after the other, until one is refused.
+    """Places the requests in the zones one after the other; returns the first that is refused, None for none.
 
-    `allocatable`: the zones' amounts when empty. `free` is modified: afterwards it holds the remaining
-    amounts.
+    `allocatable`: the amounts of the empty zones. `free`: the free amounts, which are modified.
     """
     for request in requests:
         aligned = {
@@ -134,7 +136,7 @@ def take(
 
 
 def fewest(node: NumaNode, resource: str, amount: int) -> int:
-    """The fewest zones that could provide so much when empty; 0 where all together could not."""
+    """Returns the fewest zones that have this amount when empty, 0 if all together do not have it."""
     return _fewest([zone.allocatable for zone in node.zones], resource, amount)
 
 
@@ -145,7 +147,7 @@ def _fewest(allocatable: Sequence[Resources], resource: str, amount: int) -> int
 
 
 def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
-    """For each aligned resource, the largest amount of one empty zone."""
+    """Returns the largest amount in one empty zone, by resource, for resources that zones have."""
     return {
         name: max(zone.allocatable.get(name, 0) for zone in node.zones)
         for name in resources
@@ -154,14 +156,17 @@ def max_in_one_zone(node: NumaNode, resources: Iterable[str]) -> dict[str, int]:
 
 
 def _is_aligned(allocatable: Sequence[Resources], resource: str, amount: int) -> bool:
-    """False for a resource that no zone lists: the Topology Manager ignores it."""
+    """Reports whether the Topology Manager aligns the resource; it ignores resources that no zone lists."""
     return amount > 0 and any(resource in zone for zone in allocatable)
 
 
 def _chosen(
     policy: str, allocatable: Sequence[Resources], free: Sequence[Resources], aligned: Mapping[str, int]
 ) -> tuple[int, ...] | None:
-    """The zones that the kubelet uses: of the admitting sets the narrowest, then the lowest."""
+    """Returns the indexes of the zones that the kubelet chooses: the first of the smallest sets with enough.
+
+    () for a request without aligned resources, None if the kubelet refuses it.
+    """
     if not aligned:
         return ()
     widths = {_fewest(allocatable, name, amount) for name, amount in aligned.items()}
@@ -178,7 +183,7 @@ def _chosen(
 
 
 def draw(free: list[dict[str, int]], zones: Iterable[int], aligned: Mapping[str, int]) -> None:
-    """Takes the amounts from these zones in order, from each as much as it has."""
+    """Subtracts the amounts from these zones in order, from each as much as it has."""
     zones = tuple(zones)
     for name, amount in aligned.items():
         for zone in zones:

@@ -9,21 +9,22 @@ from planner.bandwidth.model import NVLINK, Links, all_reduce
 from planner.simulation.rack_use import RackUse, Taken
 
 STEPS = 200
-"""Number of samples of a course, evenly over time: as many as a plot on a terminal can show."""
+"""Number of samples of a course, at equal intervals: as many as a plot on a terminal can show."""
 WHOLE_RACKS = (1, 2, 4)
-"""Sizes, in whole racks, of large gangs whose room is checked at every moment; four racks of NVL72 are half a
-unit.
+"""Sizes of large gangs, in whole racks, for which every state records whether one could start at once; four
+racks of NVL72 are half a scalable unit.
 """
 _LINKS = Links(inside=NVLINK["blackwell"])
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A cluster at one moment, as shares of its GPUs, nodes and racks.
+    """A cluster at one moment, or as a mean over time.
 
-    GPUs of running gangs, GPUs held and idle, nodes partly used, racks pristine. `startable`: for each of
-    `WHOLE_RACKS`, whether a gang of that many whole racks could start at once (in a mean: the share of the
-    time). `waiting`: the number of waiting gangs.
+    As shares of all GPUs, nodes or racks: `running`, GPUs of running gangs; `held`, GPUs that are idle but
+    held; `partly`, nodes that are partly used; `pristine`, racks without a GPU in use. `startable`: for each
+    of `WHOLE_RACKS`, 1 if a gang of that many whole racks could start at once, else 0 (in a mean: the share
+    of the time). `waiting`: the number of waiting gangs.
     """
 
     time: float
@@ -46,8 +47,9 @@ class GangWait:
 
 @dataclass(slots=True)
 class Moves:
-    """`gangs`: gangs for which others were moved. `restarts`: moved gangs and pods. `lost`: lost GPU seconds,
-    since their start and during the restart.
+    """Totals of moves. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
+
+    `lost`: GPU seconds of lost work: from the start of the moved gangs, and during their restart.
     """
 
     gangs: int = 0
@@ -57,11 +59,10 @@ class Moves:
 
 @dataclass(slots=True)
 class Course:
-    """What was observed.
+    """What happened in a cluster of `gpus` GPUs.
 
-    `mean`: the averages over time. `slowdown`: for each gang of several nodes, the all-reduce time relative
-    to the fewest racks that could hold it. `moves`: what was restarted elsewhere to make room, in a cluster
-    of `gpus` GPUs.
+    `mean`: the mean over time. `slowdown`: for each gang of several nodes, its all-reduce time divided by
+    that in the fewest racks that could hold it. `moves`: the gangs restarted elsewhere to make room.
     """
 
     name: str
@@ -78,7 +79,9 @@ State = tuple[float, ...]
 
 
 def state_of(use: RackUse, running: int, held: int, waiting: int) -> State:
-    """Returns the state of these racks with the GPUs of running gangs, held idle GPUs, and waiting gangs."""
+    """Returns the state of these racks. `running`: GPUs of running gangs. `held`: held idle GPUs. `waiting`:
+    the number of waiting gangs.
+    """
     return (
         running / use.gpus,
         held / use.gpus,
@@ -92,8 +95,8 @@ def state_of(use: RackUse, running: int, held: int, waiting: int) -> State:
 class CourseRecorder:
     """Records states, each with the time until which it lasted (seconds from 0), as samples and a mean.
 
-    With `end` there are `STEPS` evenly spaced samples. Without it the samples become sparser over time, and
-    there are at most twice as many.
+    With `end` there are `STEPS` samples at equal intervals. Without it there are at most twice as many: when
+    that number is reached, every second sample is removed and the interval doubles.
     """
 
     def __init__(self, end: float = 0.0) -> None:
@@ -104,7 +107,7 @@ class CourseRecorder:
         self._sums: list[float] = []
 
     def advance(self, time: float, state: State) -> None:
-        """The state held until this time."""
+        """Records that the cluster was in this state until this time."""
         if not self._sums:
             self._sums = [0.0] * len(state)
         self._sums = [
@@ -117,7 +120,7 @@ class CourseRecorder:
         self.now = time
 
     def course(self, name: str) -> Course:
-        """What was recorded so far."""
+        """Returns the course up to the last recorded time."""
         mean = _sample(self.now, [total / self.now if self.now else total for total in self._sums])
         return Course(name, mean, self.samples)
 
@@ -128,7 +131,9 @@ def _sample(time: float, state: Sequence[float]) -> Sample:
 
 
 def slowdown(use: RackUse, taken: Taken) -> float:
-    """The all-reduce time relative to the fewest racks that could hold as many nodes, evenly."""
+    """Returns the all-reduce time on these GPUs, divided by that on as many nodes, spread evenly over the
+    fewest racks that could hold them.
+    """
     nodes = len(taken)
     largest = sorted(use.nodes_by_rack, reverse=True)
     racks = next((count for count in range(1, len(largest) + 1) if sum(largest[:count]) >= nodes), 1)

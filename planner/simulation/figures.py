@@ -1,4 +1,4 @@
-"""The figures of courses: shares over time, and waits by gang size."""
+"""Statistics of courses: mean shares over time, and waiting times by gang size."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from planner.simulation.course import WHOLE_RACKS, Course, GangWait
 from planner.simulation.jobs import quantile
 
 SIZES = ((1, 4), (5, 32), (33, 64), (65, 1_000_000))
-"""Classes of gangs by their GPUs, from and to."""
+"""Size classes of gangs: the minimum and maximum number of their GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingTime:
     """Waiting times of one size class, in seconds.
 
-    `gangs`: number of gangs. `never`: those that had not started at the end; they count with the time that
-    they had waited by then.
+    `gangs`: the number of gangs. `never`: the number of gangs that had not started by the end; the time until
+    then counts as their waiting time.
     """
 
     size: str
@@ -30,8 +30,9 @@ class WaitingTime:
 
 @dataclass(frozen=True, slots=True)
 class MeanMoves:
-    """Means of a course. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
-    `gpu_hours`: lost work, which is `share` of the time of all GPUs.
+    """Means per course. `gangs`: gangs for which others were moved. `restarts`: moved gangs and pods.
+
+    `gpu_hours`: the lost work in GPU hours. `share`: the lost work as a share of the time of all GPUs.
     """
 
     gangs: float
@@ -40,7 +41,7 @@ class MeanMoves:
     share: float
 
     def to_json(self) -> dict[str, float]:
-        """Plain JSON."""
+        """Returns the means as plain JSON."""
         return {
             "gangsHelped": round(self.gangs, 2),
             "restarts": round(self.restarts, 2),
@@ -51,13 +52,11 @@ class MeanMoves:
 
 @dataclass(frozen=True, slots=True)
 class CourseFigures:
-    """Averages over time and over several courses of the same name, as shares.
+    """Means over time and over several courses of the same name.
 
-    `running`: GPUs of running gangs. `held`: GPUs held and idle. `partly`: nodes partly used (nod-ai's
-    fragmentation). `pristine`: empty racks. `startable`: share of the time in which a gang of each of
-    `WHOLE_RACKS` could start at once. `waiting`: number of waiting gangs. `slowdown`: mean all-reduce time of
-    gangs of several nodes, relative to the fewest racks that could hold them, 1 if there are none. `by_seed`:
-    `running` of each course. `moves`: None if nothing moved.
+    `running`, `held`, `partly` (nod-ai's fragmentation), `pristine`, `startable`, `waiting`: as in `Sample`.
+    `slowdown`: the mean of `Course.slowdown`, 1 if there are no gangs of several nodes. `by_seed`: `running`
+    of each course. `moves`: None if nothing was moved.
     """
 
     name: str
@@ -73,7 +72,7 @@ class CourseFigures:
     moves: MeanMoves | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON, seconds and shares, without the name."""
+        """Returns the figures as plain JSON, in seconds and shares, without the name."""
         return {
             "running": round(self.running, 4),
             "runningBySeed": [round(share, 4) for share in self.by_seed],
@@ -100,7 +99,10 @@ class CourseFigures:
 
 
 def figures(courses: Sequence[Course]) -> CourseFigures:
-    """The figures of courses of one name, a seed each; all gangs have equal weight."""
+    """Returns the figures of several courses of one name, each with another seed.
+
+    All courses have equal weight; in waiting times and the slowdown, all gangs have.
+    """
 
     def mean(of: Callable[[Course], float]) -> float:
         return mean_of([of(course) for course in courses])
@@ -123,7 +125,7 @@ def figures(courses: Sequence[Course]) -> CourseFigures:
 
 
 def _mean_moves(courses: Sequence[Course]) -> MeanMoves | None:
-    """None where nothing moved."""
+    """Returns the means of the courses' moves, None if nothing was moved."""
     if not any(course.moves.gangs for course in courses):
         return None
     return MeanMoves(
@@ -135,7 +137,7 @@ def _mean_moves(courses: Sequence[Course]) -> MeanMoves | None:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean; 0 for no values."""
+    """Returns the mean, 0 for no values."""
     return sum(values) / len(values) if values else 0.0
 
 

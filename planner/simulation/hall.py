@@ -6,15 +6,15 @@ from planner.simulation.rack_use import RackUse
 
 
 class Hall(RackUse):
-    """GPUs in `racks` racks of `per_rack` nodes with `per_node` GPUs each."""
+    """A hall of `racks` racks, with `per_rack` nodes each, with `per_node` GPUs each."""
 
     def __init__(self, racks: int, per_rack: int, per_node: int) -> None:
-        """A hall with nothing taken. Raises `ValueError` for a number below one."""
+        """Creates a hall with all GPUs free. Raises `ValueError` for a number below one."""
         if min(racks, per_rack, per_node) < 1:
             raise ValueError("a floor has at least one rack, one node a rack and one GPU a node")
         super().__init__([[per_node] * per_rack] * racks)
         self.per_rack, self.per_node = per_rack, per_node
 
     def nodes(self, rack: int) -> range:
-        """The nodes of a rack."""
+        """Returns the numbers of the nodes in a rack."""
         return range(rack * self.per_rack, (rack + 1) * self.per_rack)

@@ -1,8 +1,8 @@
-"""Simulated jobs: sizes, lengths and arrivals after published traces. Pure: the random source is passed in.
+"""Simulated jobs: sizes, lengths and arrivals by published traces. Pure: the random source is passed in.
 
-Sizes: Philly's shares for 1 to 32 GPUs, plus 3 % of large gangs, evenly over the powers of two from 64 to
-1,024. Lengths: Philly's median, 90th and 99th percentile (1,144 s, 11,266 s, 254,884 s), interpolated on a
-logarithmic scale, from a minute to a week. Arrivals: uniform over the days.
+Sizes: the shares of Microsoft's Philly trace for 1 to 32 GPUs, plus 3 % of large gangs, divided equally among
+the powers of two from 64 to 1,024. Lengths: Philly's median, 90th and 99th percentile (1,144 s, 11,266 s,
+254,884 s), interpolated on a logarithmic scale, from a minute to a week. Arrivals: uniform over the days.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import exp, inf, log
 from typing import Protocol
 
 SMALL = {1: 93.2, 2: 2.2, 4: 2.3, 8: 2.0, 16: 0.24, 32: 0.08}
-"""GPUs of a job and its share, per cent (Philly)."""
+"""The percentage of jobs by their number of GPUs (Philly)."""
 
 
 LARGE = (64, 128, 256, 512, 1024)
@@ -25,7 +25,7 @@ LARGE_SHARE = 0.03
 
 
 LENGTHS = ((0.0, 60.0), (0.5, 1_144.0), (0.9, 11_266.0), (0.99, 254_884.0), (1.0, 604_800.0))
-"""Points of the distribution of lengths, seconds."""
+"""Points of the distribution of job lengths: quantile and seconds."""
 
 
 DAY = 86_400.0
@@ -35,7 +35,7 @@ class Chance(Protocol):
     """A random source, such as `random.Random(seed)`."""
 
     def random(self) -> float:
-        """The next number, from 0 up to 1."""
+        """Returns the next random number, 0 or more and below 1."""
         ...
 
 
@@ -51,15 +51,16 @@ class Job:
 
     @property
     def total(self) -> int:
-        """GPUs of the whole gang."""
+        """The number of GPUs of the whole gang."""
         return self.pods * self.gpus
 
 
 def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) -> tuple[Job, ...]:
-    """Jobs by arrival, with a total GPU time of `load` times that of `gpus` GPUs in so many days.
+    """Returns jobs by arrival, whose total GPU time is `load` times that of `gpus` GPUs over `days`.
 
-    No job is larger than half the cluster. A job of up to a node's GPUs is one pod; a larger one has pods of
-    a whole node each. Raises `ValueError` for a cluster, time or load that is not a finite number above zero.
+    No job is larger than half the cluster. A job with at most the GPUs of a node is one pod; a larger one has
+    pods that use a whole node each. Raises `ValueError` if `gpus` or `per_node` is below one, or if `days` or
+    `load` is not a finite number above zero.
     """
     if gpus < 1 or per_node < 1 or not (0 < days < inf and 0 < load < inf):
         raise ValueError("GPUs, days and load must be above zero, and finite")
@@ -79,7 +80,7 @@ def jobs(chance: Chance, *, gpus: int, per_node: int, days: float, load: float) 
 
 
 def _sizes(max_gpus: int) -> tuple[list[int], list[float]]:
-    """The possible sizes, and their cumulative weights."""
+    """Returns the possible sizes in GPUs, and their cumulative weights."""
     small = {size: share * (1 - LARGE_SHARE) for size, share in SMALL.items() if size <= max_gpus}
     allowed = [size for size in LARGE if size <= max_gpus]
     large = {size: 100 * LARGE_SHARE / len(allowed) for size in allowed}
@@ -88,7 +89,7 @@ def _sizes(max_gpus: int) -> tuple[list[int], list[float]]:
 
 
 def _length(share: float) -> float:
-    """The length at this quantile, seconds."""
+    """Returns the length at this quantile, in seconds."""
     for (low, short), (high, long) in pairwise(LENGTHS):
         if share <= high:
             return exp(log(short) + (share - low) / (high - low) * log(long / short))
@@ -96,6 +97,6 @@ def _length(share: float) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value at this quantile; 0 for no values."""
+    """Returns the value at this quantile, 0 for no values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0

@@ -1,9 +1,9 @@
-"""Strategies that place a gang as Bayplan plans it, without moves and with them.
+"""Strategies that place a gang by Bayplan's plan, without moves and with moves.
 
-With moves, gangs that have waited long get room by restarting others elsewhere. The rules are those of
-`bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), with the limits of the parameters
-`defrag.*`. A simulated job has no checkpoints: a moved gang starts again from the beginning, so the lost work
-is an upper bound.
+With moves, other gangs are restarted elsewhere to make room for a gang that has waited long. The rules are
+those of `bayplan defrag --for` (`planner.planning.defragmentation.gang_place`), with the limits of the
+parameters `defrag.*`. A simulated job has no checkpoints: a moved gang starts again from the beginning, so
+the lost work is an upper bound.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from planner.simulation.strategy import MovedJob, RunningJob
 RACK = "rack"
 
 ATTEMPTS = 60
-"""Maximum number of sets of movables that are planned for one gang: a month has thousands of searches."""
+"""Maximum number of sets of workloads whose move is planned for one gang: a simulated month has thousands of
+such searches."""
 
 
 class PlannedStrategy:
     """Bayplan: `planner.planning.plan.plan` on a snapshot with every running gang's reservation.
 
-    With `mode` `auto`, each gang and each single pod holds the default. With `domain`, gangs of `hold_from`
-    GPUs or more hold whole domains; all others hold their nodes.
+    With `mode` `auto`, all gangs and single pods have reserve mode `auto`. With `domain`, gangs of several
+    pods with at least `hold_from` GPUs hold whole domains; all others hold what they use.
     """
 
     partial = False
@@ -67,7 +68,7 @@ class PlannedStrategy:
         return "auto" if self._mode == "auto" else "domain" if self._holds(job) else "nodes"
 
     def _remember(self, job: Job, reservation: Reservation) -> None:
-        """What the job holds whole now."""
+        """Records the nodes that the job holds whole."""
         self._pristine_held.pop(job.number, None)
         if reservation.domains:
             self._pristine_held[job.number] = [number(name) for name in reservation.nodes]
@@ -134,7 +135,10 @@ class DefragmentingStrategy(PlannedStrategy):
 
 
 def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
-    """A cheap check by sums whether the plan can succeed: a held rack must be pristine."""
+    """Reports whether a plan could succeed, by a cheap check of sums.
+
+    `whole`: the job holds whole racks, which must be pristine.
+    """
     if job.gpus < floor.per_node:
         return any(free >= job.gpus for free in floor.free)
     if whole:
@@ -145,24 +149,24 @@ def _may_fit(job: Job, floor: Hall, whole: bool) -> bool:
 
 
 def name_of(job: Job) -> str:
-    """The gang's name."""
+    """Returns the name of the job's gang."""
     return f"simulation/Job/{job.number}"
 
 
 def number(node: str) -> int:
-    """The index of a node, from its name."""
+    """Returns the number of a node from its name."""
     return int(node.removeprefix("n"))
 
 
 def gang_of(job: Job, floor: Hall, reserve: ReserveMode) -> PodGroup:
-    """The job as a PodGroup."""
+    """Returns the job as a PodGroup; a gang that fits into a rack requires one rack."""
     pods = PodSet("worker", job.pods, PodShape({GPU: job.gpus, "pods": 1}))
     required = RACK if job.pods > 1 and in_one_rack(job, floor) else ""
     return PodGroup(name_of(job), (pods,), Constraint(required=required), reserve)
 
 
 def hall(floor: Hall) -> Snapshot:
-    """The empty hall as a snapshot: racks r0, r1 …, nodes n0, n1 …"""
+    """Returns the empty hall as a snapshot, with racks r0, r1, … and nodes n0, n1, …"""
     nodes = (
         Node(
             f"n{node}",

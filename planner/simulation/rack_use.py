@@ -1,23 +1,23 @@
-"""GPUs taken in racks of nodes, with counts that are updated as GPUs come and go."""
+"""The GPUs in use in racks of nodes, with counts that each change updates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 Taken = list[tuple[int, int]]
-"""Nodes by number, each with the GPUs taken on it."""
+"""Pairs: the number of a node, and the GPUs taken on it."""
 
 
 class RackUse:
-    """Free GPUs by node, with the sums over them.
+    """The free GPUs of each node, with sums over racks and all nodes.
 
-    `capacity[n]`, `free[n]`: all and the free GPUs of node n. `whole[r]`: nodes of rack r with all GPUs free.
-    `idle[r]`: its free GPUs. `busy`: GPUs taken. `partly`: nodes with both taken and free GPUs. `pristine`:
-    racks with no GPU taken.
+    `capacity[n]`, `free[n]`: the total and the free GPUs of node n. `whole[r]`: the nodes of rack r with all
+    GPUs free. `idle[r]`: the free GPUs of rack r. `busy`: all taken GPUs. `partly`: the nodes with both taken
+    and free GPUs. `pristine`: the racks with no GPU taken.
     """
 
     def __init__(self, racks: Sequence[Sequence[int]]) -> None:
-        """Nothing taken; of each rack the GPUs of its nodes."""
+        """Creates racks with all GPUs free. `racks`: for each rack, the number of GPUs of each node."""
         self.capacity = [gpus for rack in racks for gpus in rack]
         self.free = list(self.capacity)
         self.whole = [len(rack) for rack in racks]
@@ -30,22 +30,22 @@ class RackUse:
 
     @property
     def gpus(self) -> int:
-        """The total of GPUs."""
+        """The total number of GPUs."""
         return sum(self.capacity)
 
     def rack(self, node: int) -> int:
-        """The rack of a node."""
+        """Returns the number of the rack of a node."""
         return self._rack_of[node]
 
     def take(self, taken: Taken) -> None:
-        """Takes GPUs. Raises `ValueError` where a node has fewer free."""
+        """Takes GPUs. Raises `ValueError` if a node has fewer free GPUs."""
         for node, gpus in taken:
             if gpus > self.free[node]:
                 raise ValueError(f"node {node} has {self.free[node]} free GPUs, not {gpus}")
             self._change(node, -gpus)
 
     def give(self, taken: Taken) -> None:
-        """Gives GPUs back. Raises `ValueError` where a node would have more than its total."""
+        """Returns GPUs to their nodes. Raises `ValueError` if a node would have more than its total."""
         for node, gpus in taken:
             if self.free[node] + gpus > self.capacity[node]:
                 raise ValueError(f"node {node} never had {gpus} GPUs taken")
@@ -62,7 +62,7 @@ class RackUse:
         self.idle[rack] += gpus
 
     def spread(self, taken: Taken) -> Sequence[int]:
-        """The number of these GPUs in each rack that has any."""
+        """Returns the number of these GPUs in each rack that has any of them."""
         rack_gpus: dict[int, int] = {}
         for node, gpus in taken:
             rack = self.rack(node)

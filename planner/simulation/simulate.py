@@ -1,11 +1,12 @@
-"""Discrete-event simulation of a GPU cluster: how long gangs wait, and the state of the cluster meanwhile.
+"""Discrete-event simulation of a GPU cluster: how long gangs wait, and the state of the cluster over time.
 
-All strategies follow the same rules. At every arrival and end, gangs are tried in order of arrival. A younger
-gang may start before an older one without room, until the older one has waited `PATIENCE`; then no younger
-gang of several nodes starts before it (jobs of one node always may). A partly placed gang (pod by pod) holds
-its part; after `GIVE_UP` it releases it, and tries again after the same time. A gang's length does not depend
-on its placement. With moves (`planned`) the oldest long-waiting gang that moves can help gets room. A
-moved gang starts again, which takes `RESTART`.
+All strategies follow the same rules. When a gang ends, the waiting gangs are tried in order of arrival; a
+gang that arrives is tried at once. A younger gang may start before an older one for which there is no room,
+until the older one has waited `PATIENCE`; then no younger gang of several pods starts before it (jobs of one
+pod may). A partly placed gang (strategy pod by pod) holds its part; after `GIVE_UP` it releases the part, and
+tries again after the same time. The length of a gang does not depend on its placement. With moves
+(`planned`), the oldest gang that has waited long and for which moves can make room gets that room. A moved
+gang starts again from the beginning, after `RESTART`.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from planner.simulation.rack_use import Taken
 from planner.simulation.strategy import MovedJob, MovingStrategy, RunningJob, Strategy
 
 PATIENCE = 12 * 3600.0
+"""Seconds that a gang waits before it blocks younger ones."""
 
 
 GIVE_UP = 3600.0
+"""Seconds after which a partly placed gang releases its part, and again after which it may try again."""
 
 
 RESTART = 300.0
-"""Seconds in which a moved gang uses its GPUs without working: loading images, model and data."""
+"""Seconds in which a moved gang occupies its GPUs without progress: loading images, model and data."""
 
 
 LOOK = 300.0
-"""Seconds between two searches for moves while none are found."""
+"""Seconds between two searches for moves if the first one finds none."""
 
 
 def simulate(
@@ -40,7 +43,10 @@ def simulate(
     days: float,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Course:
-    """Runs the jobs (by arrival) on an empty hall for so many days; `progress` gets the share done."""
+    """Runs the jobs (sorted by arrival) in an empty hall for `days` and returns what happens.
+
+    `progress` is called with the share of the time that has been simulated.
+    """
     return _Simulation(jobs, floor, strategy, days * DAY, progress).run()
 
 
@@ -92,7 +98,7 @@ class _Simulation:
         return job.number in self.started
 
     def _advance(self, time: float) -> None:
-        """Advances the clock; sums and samples use the state that held until then."""
+        """Records that the current state lasted until `time`, and advances the clock to it."""
         floor, before = self.floor, len(self.recorder.samples)
         held = floor.busy - self.running_gpus + self.strategy.held(floor)
         self.recorder.advance(time, state_of(floor, self.running_gpus, held, len(self.waiting)))
@@ -119,7 +125,7 @@ class _Simulation:
         self._pass()
 
     def _give_up(self, job: Job) -> None:
-        """A gang that still waits for a part of its pods releases the placed ones."""
+        """Releases the placed pods of a gang that still waits for the rest of its pods."""
         if job.number not in self.placed or self._ran(job):
             return
         self.floor.give(self.placed.pop(job.number))
@@ -132,7 +138,7 @@ class _Simulation:
         self._pass()
 
     def _overdue(self, job: Job) -> None:
-        """Handles a gang that has waited long enough for others to be moved for it or an older one."""
+        """Looks for moves when a gang has waited so long that others may be moved for it or an older gang."""
         if isinstance(self.strategy, MovingStrategy) and not self._ran(job):
             self._make_room(self.strategy)
             if not self._ran(job):
@@ -144,12 +150,12 @@ class _Simulation:
     # -- starting gangs -------------------------------------------------------------------------------------
 
     def _impatient(self) -> bool:
-        """Whether the oldest waiting gang of several nodes has waited so long that it blocks younger ones."""
+        """Reports whether the oldest waiting gang of several pods has waited longer than `PATIENCE`."""
         oldest = next((job for job in self.waiting if job.pods > 1), None)
         return oldest is not None and self.now - oldest.arrival > PATIENCE
 
     def _pass(self) -> None:
-        """Tries every waiting gang, the oldest first; skips gangs equal to one that failed."""
+        """Tries every waiting gang, the oldest first; skips gangs of the same shape as one that failed."""
         self.stuck.clear()
         still: list[Job] = []
         blocked = False
@@ -165,7 +171,7 @@ class _Simulation:
         return _shape(job) not in self.stuck or job.number in self.placed
 
     def _try(self, job: Job) -> bool:
-        """Places the job, or more of it; returns whether all of it now runs."""
+        """Places the job or a further part of it; returns whether all its pods are placed and run."""
         taken = self.strategy.place(job, self.floor)
         before = self.placed.get(job.number, [])
         self.floor.take(taken)
@@ -183,7 +189,7 @@ class _Simulation:
         return False
 
     def _make_room(self, strategy: MovingStrategy) -> None:
-        """Makes room for the first long-waiting gang that moves can help, one gang at a time."""
+        """Makes room for the oldest gang that has waited long and for which moves are found, if any."""
         if self.now < self.next_look:
             return
         self.next_look = self.now + LOOK
@@ -208,8 +214,9 @@ class _Simulation:
         ]
 
     def _move(self, moved: Sequence[MovedJob]) -> None:
-        """Restarts these jobs elsewhere. A GPU that is in both the old and the new place stays with the same
-        gang.
+        """Restarts these jobs elsewhere.
+
+        All old GPUs are released before any new ones are taken, because a job may move onto another's GPUs.
         """
         for move in moved:
             self.floor.give(self.placed[move.job.number])

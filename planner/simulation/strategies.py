@@ -1,7 +1,7 @@
 """Strategies that place a gang in a simulated hall without a plan: first fit, best fit, pod by pod.
 
-All obey the same request: a gang that fits a rack must be in one rack; a larger one may be anywhere. They
-differ in which rack they choose, and in what a gang holds while it waits or runs.
+For all of them, a gang that fits into a rack must be in one rack, and a larger one may be anywhere. They
+differ in the rack that they choose, and in what a gang holds while it waits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from planner.simulation.rack_use import Taken
 
 
 def in_one_rack(job: Job, floor: Hall) -> bool:
-    """Whether the gang fits a rack, and so must be in one."""
+    """Reports whether the gang fits into a rack, so that it must be in one."""
     return job.pods <= floor.per_rack
 
 
@@ -22,7 +22,7 @@ def _whole_nodes(floor: Hall, rack: int, pods: int) -> Taken:
 
 
 class FirstFit:
-    """The first node, or the first rack, with room; gangs larger than a rack take the first free nodes."""
+    """Chooses the first node or rack with room; a gang larger than a rack takes the first free nodes."""
 
     name, partial = "first fit", False
 
@@ -47,9 +47,9 @@ class FirstFit:
 
 
 class BestFit:
-    """Kueue's rule: the fullest rack that fits, and in it the fullest node.
+    """Kueue's rule: chooses the rack with the least room that suffices, and in it such a node.
 
-    A gang larger than a rack takes the emptiest racks first, and the fullest that fits for its remainder.
+    A gang larger than a rack takes the emptiest racks first; the rest goes to the fullest rack that suffices.
     """
 
     name, partial = "best fit", False
@@ -91,17 +91,17 @@ class BestFit:
 
 
 class PodByPod:
-    """Pod affinity without a gang.
+    """Schedules the pods one by one with pod affinity, without a gang.
 
-    The first pod goes to the emptiest node of the emptiest rack (kube-scheduler's default). The others must
-    follow into that rack, and placed pods hold their GPUs until the rest are placed.
+    The first pod goes to the emptiest node (kube-scheduler's default). The others must be in the rack of that
+    node, and placed pods occupy their GPUs until the rest are placed.
     """
 
     name, partial = "pod by pod", True
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[int, int]] = {}
-        """By job: the rack that its first pod chose (-1 for any) and the pods that have a place."""
+        """The rack of a waiting job's first pod (-1 for any rack) and the number of placed pods, by job."""
 
     def place(self, job: Job, floor: Hall) -> Taken:
         if job.gpus < floor.per_node:
@@ -128,7 +128,8 @@ class PodByPod:
 
 
 def _turn(node: int, job: Job, floor: Hall) -> int:
-    """Returns the position of a node in an order that starts at a different node for each job, instead of a
-    random one.
+    """Returns the position of a node in an order that starts at another node for each job.
+
+    This decides between equal nodes, deterministically instead of at random.
     """
     return (node - job.number * 7919) % len(floor.free)

@@ -1,4 +1,4 @@
-"""What the simulation asks of a way to place gangs: of any, and of those that move running gangs."""
+"""The interfaces of placement strategies: of all, and of those that move running gangs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from planner.simulation.rack_use import Taken
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job with its GPUs, and for how many seconds it has run there."""
+    """A job with its GPUs, and the seconds that it has run there (`age`)."""
 
     job: Job
     taken: Taken
@@ -23,7 +23,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class MovedJob:
-    """A job that is restarted elsewhere, with the GPU seconds that it loses."""
+    """A job that is restarted elsewhere, its new GPUs, and the GPU seconds of work that it loses."""
 
     job: Job
     taken: Taken
@@ -31,32 +31,33 @@ class MovedJob:
 
 
 class Strategy(Protocol):
-    """A way to place gangs. `partial`: it may place a part of a gang, which then holds it and waits."""
+    """A placement strategy. `partial`: it may place a part of a gang, which the gang holds while it waits."""
 
     name: str
     partial: bool
 
     def place(self, job: Job, floor: Hall) -> Taken:
-        """What to take for (more of) the job; empty where nothing can be taken. The caller takes it."""
+        """Returns the GPUs for the job or a further part of it, empty if there is no room.
+
+        The caller takes these GPUs from `floor`.
+        """
         ...
 
     def release(self, job: Job) -> None:
-        """The job has ended, or gives up what it holds."""
+        """Called after the job has ended, or has released its part."""
         ...
 
     def held(self, floor: Hall) -> int:
-        """GPUs that are free and that no other gang may use."""
+        """Returns the number of GPUs that are free but held, so that no other gang may use them."""
         ...
 
 
 @runtime_checkable
 class MovingStrategy(Strategy, Protocol):
-    """A way to place gangs that also restarts running jobs elsewhere, within `limits`."""
+    """A placement strategy that also restarts running jobs elsewhere, within `limits`."""
 
     limits: MoveLimits
 
     def make_room(self, job: Job, running: Iterable[RunningJob], floor: Hall) -> list[MovedJob]:
-        """Returns the jobs to restart so that `place` has room for this one; none if no moves achieve
-        that.
-        """
+        """Returns the jobs to restart so that `place` finds room for this one; empty if no moves suffice."""
         ...
