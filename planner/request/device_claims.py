@@ -1,7 +1,9 @@
-"""Translates a gang's device claims (DRA) into resource requests and node requirements before planning.
+"""Translates a gang's ResourceClaims (DRA) into resource requests and node requirements before planning.
 
-Devices that cannot be counted are left out of the plan, with a warning. A claim for devices that no node has
-is refused.
+If ResourceSlices list the cluster's devices, a claim becomes a `ClaimSpec`, for which the search chooses
+devices on each node. Otherwise the devices are derived from node labels and counted as amounts of resources
+(*pools*). Devices that cannot be counted are left out of the plan, with a warning. A claim for devices that
+no node has is refused.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from planner.model.words import listed, shortened
 from planner.request.validation import Refusal
 
 _MOST_NAMED = 6
-"""The number of devices that a refusal lists by name, so that the message stays short; the rest are
-counted.
+"""Maximum number of devices that a refusal lists by name, so that the message stays short; the others are
+only counted.
 """
 
 
 def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """Returns the gang with its device claims added to its pods' requests; warnings list what is not counted.
+    """Returns the gang with the devices of its ResourceClaims added to its pods' requests, and with a warning
+    for each claim that is not counted.
 
     Raises `Refusal` for devices that no node offers. The function is idempotent: it replaces the requests
     that an earlier call added.
@@ -48,10 +51,11 @@ def claimed(devices: Devices, group: ResolvedPodGroup) -> ResolvedPodGroup:
 def in_one_clique(
     devices: Devices, topologies: Iterable[Topology], group: ResolvedPodGroup
 ) -> ResolvedPodGroup:
-    """Returns the gang with a required clique level for the pods that claim a ComputeDomain channel.
+    """Returns the gang with the clique as required level for the pods that claim a ComputeDomain channel.
 
-    A channel works only inside one clique. The gang is returned unchanged if it already requires a clique or
-    a finer level, or if its topology has no clique level.
+    A channel works only inside one clique. The gang is returned unchanged if it already requires the clique
+    or a finer level, if no topology that it may use has a clique level, or if fewer than two pods claim a
+    channel.
     """
     namespace = namespace_of(group.name)
     claiming = [p for p in group.pod_sets if any(devices.is_channel(c, namespace) for c in p.shape.claims)]
@@ -118,7 +122,10 @@ def _set(devices: Devices, pod_set: ResolvedPodSet, namespace: str, notes: dict[
 
 
 class _ClaimReader:
-    """Collects the resource requests and node requirements of one PodSet, claim by claim."""
+    """Collects the resource requests and node requirements of one PodSet, claim by claim.
+
+    `notes`: receives the warnings. `together`: whether pods share a claim and so must be on one node.
+    """
 
     def __init__(self, devices: Devices, pod_set: ResolvedPodSet, notes: dict[str, None]) -> None:
         self._devices, self._set, self._notes = devices, pod_set, notes
@@ -132,8 +139,8 @@ class _ClaimReader:
         self._notes[f"{self._set.name}: {text}"] = None
 
     def claim(self, claim: ResourceClaim, source: str) -> None:
-        """Adds one claim: as a `ClaimSpec` if ResourceSlices list the devices, else as amounts from node
-        labels.
+        """Adds one claim: as a `ClaimSpec` if ResourceSlices list the devices, else as amounts of devices
+        that are derived from node labels. `source`: the claim's kind and name, for messages.
         """
         if self._devices.claims.slices:
             self._bundle(claim, source)
@@ -157,7 +164,7 @@ class _ClaimReader:
         self._bundles.append(bundle)
 
     def _note_unplanned(self, request: ClaimRequest, source: str) -> None:
-        """Adds warnings for the parts of a request that are not planned.
+        """Adds warnings for the parts of a claim's request that are not planned.
 
         Raises `Refusal` if no node has that many devices.
         """
@@ -177,13 +184,13 @@ class _ClaimReader:
             self.note(f"devices that several claims may share ({source}) are planned as if never used up")
 
     def _taken_to_hold(self, text: str, source: str) -> str:
-        """Returns the warning for a selector that could not be evaluated."""
+        """Returns the warning that a selector cannot be evaluated and counts as true."""
         if self._devices.claims.engine is None:
             return f"no CEL engine reads the selector {_cut(text)} ({source}): taken to hold"
         return f"the selector {_cut(text)} ({source}) is more than the plan reads: taken to hold"
 
     def _fits_some_node(self, bundles: Sequence[ClaimSpec]) -> bool:
-        """Returns whether some empty node can satisfy all these claims for one pod."""
+        """Reports whether some empty node has the devices for all these claims of one pod."""
         demands = [(bundle, 1) for bundle in bundles]
         return any(
             AvailableDevices(node_kind.node_devices).fits(demands)
@@ -210,7 +217,7 @@ class _ClaimReader:
     def _first_possible(
         self, request: ClaimRequest, source: str, look: Callable[[ClaimRequest, str], None]
     ) -> None:
-        """Calls `look` with each alternative of a request until one does not raise `Refusal`.
+        """Calls `look` with a request and its alternatives, in order, until one does not raise `Refusal`.
 
         Raises the `Refusal` of the last alternative if all are refused.
         """
@@ -284,9 +291,9 @@ class _ClaimReader:
         )
 
     def shape(self) -> ResolvedShape:
-        """Returns the pods' shape with all collected requests.
+        """Returns the shape of the PodSet's pods with all collected requests and node requirements.
 
-        Raises `Refusal` if no node can satisfy all of them.
+        Raises `Refusal` if no empty node has the devices for all claims.
         """
         if len(self._bundles) > 1 and not self._fits_some_node(self._bundles):
             raise self._misfit_refusal(self._bundles, "its claims")
@@ -308,7 +315,8 @@ def _cut(text: str) -> str:
 
 
 def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
-    """Returns the gang with its device claims resolved in this cluster.
+    """Returns the gang with its ResourceClaims, and the extended resources that DeviceClasses provide,
+    resolved in this cluster.
 
     Raises `Refusal` for devices that no node offers.
     """
@@ -321,12 +329,12 @@ def with_devices(snapshot: Snapshot, group: PodGroup) -> ResolvedPodGroup:
 
 
 def has_claims(group: PodGroup) -> bool:
-    """Returns whether any pod of the gang names a device claim."""
+    """Reports whether any pod of the gang refers to a ResourceClaim."""
     return any(pod_set.shape.claims for pod_set in group.pod_sets)
 
 
 def _uses_extended_claims(snapshot: Snapshot, group: PodGroup) -> bool:
-    """Returns whether a DeviceClass can serve an extended resource that the gang requests."""
+    """Reports whether a DeviceClass provides an extended resource that the gang requests."""
     if not snapshot.base.claims.slices or not snapshot.base.claims.classes:
         return False
     served = snapshot.base.devices.extended_claims

@@ -11,11 +11,11 @@ from planner.model.settings import LevelPolicy
 
 
 def by_policy(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """Returns the gang with the level of the policy that it names: `pack` makes it required, `prefer`
+    """Returns the gang with the level of the policy that it names: required for the strategy `pack`, else
     preferred.
 
-    `policy` may list several names, separated by commas: the known policy with the greatest weight is used. A
-    level in the gang itself takes precedence. An unknown name adds a warning.
+    `group.policy` may list several names, separated by commas: the known policy with the greatest weight is
+    used. A level in the gang itself takes precedence. If no name is known, a warning is added.
     """
     policies = snapshot.base.settings.policies
     names = [name.strip() for name in group.policy.split(",") if name.strip()]

@@ -1,12 +1,13 @@
 """Maps the level names of a request to level keys, and handles levels inside a host (NVLink domain, NUMA
 node).
 
-A topology ends at the host. A request for a level inside the host is planned as a request for the host,
-restricted to nodes on which one such domain has enough GPUs for the pods that must be together: the whole
-gang, a PodSet or a slice.
+The finest level of a topology is the host. A request for a level inside the host is planned as a request for
+the host, restricted to nodes on which one such domain has enough GPUs for the pods that must be together: the
+whole gang, a PodSet or a slice.
 
-- NVLink domain: its size is the label `gpu.topology/nvlink-domain-size`; a node without it is one domain.
-  Pods that must share a domain form an NVLink group, and a node's groups are packed into its domains.
+- NVLink domain: its number of GPUs is the label `gpu.topology/nvlink-domain-size`; a node without the label
+  is one domain. Pods that must share a domain form an NVLink group, and the groups on a node are packed into
+  its domains.
 - NUMA node: its size comes from the NodeResourceTopology or the label `bayplan.dev/gpus-per-numa-node`. Nodes
   of unknown size are excluded.
 
@@ -37,19 +38,19 @@ NUMA_WORDS = ("numa", "numa-node")
 
 
 _MAX_GPUS = 4096
-"""Upper bound of the sizes that the exclusion lists (every smaller size is a value). No host has as many
-GPUs.
+"""The largest number of GPUs for which NVLink domains are excluded: the exclusion lists every smaller size.
+No host has as many GPUs.
 """
 
 
 def inside_host(level: str) -> bool:
-    """Returns whether the level lies inside the host and is not a level of a topology."""
+    """Reports whether the level lies inside the host, so that it is not a level of a topology."""
     return level == NVLINK_DOMAIN or level in NUMA_WORDS
 
 
 def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
-    """Returns how many GPUs must be in one such domain with a pod of this PodSet; 0 if no constraint asks for
-    it.
+    """Returns how many GPUs one domain must have for the pods that must share it with a pod of this PodSet; 0
+    if no constraint names a level in `words`.
     """
 
     constraint, gang = pod_set.constraint, group.constraint
@@ -68,7 +69,10 @@ def needs(group: PodGroup, pod_set: PodSet, words: tuple[str, ...]) -> int:
 def nvlink_exclusions(
     group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]
 ) -> tuple[NodeExclusion, ...]:
-    """Excludes nodes whose NVLink domains are too small; `resolved` maps each word to its level key."""
+    """Returns the exclusion of nodes whose NVLink domains are too small for the PodSet, if any.
+
+    `resolved`: maps each of `NVLINK_WORDS` to its level key in the topology.
+    """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     gpus = min(needs(group, pod_set, words), _MAX_GPUS) if words else 0
     if gpus < 2:
@@ -78,11 +82,11 @@ def nvlink_exclusions(
 
 
 def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str]) -> int:
-    """Returns how many pods of the PodSet must share one NVLink domain inside the host; 0 for no such
+    """Returns how many pods of the PodSet must share one NVLink domain inside the host; 0 if there is no such
     constraint.
 
-    A gang that requires one NVLink domain as a whole also returns 0: the gang is the only group, so any node
-    with a domain of that size and that many free GPUs serves.
+    The result is also 0 if the whole gang must share one domain: the gang is then the only group, so it fits
+    on any node with domains of that size and enough free GPUs.
     """
     words = tuple(word for word in NVLINK_WORDS if resolved.get(word) == HOSTNAME)
     constraint = pod_set.constraint
@@ -95,7 +99,7 @@ def nvlink_group_of(group: PodGroup, pod_set: PodSet, resolved: Mapping[str, str
 def with_numa_nodes(
     group: ResolvedPodGroup, nodes: Mapping[str, Node], numa: Mapping[str, NumaNode]
 ) -> ResolvedPodGroup:
-    """Restricts the gang to nodes whose NUMA nodes are large enough, if it asks for a NUMA node."""
+    """Returns the gang; if it requires a NUMA node, restricted to nodes whose NUMA nodes have enough GPUs."""
     needed = {pod_set.name: needs(group, pod_set, NUMA_WORDS) for pod_set in group.pod_sets}
     if not any(needed.values()):
         return group
@@ -119,12 +123,12 @@ _HOST_WORDS = ("gpu", "node", "host", "hostname")
 
 
 def level_key(topology: Topology, level: str) -> str:
-    """Returns the label key of a level given by key, alias or short word; "" if the topology has no such
+    """Returns the label key of a level, given by key, alias or short word; "" if the topology has no such
     level.
 
-    Short words: "gpu", "node" and "host" mean the hostname. "nvlink-domain" means the multi-node NVLink
-    level, or the host if the topology has none. Levels inside the host mean the hostname. Any other word
-    ("rack", "zone", …) means the only level whose key ends in it.
+    Short words: "gpu", "node" and "host" mean the hostname label. "nvlink-domain" means the multi-node NVLink
+    level, or the hostname if the topology has none. Levels inside the host mean the hostname. Any other word
+    ("rack", "zone", …) means the level whose key ends with the word, if there is exactly one.
     """
     if level in topology.levels:
         return level
@@ -143,7 +147,7 @@ def level_key(topology: Topology, level: str) -> str:
 
 
 def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every level that the request names, as (field, level)."""
+    """Returns every level that the request names, as pairs of the field, for messages, and the level."""
     levels = [(field, value) for field, key, value in group.origins if key != "topology" and value]
     origin_values = {value for _, value in levels}
     for place, constraint in constraints(group):
@@ -160,7 +164,7 @@ def levels_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
-    """Returns every topology that the request names, as (field, topology name)."""
+    """Returns every topology that the request names, as pairs of the field, for messages, and the name."""
     topologies = [(field, value) for field, key, value in group.origins if key == "topology" and value]
     origin_values = {value for _, value in topologies}
     topologies += [
@@ -172,7 +176,9 @@ def topologies_asked(group: PodGroup) -> list[tuple[str, str]]:
 
 
 def constraints(group: PodGroup) -> Iterable[tuple[str, Constraint]]:
-    """Yields the gang's constraint and that of each PodSet, each with the prefix that messages use for it."""
+    """Yields the constraints of the gang, of each PodSet and of each set of PodSets in `within`, each with
+    the prefix that messages use for it.
+    """
     yield "", group.constraint
     for pod_set in group.pod_sets:
         yield f"{pod_set.name}: ", pod_set.constraint

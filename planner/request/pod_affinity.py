@@ -1,12 +1,12 @@
 """Translates pod affinity and anti-affinity into excluded nodes and constraints between PodSets. Pure.
 
-A term is compared with three kinds of pods: bound pods, pods for which other gangs hold a reservation (it
-records their labels and anti-affinity), and the gang's own PodSets. Anti-affinity applies in both directions,
-as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity allows it,
-affinity does not. Host ports are handled as anti-affinity terms (planner.model.host_ports).
+A term is compared with three kinds of pods: bound pods, pods for which other gangs hold a reservation (which
+contains their labels and anti-affinity), and the gang's own PodSets. Anti-affinity applies in both
+directions, as in kube-scheduler. A node without the term's topology label is in no domain: anti-affinity
+allows the node, affinity does not. Host ports are handled as anti-affinity terms (planner.model.host_ports).
 
 An affinity term needs a matching bound pod. If there is none and the gang's own pods match, the matching pods
-and the pods with the term are kept in one domain, so that the term holds in any binding order.
+and the pods with the term are kept in one domain, so that the term is satisfied in any binding order.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ APART, NEAR = "pod anti-affinity", "pod affinity"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """`count` identical pods of other workloads on a node. `bound` is False for pods with only a reservation.
+    """`count` equal pods of another workload on a node. `bound`: False if they have only a reservation.
 
-    `space`: their namespace. `terms`: their required anti-affinity.
+    `space`: the namespace of the pods. `terms`: their required anti-affinity.
     """
 
     space: str
@@ -45,7 +45,9 @@ class Neighbour:
 
 
 def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
-    """Returns the gang with the constraints of pod affinity in this snapshot; unchanged if there are none."""
+    """Returns the gang with the constraints that follow from pod affinity and anti-affinity in this snapshot;
+    unchanged if there are none.
+    """
     terms = any(pod_set.shape.terms for pod_set in group.pod_sets)
     if not terms and not snapshot.bound.with_anti_affinity and not snapshot.holds.with_anti_affinity:
         return group
@@ -75,7 +77,9 @@ def with_pod_affinity(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPo
 
 
 def neighbours_of(snapshot: Snapshot, group: PodGroup) -> Iterator[Neighbour]:
-    """Yields all bound pods of other workloads, and all pods for which other gangs hold a reservation."""
+    """Yields all bound pods of other workloads, and the unbound pods for which other gangs hold a
+    reservation.
+    """
     return _neighbours(snapshot, group.name)
 
 
@@ -106,9 +110,10 @@ def _unbound(snapshot: Snapshot, reservation: Reservation) -> Iterator[tuple[Ass
 
 
 def _neighbours_with_terms(snapshot: Snapshot, gang: str) -> Iterator[Neighbour]:
-    """Yields only neighbours with anti-affinity terms.
+    """Yields only the neighbours with anti-affinity terms.
 
-    A gang without terms of its own needs no others. They are few, so the common case reads few pods.
+    Only these concern a gang without terms of its own. They are few, so in this common case few pods are
+    read.
     """
     own_id = reservation_id(gang)
     for pods in snapshot.bound.with_anti_affinity.values():
@@ -137,7 +142,12 @@ _CoLocation = dict[str, set[tuple[str, tuple[str, ...]]]]
 def _among(
     space: str, sets: Sequence[PodSet], neighbours: Iterable[Neighbour], spaces: Spaces
 ) -> tuple[_AntiAffinity, _CoLocation, dict[str, list[NodeExclusion]], _InnerTerms]:
-    """Returns the affinity and anti-affinity between the gang's own PodSets."""
+    """Returns the constraints between the gang's own PodSets.
+
+    These are, by PodSet, the anti-affinity as pairs of label key and other PodSet, the affinity as pairs of
+    label key and all PodSets that must be in one domain, and the exclusions of nodes without the label; and
+    the affinity terms that the gang's own pods satisfy, each with its PodSet.
+    """
     inner_terms: _InnerTerms = set()
     anti_affinity: _AntiAffinity = {pod_set.name: set() for pod_set in sets}
     co_location: _CoLocation = {pod_set.name: set() for pod_set in sets}
@@ -166,7 +176,8 @@ def _among(
 def _exclusions(
     snapshot: Snapshot, space: str, pod_set: PodSet, neighbours: Iterable[Neighbour], inner_terms: _InnerTerms
 ) -> Iterator[NodeExclusion]:
-    """Yields the nodes that neighbours exclude for a PodSet, and the nodes that its affinity requires.
+    """Yields the exclusions of a PodSet: nodes in domains of neighbours with anti-affinity, and nodes outside
+    the domains of neighbours to which it has affinity.
 
     `inner_terms`: affinity terms that the gang's own pods satisfy.
     """
@@ -197,19 +208,19 @@ def _exclusions(
         yield NodeExclusion(_field(term.key), frozenset(values), NEAR, inside=True)
         if (
             term.key != HOSTNAME
-        ):  # a matching pod may come later, but a node without the label is never in its domain
+        ):  # permanent: a matching pod may come later, but a node without the label is never in its domain
             yield NodeExclusion(term.key, frozenset((ANY,)), NEAR, inside=True, passing=False)
 
 
 def _cause(term: PodTerm) -> tuple[str, str]:
-    """Returns the key of an anti-affinity term and the text that its exclusions carry."""
+    """Returns the label key of an anti-affinity term and the cause of its exclusions."""
     port = port_of(term)
     return term.key, f"with {port} in use" if port else APART
 
 
 def _values(snapshot: Snapshot) -> Callable[[str, str], set[str]]:
     def value(name: str, key: str) -> set[str]:
-        """Returns the node's domain of the topology key as a set, which is empty if it has none."""
+        """Returns the node's value of the topology key as a set, which is empty if the node has none."""
         node = snapshot.nodes.get(name)
         if key == HOSTNAME:
             return {name}

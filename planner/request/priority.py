@@ -1,4 +1,4 @@
-"""Warnings about the priority that the pods of a gang state. Pure."""
+"""Warnings about the priority in the pod specs of a gang. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Relaxation of preferred levels: each is first searched as a required level, then relaxed step by step.
 
-For example, a gang that prefers the host and requires the row in a topology row > rack > host is searched
-with the level host, then rack, then row.
+For example, in a topology row > rack > host, a gang that prefers the host and requires the row is searched
+with the required level host, then rack, then row.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from planner.model.topology import ROOT
 from planner.request.topology_request import TopologyRequest
 
 _MAX_STEPS = 32
-"""Maximum number of level combinations that are searched; the fully relaxed one is always added."""
+"""Maximum number of level combinations that are searched; the fully relaxed combination is always added."""
 
 
 _MAX_ALONE = 3
-"""Maximum number of PodSets that are relaxed independently: the combinations are the product of their
-levels.
+"""Maximum number of pod classes that are relaxed independently: the number of combinations is the product of
+the numbers of their levels.
 """
 
 
 def relaxations(request: TopologyRequest) -> list[tuple[PodClass, ...]]:
-    """Returns the pod classes with preferred levels made required, then relaxed stepwise to the required
-    levels.
+    """Returns the pod classes once for each combination of levels: first with the preferred levels as
+    required, then relaxed step by step, at last with the required levels only.
 
-    Combinations with fewer steps come first; with the same number of steps, later PodSets are relaxed first.
-    Up to three PodSets that prefer a level are relaxed independently. If there are more, PodSets with equal
-    levels are relaxed together, because the number of combinations grows exponentially with the number of
-    PodSets.
+    Combinations with fewer steps come first; with the same number of steps, later pod classes are relaxed
+    first. Up to three classes that prefer a level are relaxed independently. If there are more, classes with
+    equal levels are relaxed together, because the number of combinations grows exponentially with the number
+    of classes.
     """
     if all(kind.preferred == ROOT for kind in request.kinds):
         return [merged(request.kinds)]

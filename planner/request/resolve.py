@@ -1,6 +1,6 @@
-"""`resolve` turns the PodGroup that was read into a problem for the search, in one cluster at one moment.
+"""`resolve` turns the PodGroup of a request into a problem for the search, in one cluster at one moment.
 
-Nothing else stands between reading a request and searching. The stages, in order:
+No other step is between reading a request and the search. The stages, in order:
 
     PodGroup                as read
       tolerations           added as the API server will add them       tolerations.py
@@ -8,11 +8,11 @@ Nothing else stands between reading a request and searching. The stages, in orde
       device claims         resource amounts and node requirements      device_claims.py
     .asked
       cliques, policies     levels that these add                       device_claims.py, level_policy.py
-      volumes               nodes from which they can be used           volumes.py
+      volumes               nodes from which volumes can be used        volumes.py
     .gang
       other pods            pod affinity, topology spread               pod_affinity.py, topology_spread.py
       NUMA                  nodes with large enough NUMA nodes          levels.py
-      topologies            those that the request may mean             topology_choice.py
+      topologies            the topologies that the request may mean    topology_choice.py
       levels, pod classes   one `TopologyRequest` per topology          topology_request.py
     .requests
 
@@ -48,9 +48,9 @@ class PlacementProblem:
     """A gang resolved in a snapshot in which it holds nothing: the input of every search.
 
     `asked`: the request with its device claims resolved. `gang`: `asked` with the levels that cliques and
-    policies add. `requests`: one for each topology that the gang may use; empty if there is a `refusal`.
-    `occupied`: True to search the cluster as it is, False to search it as if it were empty. `notes`: warnings
-    from these stages.
+    policies add, and the nodes from which its volumes can be used. `requests`: one for each topology that the
+    gang may use; empty if there is a `refusal`. `occupied`: True to search the cluster as it is, False to
+    search it as if it were empty. `notes`: further warnings, besides those in `gang`.
     """
 
     snapshot: Snapshot
@@ -97,8 +97,8 @@ class PlacementProblem:
         return replace(_problem(snapshot, self.asked), occupied=self.occupied, notes=self.notes)
 
     def restricted_to(self, nodes: Sequence[str], *, one_per_node: bool = False) -> PlacementProblem:
-        """Returns the problem on these nodes only; `one_per_node`: at most one pod of each PodSet per
-        node.
+        """Returns the problem restricted to these nodes. `one_per_node`: with at most one pod of each PodSet
+        on a node.
         """
         needed = Requirement(NODE_NAME_FIELD, "In", tuple(nodes))
 
@@ -122,8 +122,8 @@ class PlacementProblem:
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def with_requests(self, requests: Mapping[str, Mapping[str, int]]) -> PlacementProblem:
-        """Returns the problem with other resource amounts for the pods of these PodSets; 0 removes a
-        request.
+        """Returns the problem with other amounts, by PodSet and resource, in the pods' requests; 0 removes a
+        resource.
         """
 
         def changed(pod_set: ResolvedPodSet) -> ResolvedPodSet:
@@ -138,7 +138,9 @@ class PlacementProblem:
         return self._claimed_anew(replace(self.asked, pod_sets=sets))
 
     def _claimed_anew(self, asked: ResolvedPodGroup) -> PlacementProblem:
-        """Resolves the claims again: they depend on a pod's amounts and on how many pods share a claim."""
+        """Returns the problem of a changed request with the device claims resolved again, because they depend
+        on the pods' requests and on how many pods share a claim.
+        """
         if not has_claims(asked):
             return self.changed(asked)
         return replace(resolve(self.snapshot, asked), occupied=self.occupied, notes=self.notes)
@@ -159,7 +161,7 @@ def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
 
 
 def _problem(snapshot: Snapshot, asked: ResolvedPodGroup) -> PlacementProblem:
-    """Runs the stages after device claims."""
+    """Returns the problem after the stages that follow the device claims."""
     gang = asked
     if has_claims(asked):
         gang = in_one_clique(snapshot.base.devices, snapshot.topologies, asked)
@@ -190,8 +192,8 @@ def _requests(snapshot: Snapshot, gang: ResolvedPodGroup) -> tuple[TopologyReque
 
 
 def _settled(snapshot: Snapshot, gang: ResolvedPodGroup) -> ResolvedPodGroup:
-    """Adds the constraints of other pods, and removes NUMA alignment if no kubelet in the cluster enforces
-    it.
+    """Returns the gang with the constraints that follow from other pods and NUMA nodes, and without NUMA
+    alignment if no kubelet in the cluster enforces it.
 
     PodSets that differ only in their alignment then become one pod class, which makes the search smaller.
     """

@@ -20,8 +20,9 @@ LEADER = "leader"
 
 
 def segmented(group: PodGroup, kinds: list[PodClass]) -> list[PodClass]:
-    """Splits the classes that ask for segments into one class per segment size; other classes are
-    unchanged.
+    """Returns the pod classes with those that request segments split into one class for each segment size.
+
+    `kinds`: one class for each PodSet. A leader that belongs to the first segment joins its class.
     """
     asking = {
         pod_set.name
@@ -42,11 +43,10 @@ def segmented(group: PodGroup, kinds: list[PodClass]) -> list[PodClass]:
 
 
 def _pieces(kind: PodClass, leader: PodClass | None) -> Iterator[PodClass]:
-    """Yields the segments of one PodSet. The first includes the leader if the leader's pod has the same
-    shape.
+    """Yields the classes of one PodSet's segments: the first segment, the other full ones, a short one.
 
-    A leader of another shape is constrained only by the gang's own level, because all pods of a class have
-    one shape.
+    The first segment includes the leader if the leader's pod has the same shape. A leader of another shape is
+    constrained only by the level of the gang, because all pods of a class have the same shape.
     """
     ((name, count),) = kind.parts
     size = kind.slice_size

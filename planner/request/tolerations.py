@@ -1,8 +1,8 @@
-"""Tolerations that the API server adds to pods at creation, and that pod templates do not have. Pure.
+"""Tolerations that the API server adds to pods when they are created, and that pod templates lack. Pure.
 
 Source: Kubernetes' admission plugin ExtendedResourceToleration. For each extended resource that a container
 requests, it adds a toleration with the resource's name as key, operator Exists and effect NoSchedule. The
-plugin runs before webhooks, so created pods have these tolerations; the templates of a Job do not.
+plugin runs before webhooks, so created pods have these tolerations; the template of a Job does not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def with_resource_tolerations(snapshot: Snapshot, group: PodGroup) -> PodGroup:
 
 
 def tolerating(shape: PodShape) -> PodShape:
-    """Returns the shape of the pod as the plugin leaves it."""
+    """Returns the shape of a pod with the tolerations that the plugin adds."""
     extended = (name for name in sorted(shape.requests) if "/" in name and "kubernetes.io/" not in name)
     added = (Toleration(name, "Exists", "", "NoSchedule") for name in extended)
     return replace(shape, tolerations=tuple(dict.fromkeys((*shape.tolerations, *added))))

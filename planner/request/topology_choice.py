@@ -1,7 +1,7 @@
-"""Decides which topologies a request may be planned in, or refuses it.
+"""Decides in which topologies a gang may be planned, or refuses the request.
 
-A request whose keys or node selectors point into two topologies is refused, because no scheduler can keep
-such a gang together.
+A request whose level keys or node selectors belong to two topologies is refused, because no scheduler can
+keep such a gang together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from planner.request.validation import Refusal
 
 
 def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
-    """Returns the topologies that the gang may be planned in, in name order.
+    """Returns the topologies in which the gang may be planned, in the order of the snapshot.
 
     Raises `Refusal` with reason `UnknownTopology`, `UnknownLevel` or `MultipleTopologies`.
     """
@@ -47,10 +47,11 @@ def candidates(snapshot: Snapshot, group: PodGroup) -> tuple[Topology, ...]:
 
 
 def _followed(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> tuple[Topology, ...]:
-    """Prefers topologies that the gang's scheduler reads over other topologies of the same nodes.
+    """Returns the topologies without those that the gang's scheduler does not read and that have only nodes
+    which are also in topologies that it reads.
 
-    A gang planned in a topology that its scheduler does not know would be pinned to domains that the
-    scheduler cannot name. Topologies with additional nodes are kept: the scheduler places pods on those nodes
+    A gang that is planned in a topology which its scheduler does not know would be pinned to domains that the
+    scheduler cannot name. Topologies with additional nodes are kept: on those nodes the scheduler places pods
     without levels.
     """
     own = [topology for topology in topologies if topology.source == group.follows]
@@ -91,7 +92,9 @@ def _unknown_level(
 
 
 def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology, ...]) -> None:
-    """Refuses selectors that send the gang's pods into node pools of different topologies."""
+    """Raises `Refusal` if node selectors or affinity of the gang's pods select node pools of different
+    topologies, or of none of these topologies.
+    """
     pools: dict[str, str] = {}
     for pod_set in group.pod_sets:
         for topology in snapshot.topologies:
@@ -109,7 +112,9 @@ def _check_pools(snapshot: Snapshot, group: PodGroup, topologies: tuple[Topology
 
 
 def _check_nodes(snapshot: Snapshot, pod_set: PodSet, topologies: tuple[Topology, ...]) -> None:
-    """Refuses a node selector that matches only nodes of topologies that the request does not mean."""
+    """Raises `Refusal` if the PodSet's node selector or affinity selects only nodes of other topologies than
+    these.
+    """
     shape = pod_set.shape
     if not pod_set.count or not (shape.node_selector or shape.affinity):
         return
@@ -137,7 +142,7 @@ def _two_pools(topology: str, other_topology: str, pod_set: str) -> Refusal:
 
 
 def _points_at(shape: PodShape, topology: Topology) -> bool:
-    """Returns whether the pod's selector or affinity matches this topology's node-pool labels."""
+    """Reports whether the pod's node selector or affinity selects the node pool of this topology by label."""
     wanted = {k: v for k, v in shape.node_selector.items() if k in topology.node_selector}
     if wanted:
         return selects(wanted, topology.node_selector)

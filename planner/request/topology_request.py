@@ -1,6 +1,6 @@
-"""A gang's request in one topology: levels as indices, and equal pods counted together as pod classes.
+"""A gang's request in one topology: levels as indexes, and equal pods counted together as pod classes.
 
-Contradictory levels and slices raise `Refusal`. The message says what would be valid.
+Contradictory levels and slices raise `Refusal`, whose message states what would be valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from planner.request.validation import Refusal
 
 @dataclass(frozen=True, slots=True)
 class TopologyRequest:
-    """A gang's request in one topology: the gang's own level indices and its pod classes."""
+    """A gang's request in one topology: its pod classes (`kinds`), and the indexes of the levels that the
+    gang as a whole requires and prefers, ROOT for none.
+    """
 
     topology: Topology
     required: int
@@ -32,10 +34,11 @@ class TopologyRequest:
 def topology_request(
     group: ResolvedPodGroup, topology: Topology, repeating: Collection[str] = ()
 ) -> TopologyRequest:
-    """Returns the request in this topology, which has all its levels. Raises `Refusal` for invalid slices.
+    """Returns the request in this topology, which must have all levels that the gang names.
 
-    `repeating`: levels whose values occur under several parents (rack "1" in each row). Anti-affinity over
-    such a level compares label values, as it does for a label that is not a level.
+    Raises `Refusal` for invalid slices and for levels that contradict each other. `repeating`: levels with
+    values that occur under several parents (rack "1" in each row). Anti-affinity over such a level compares
+    label values, as for a label that is not a level.
     """
     gang = group.constraint
     required, preferred = _index(topology, gang.required), _index(topology, gang.preferred)
@@ -55,7 +58,7 @@ def topology_request(
 
 
 def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology) -> ResolvedPodSet:
-    """Restricts the PodSet to nodes with large enough NVLink domains."""
+    """Returns the PodSet; if it requires an NVLink domain, restricted to nodes with large enough domains."""
     asked = (group.constraint, pod_set.constraint)
     if not any(
         level in NVLINK_WORDS
@@ -77,7 +80,7 @@ def _inside(group: ResolvedPodGroup, pod_set: ResolvedPodSet, topology: Topology
 
 
 def when_alone(asked: TopologyRequest) -> TopologyRequest:
-    """Returns the request in a cluster without other pods."""
+    """Returns the request in a cluster without other pods: without the constraints that follow from them."""
     if not any(kind.shape.exclusions or kind.shape.spread_states for kind in asked.kinds):
         return asked
     return replace(asked, kinds=tuple(map(_alone, asked.kinds)))
@@ -93,9 +96,10 @@ def _alone(kind: PodClass) -> PodClass:
 
 
 def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) -> list[PodClass]:
-    """Returns one pod class per PodSet, with the levels that it must share with other PodSets.
+    """Returns the pod classes, one for each PodSet, with the levels in `group.within`: a domain of such a
+    level must contain all pods of several PodSets.
 
-    Raises `Refusal` if the level of a part is coarser than the level of the whole.
+    Raises `Refusal` if the level of a part of the gang is coarser than that of a larger part.
     """
     for level, names in group.within:
         index = _index(topology, level)
@@ -118,10 +122,10 @@ def _tied(group: ResolvedPodGroup, topology: Topology, kinds: list[PodClass]) ->
 
 
 def _labelled(topology: Topology, shape: ResolvedShape, *levels: int) -> ResolvedShape:
-    """Restricts the shape to nodes that have the labels of these levels.
+    """Returns the shape restricted to nodes that have the labels of these levels.
 
-    A search at a finer level does not check the labels of coarser levels: a host does not show that it has no
-    rack label.
+    The search of a finer level does not check the labels of coarser levels: the capacity of a host does not
+    contain whether the host has a rack label.
     """
     keys = (topology.levels[level] for level in levels if level > ROOT)
     exclusions = (
@@ -140,7 +144,9 @@ def _inner(topology: Topology, part: str, level: int, whole: str, widest: int) -
 
 
 def _near(topology: Topology, required: int, kinds: list[PodClass]) -> tuple[int, list[PodClass]]:
-    """Turns pod affinity over a level's label into a required level of the gang or of the pod class."""
+    """Returns the gang's required level and the pod classes, with pod affinity over the label of a level
+    turned into a required level: of the gang if all its pods must be together, else of the pod class.
+    """
     if not any(kind.co_located_over for kind in kinds):
         return required, kinds
     all_names = {name for kind in kinds for name, _ in kind.parts}
@@ -218,7 +224,9 @@ def _kind(
 
 
 def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tuple[int, int]:
-    """Returns the pods per slice and the level that a slice must stay within. Raises `Refusal`."""
+    """Returns the number of pods in a slice, 1 for no slices, and the index of the level of which one domain
+    must contain a slice. Raises `Refusal` if they are invalid.
+    """
     constraint = pod_set.constraint
     sliced = constraint if constraint.slice_level or constraint.slice_size else gang
     size = sliced.slice_size or 1
@@ -239,13 +247,15 @@ def _slices(pod_set: ResolvedPodSet, gang: Constraint, topology: Topology) -> tu
 
 
 def _anti_affinity(pod_set: ResolvedPodSet) -> tuple[tuple[str, str], ...]:
-    """Returns pairs (key, PodSet): a pod may not be in a domain of the key with a pod of that PodSet."""
+    """Returns pairs of a label key and a PodSet: no pod may be in a domain of the key with a pod of that
+    PodSet.
+    """
     own = tuple((key, pod_set.name) for key in pod_set.shape.anti_affinity)
     return tuple(sorted({*own, *pod_set.shape.anti_affinity_with}))
 
 
 def _positive(shape: ResolvedShape) -> ResolvedShape:
-    """Returns the shape without resources whose amount is zero."""
+    """Returns the shape without resources whose amount is zero; a shape without any gets 1 of `pods`."""
     if all(shape.requests.values()) and shape.requests:
         return shape
     return replace(shape, requests={name: n for name, n in shape.requests.items() if n} or {"pods": 1})

@@ -1,10 +1,11 @@
-"""Hard topology spread constraints of a gang in one snapshot. Pure.
+"""Hard topology spread constraints (`DoNotSchedule`) of a gang in one snapshot. Pure.
 
-Source: kube-scheduler's PodTopologySpread. The domains are those of the nodes that have the labels of all
-hard constraints of the pod and that its node affinity allows (and its tolerations, if requested). The counted
-pods are matching pods of the same namespace on such nodes, bound or reserved, and the gang's own pods. The
-constraint is applied to the whole placement. Pods that are bound one by one can then always go to the domain
-with the fewest pods of those that still expect one.
+Source: kube-scheduler's PodTopologySpread. A constraint covers the nodes that have the labels of all hard
+constraints of the pod and that, depending on the constraint's policies, its node affinity and tolerations
+allow; their label values are the domains. It counts matching pods of the same namespace on such nodes, bound
+or reserved, and the gang's own pods. The constraint is applied to the whole placement; if it is satisfied
+there, pods that are bound one by one can go to the domain with the fewest pods of those that still expect
+one.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ def _resolve(
     neighbours: Iterable[Neighbour],
     shapes: dict[str, ResolvedShape],
 ) -> None:
-    """Adds one constraint of one PodSet to the shapes of all PodSets that it concerns."""
+    """Adds a constraint of the PodSet `owner` to `shapes`, for all PodSets that it concerns.
+
+    If the constraint counts no pods of the gang, its full domains are excluded instead.
+    """
     values = _values(snapshot, owner.shape, spread)
     nodes = Counter[str]()
     for neighbour in neighbours:
@@ -71,15 +75,16 @@ def _resolve(
         shapes[owner.name] = _excluding(shapes[owner.name], NodeExclusion(key, full_domains, SPREAD_CAUSE))
         if not (nodes and spread.by_affinity):
             return
-        # The plan pins the pods to nodes, and kube-scheduler then counts the other pods on these nodes alone:
-        # which domains are too full depends on the placement, so the search has to check it.
+        # The plan pins the pods to nodes, and kube-scheduler then counts the other pods on these nodes only.
+        # So it depends on the placement which domains are full, and the search has to check the constraint.
     for name in {owner.name, *counted}:
         state = SpreadState(spread, domain_counts, name == owner.name, name in counted, nodes, values)
         shapes[name] = replace(shapes[name], spread_states=_with(shapes[name].spread_states, state))
 
 
 def _with(states: tuple[SpreadState, ...], state: SpreadState) -> tuple[SpreadState, ...]:
-    """Adds a state. A constraint of several PodSets is kept once if it covers the same nodes for all of them.
+    """Returns the states with an additional one. A constraint of several PodSets becomes a single state if it
+    covers the same nodes for all of them.
 
     With `nodeAffinityPolicy: Honor` and different node selectors it does not: kube-scheduler then counts the
     gang's own pods on other nodes for each PodSet.
@@ -102,7 +107,7 @@ def _excluding(shape: ResolvedShape, exclusion: NodeExclusion) -> ResolvedShape:
 
 
 def _values(snapshot: Snapshot, shape: PodShape, spread: SpreadConstraint) -> dict[str, str]:
-    """Returns the nodes that a constraint applies to, each with its domain."""
+    """Returns the nodes that a constraint covers, each with its label value."""
     keys = {constraint.key for constraint in shape.spread} - {HOSTNAME}
     return {
         node.name: node.name if spread.key == HOSTNAME else node.labels[spread.key]
@@ -120,8 +125,8 @@ def _eligible(node: Node, shape: PodShape, spread: SpreadConstraint, keys: Itera
 
 
 def _highest_count(spread: SpreadConstraint, domain_counts: Mapping[str, int]) -> int:
-    """Returns the maximum of matching pods in a domain that may take one more pod which does not match
-    itself.
+    """Returns the maximum number of matching pods in a domain to which a pod that does not match the
+    constraint's own selector may still be bound.
     """
     too_few_domains = len(domain_counts) < spread.min_domains
     return (0 if too_few_domains else min(domain_counts.values(), default=0)) + spread.skew

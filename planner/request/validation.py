@@ -1,4 +1,4 @@
-"""Checks for contradictions that do not depend on the cluster, and `Refusal`, which every stage raises."""
+"""Checks for contradictions that do not depend on the cluster, and `Refusal`, which all stages raise."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from planner.model.resources import GPU_RESOURCES, MIG_PREFIX
 from planner.node.gpu_sharing import share_in
 
 MOST_PODS = 100_000
-"""Largest number of pods in a gang; more is taken for a typing error. Kubernetes is tested with 150,000
-pods.
+"""Maximum number of pods in a gang; a larger number counts as a typing error. Kubernetes is tested with
+150,000 pods in a cluster.
 """
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """The request can never be met as written. `reason` is the CamelCase token of the answer."""
+    """The request cannot be satisfied as written. `reason`: the CamelCase token of the answer; `message`: its
+    text.
+    """
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -23,7 +25,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a fault
 
 
 def check(group: PodGroup) -> None:
-    """Raises `Refusal` for a request that contradicts itself in any topology."""
+    """Raises `Refusal` for a request that is contradictory whatever the topology."""
     if not group.pod_sets or group.size == 0:
         raise Refusal("NoPods", f"{group.name} asks for no pods; nothing is to be placed.")
     names = [pod_set.name for pod_set in group.pod_sets]

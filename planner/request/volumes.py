@@ -4,14 +4,14 @@ Source: kube-scheduler's VolumeBinding and VolumeZone plugins.
 
 - A bound volume restricts its pods to the nodes of its node affinity. If the nodes have zone or region
   labels, they must also match the volume's `topology.kubernetes.io` labels.
-- A claim without a volume, whose class binds at the first pod (WaitForFirstConsumer), can use nodes on which
-  an available volume of the class serves it, or on which the class provisions volumes.
-- Pods that wait for a volume of a class that binds at once (Immediate) are planned with a warning:
-  kube-scheduler starts them once it is bound.
+- The pods of a claim without a volume, whose StorageClass binds for the first pod (WaitForFirstConsumer), can
+  use nodes on which a matching volume of the class is available, or on which the class provisions volumes.
+- Pods that wait for a volume of a StorageClass with binding mode Immediate are planned with a warning:
+  kube-scheduler schedules them once the volume is bound.
 
 Not checked, and left to the scheduler: how many volumes a node can attach, `ReadWriteOncePod` claims of other
-workloads' pods, the storage capacity that drivers report, and that each of several pods needs an available
-volume of its own.
+workloads' pods, the storage capacity that drivers report, and whether there are enough available volumes if
+several pods need one each.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ ONE_POD = "ReadWriteOncePod"
 class Reach:
     """The nodes from which a volume can be used.
 
-    A node must match one of `terms` (() matches all) and, if it has any zone or region label, one of the
-    values of each entry of `zones`. `cause`: why the other nodes are excluded. `passing`: whether that can
-    change by itself.
+    A node must match one of `terms` (() matches all) and, if it has any zone or region label, must have one
+    of the values of each entry (label, values) in `zones`. `cause`: why the other nodes are excluded.
+    `passing`: whether the restriction may end by itself.
     """
 
     cause: str
@@ -59,7 +59,7 @@ class Reach:
     passing: bool = False
 
     def holds(self, node: Node) -> bool:
-        """Returns whether the volume can be used from the node."""
+        """Reports whether the volume can be used from the node."""
         if self.terms and not any(term_matches(term, node) for term in self.terms):
             return False
         if not self.zones or not any(key in node.labels for key in _GENERAL):
@@ -72,8 +72,8 @@ class Reach:
 def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGroup:
     """Returns the gang restricted to the nodes on which its pods can use their volumes.
 
-    The gang is unchanged if the cluster has no volumes. Raises `Refusal` for a claim that more pods mount
-    than its access mode allows.
+    The gang is unchanged if no volumes, claims or StorageClasses of the cluster are known. Raises `Refusal`
+    for a claim that more pods mount than its access mode allows.
     """
     volumes = snapshot.base.volumes
     if not volumes or not any(pod_set.shape.volumes for pod_set in group.pod_sets):
@@ -89,7 +89,9 @@ def with_volumes(snapshot: Snapshot, group: ResolvedPodGroup) -> ResolvedPodGrou
 
 
 def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict[str, None]) -> None:
-    """Checks claims that several pods of the gang mount. Raises `Refusal`."""
+    """Checks claims that several pods of the gang mount: adds warnings to `notes`, or raises `Refusal` if
+    only one pod may mount the claim.
+    """
     counts = Counter[str]()
     for pod_set in group.pod_sets:
         for use in pod_set.shape.volumes:
@@ -114,8 +116,9 @@ def _check_shared(volumes: Volumes, namespace: str, group: PodGroup, notes: dict
 def _reaches(
     volumes: Volumes, namespace: str, group: PodGroup, pod_set: ResolvedPodSet, notes: dict[str, None]
 ) -> Iterator[tuple[Reach, ...]]:
-    """Yields for each claim of a pod the reaches of which one must hold; nothing for a claim without a
-    restriction.
+    """Yields, for each claim of a pod that restricts its nodes, the alternatives of which one must hold.
+
+    The pods of a StatefulSet have claims of their own, so there is an alternative for each pod.
     """
     for use in pod_set.shape.volumes:
         if not use.stateful_set:
@@ -135,7 +138,9 @@ def _reaches(
 
 
 def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Iterable[int]:
-    """Returns the ordinals of a StatefulSet's pods: all of them, or the one at the end of the gang's name."""
+    """Returns the ordinals of a StatefulSet's pods: those of all pods, or for a gang of a single pod the one
+    at the end of its name.
+    """
     last = group.name.rpartition("/")[2]
     if group.name.count("/") > 2 and last.isdecimal() and pod_set.count == 1:
         return (use.first + int(last),)
@@ -143,7 +148,9 @@ def _ordinals(group: PodGroup, pod_set: ResolvedPodSet, use: VolumeUse) -> Itera
 
 
 def _reach(volumes: Volumes, name: str, claim: VolumeClaim | None, notes: dict[str, None]) -> Reach | None:
-    """Returns where the volume of a claim can be used; None if nothing restricts it, or nothing is known."""
+    """Returns the nodes from which the volume of a claim can be used; None if nothing is known that restricts
+    them. Adds warnings to `notes`.
+    """
     if claim is None:
         notes[f"the claim {name} is not known: its pods wait for it, and its volume is not planned"] = None
         return None
@@ -196,7 +203,9 @@ def _bound(name: str, volume: PersistentVolume | None, stated: str, notes: dict[
 
 
 def _place(terms: tuple[Term, ...]) -> str:
-    """Returns the values of the label that the terms name, as text; "" if they name several labels."""
+    """Returns the label and the values that the terms require, as text, for example "zone a, b"; "" if they
+    require more than values of a single label.
+    """
     keys = {requirement.key for term in terms for requirement in term}
     if len(keys) != 1 or any(requirement.operator != "In" for term in terms for requirement in term):
         return ""
@@ -206,7 +215,7 @@ def _place(terms: tuple[Term, ...]) -> str:
 
 
 def _serves(volume: PersistentVolume, claim: VolumeClaim, storage_class: str) -> bool:
-    """Returns whether a claim that waits for its first pod could be bound to the volume."""
+    """Reports whether a claim that waits for its first pod could be bound to the volume."""
     if volume.size < claim.size or volume.mode != claim.mode:
         return False
     if volume.claim:
@@ -230,7 +239,9 @@ def _restricted(
 
 
 def _exclusion(snapshot: Snapshot, reaches: tuple[Reach, ...]) -> NodeExclusion:
-    """Excludes all nodes that no reach holds for: by one label if that is equivalent, else by node name."""
+    """Returns the exclusion of all nodes from which none of these volumes can be used: by the values of one
+    label if that is equivalent, else by node name.
+    """
     first = reaches[0]
     terms = [term for reach in reaches for term in reach.terms or ((),)]
     keys = {requirement.key for term in terms for requirement in term}
