@@ -1,5 +1,5 @@
 """The checks of `bayplan doctor`.
 
-`checks` lists them, each asking one thing of a cluster; `rights`: what the service account may do. Begin
-with `checks`.
+`checks` has a function for each property of a cluster that is checked; `rights`: what the service account may
+do. Begin with `checks`.
 """

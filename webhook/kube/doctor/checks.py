@@ -51,7 +51,7 @@ OUR_KINDS = ("reservations", "topologies")
 
 
 RENEWAL = timedelta(days=15)
-"""Certificates are renewed this long before they end; one that is nearer to its end was not renewed."""
+"""Certificates are renewed this long before they expire; one that is nearer to its expiry was not renewed."""
 
 
 PROBES = 7
@@ -59,7 +59,7 @@ PROBES = 7
 
 
 SLOW_SECONDS = 1.0
-"""Duration of one admission from which there is a warning; a kubectl user notices a second."""
+"""Duration of one admission from which a warning is given; a kubectl user notices a second."""
 
 
 APPLY = "kubectl apply -k manifests/"
@@ -67,7 +67,9 @@ APPLY = "kubectl apply -k manifests/"
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """The cluster and the installation that are checked. `now` is timezone-aware, in UTC."""
+    """The cluster and the installation that are checked. `namespace`, `name`: of the Deployment. `now`:
+    timezone-aware, in UTC.
+    """
 
     api: Api
     namespace: str
@@ -79,7 +81,10 @@ Check = Callable[[Patient], Awaitable[list[CheckFinding]]]
 
 
 async def examine(patient: Patient) -> list[CheckFinding]:
-    """Runs every check, ordered so that the first failure explains later ones."""
+    """Returns the findings of all checks, in an order in which the first failure explains later ones.
+
+    An unreachable API server ends the checks; another error of the API server becomes a finding.
+    """
     results: list[CheckFinding] = []
     for check in CHECKS:
         try:
@@ -144,7 +149,7 @@ async def _webhooks(patient: Patient) -> list[CheckFinding]:
 
 
 def _flaw(webhook: Json, patient: Patient) -> str:
-    """Returns what is wrong in one webhook's configuration; "" for nothing."""
+    """Returns the fault in one webhook's configuration; "" for none."""
     try:
         bundle = read_bundle(base64.b64decode(webhook["clientConfig"].get("caBundle") or ""))
     except (CertificateError, binascii.Error, ValueError):
@@ -155,7 +160,7 @@ def _flaw(webhook: Json, patient: Patient) -> str:
 
 
 async def _modes(patient: Patient) -> list[CheckFinding]:
-    """Checks whether the webhooks treat each namespace as its mode says."""
+    """Checks whether the webhooks agree with the mode of each namespace."""
     configuration = await patient.api.find(f"{CONFIGURATIONS}/mutatingwebhookconfigurations/{patient.name}")
     if configuration is None:  # `_webhooks` reports this
         return []
@@ -164,14 +169,16 @@ async def _modes(patient: Patient) -> list[CheckFinding]:
 
 
 async def _settings(patient: Patient) -> Callable[[str], Settings]:
-    """Returns the settings of each namespace, from the Deployment's `--mode` and the ConfigMap."""
+    """Returns the settings by namespace, from the Deployment's `--mode` and the ConfigMap."""
     chosen = everywhere(await installed_settings(patient.api, patient.namespace, patient.name))
     configured = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/configmaps/{PARAMETERS}")
     return partial(read_parameters(PolicySet(), configured)[0].settings, chosen)
 
 
 async def _certificate(patient: Patient) -> list[CheckFinding]:
-    """Checks the serving certificate in the Secret: its validity, and whether the configurations trust it."""
+    """Checks the serving certificate in the Secret: its expiry, and whether the webhook configurations trust
+    it.
+    """
     subject, name = "certificate", f"{patient.name}-tls"
     secret = await patient.api.find(f"/api/v1/namespaces/{patient.namespace}/secrets/{name}")
     data = (secret or {}).get("data") or {}
@@ -286,7 +293,7 @@ async def _topology(patient: Patient) -> list[CheckFinding]:
 
 
 async def _latency(patient: Patient) -> list[CheckFinding]:
-    """Runs several dry runs of a GPU pod, which take the same path as every GPU pod."""
+    """Measures dry runs of a GPU pod, which take the same path as every GPU pod."""
     took: list[float] = []
     stored: Json = {}
     for number in range(PROBES):
@@ -326,7 +333,7 @@ def _probe(number: int) -> Json:
 
 
 async def _fence(patient: Patient) -> list[CheckFinding]:
-    """Finds taints of gangs that hold nothing any more; no finding if there is no taint of ours."""
+    """Finds taints of gangs that hold nothing any more; returns no finding if no node has our taint."""
     nodes, _ = await patient.api.list("/api/v1/nodes")
     values = {
         node["metadata"]["name"]: reserved_taint_value((node.get("spec") or {}).get("taints") or [])

@@ -1,4 +1,4 @@
-"""What the service account of the replicas may do, according to RBAC."""
+"""Checks what the service account of the replicas may do, according to RBAC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webhook.kube.state.gangs import NOTED, WATCHED
 from webhook.workloads.keys.annotation_keys import DEFRAGMENTATION
 
 Right = dict[str, str]
-"""A permission in the form of a SubjectAccessReview."""
+"""A permission in the form of `resourceAttributes` of a SubjectAccessReview."""
 
 MOVES: tuple[Right, ...] = (
     {"group": "", "resource": "nodes", "verb": "get"},
@@ -24,16 +24,18 @@ MOVES: tuple[Right, ...] = (
     {"group": "", "resource": "pods", "subresource": "eviction", "verb": "create"},
     {"group": "policy", "resource": "poddisruptionbudgets", "verb": "list"},
 )
-"""The leader's additional permissions for moving pods for waiting gangs: components/defragmentation."""
+"""The leader's additional permissions for moving pods for waiting gangs, which components/defragmentation
+grants.
+"""
 
 
 def account_of(namespace: str, name: str) -> str:
-    """Returns the user name of a service account."""
+    """Returns the user name of a ServiceAccount."""
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding:
-    """Returns whether the account has all permissions of a replica."""
+    """Returns a finding that says whether the account has all permissions of a replica."""
     wanted = needed_rights(namespace)
     if missing := await _missing(api, account, wanted):
         text = f"{account} may not {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}"
@@ -42,7 +44,7 @@ async def rights_finding(api: Api, namespace: str, account: str) -> CheckFinding
 
 
 async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> list[CheckFinding]:
-    """Returns findings about moves for waiting gangs. `namespaces`: those for whose gangs others are
+    """Returns findings about moves for waiting gangs. `namespaces`: those for whose gangs other pods are
     moved.
     """
     nodes, _ = await api.list("/api/v1/nodes")
@@ -67,7 +69,7 @@ async def moves_findings(api: Api, account: str, namespaces: Sequence[str]) -> l
 
 
 def needed_rights(namespace: str) -> list[Right]:
-    """Returns the permissions of a replica, in the form of a SubjectAccessReview."""
+    """Returns the permissions that a replica needs; `namespace` is that of the installation."""
     reads = [("", name) for name in ("nodes", "pods", "namespaces", "configmaps")]
     reads += [(extra.group, extra.resource) for extra in EXTRAS]
     workloads = [(row.group, row.resource) for row in WATCHED]

@@ -1,9 +1,10 @@
-"""The leader moves others for gangs that have waited long: the parameters `defrag.*`, off by default.
+"""Makes room for gangs that have waited long, as a task of the leader: the parameters `defrag.*`, off by
+default.
 
 It does the same as `bayplan defrag --for GANG --apply`, with the same `Mover`, one set of moves at a time.
-Between two sets there are at least `every` seconds, also after a change of leader; a moved workload rests for
-a day. The first surprise ends the moves and uncordons the nodes, because nobody is there to decide how to
-continue. The next leader undoes what an interrupted leader left behind.
+Between the starts of two sets are at least `every` seconds, also after a change of leader; a moved workload
+is not moved again for a day. Any surprise ends the moves and uncordons the nodes, because no user is there to
+decide how to continue. If the leader dies, the next one uncordons its nodes.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from webhook.placement.moving.movables import movables
 from webhook.placement.moving.queue_moves import QueueMoves, queue_moves
 
 LOOK_SECONDS = 5.0
-"""Interval at which waiting gangs, and the progress of moves, are checked."""
+"""Seconds between two checks of the waiting gangs, or of the progress of moves."""
 
 AGAIN_SECONDS = 60.0
-"""Seconds between two searches that found no moves."""
+"""Seconds from a search that found no moves, or an error, to the next search."""
 
 EVENT_SECONDS = 600.0
-"""Seconds between two events for a gang without moves, because their figures change all the time."""
+"""Seconds between two events for a gang without moves: the figures in such an event change all the time."""
 
 BUDGETS = "/poddisruptionbudgets"
 
@@ -54,7 +55,9 @@ log = logging.getLogger("bayplan")
 
 @dataclass
 class Defragmenter:
-    """`lead` works while its replica leads, until it is cancelled. `clock`: monotonic seconds."""
+    """Moves workloads for waiting gangs: `lead` works while its replica leads, until it is cancelled.
+    `clock`: returns monotonic seconds.
+    """
 
     metrics: MoveMetrics = field(default_factory=MoveMetrics.new)
     clock: Callable[[], float] = time.monotonic
@@ -64,10 +67,10 @@ class Defragmenter:
     _next_search: float = 0.0
     _last_event: dict[str, float] = field(default_factory=dict)
     _rests: dict[str, float] = field(default_factory=dict)
-    """Until when a moved workload is not moved again: by gang, or by the UID of a pod's controller."""
+    """Until when a moved workload is not moved again, by its gang or the UID of its pods' controller."""
 
     async def lead(self, runtime: ClusterRuntime) -> None:
-        """Checks and moves forever. Failures are logged and tried again."""
+        """Checks and moves until cancelled. Errors are logged, and the next check tries again."""
         await runtime.watch.synced()
         await runtime.queue.synced()
         self._began, self._waiting = self.clock(), Lasting()
@@ -87,7 +90,9 @@ class Defragmenter:
             await asyncio.sleep(self.look_seconds)
 
     async def _tidied(self, runtime: ClusterRuntime) -> bool:
-        """Uncordons what an earlier leader left behind, once the watches show nodes."""
+        """Uncordons the nodes that a former leader left cordoned; returns False if no snapshot is known
+        yet.
+        """
         snapshot = runtime.snapshot()
         if snapshot is None:
             return False
@@ -101,8 +106,8 @@ class Defragmenter:
         return True
 
     def _overdue(self, runtime: ClusterRuntime) -> dict[str, MoveLimits]:
-        """Returns the gangs that have waited longer than their namespace allows, if something may move
-        now.
+        """Returns the limits of the gangs that have waited longer than their namespace allows; none while the
+        pause after the last moves or search lasts.
         """
         settings, now = runtime.queue.in_force(), self.clock()
         names = {gang.group.name for gang in runtime.waiting_gangs()}
@@ -121,7 +126,7 @@ class Defragmenter:
         seen, world = await self._look(runtime)
         marks = await self._mover(runtime).marks.all()
         if marks:
-            return  # an administrator moves something
+            return  # another defragmentation is in progress, started by a user
         actions = await asyncio.to_thread(rules.reconcile, world)
         waits = {action.gang.name: action for action in actions if isinstance(action, steps.WaitAction)}
         refs = {name: action.gang.ref for name, action in waits.items()}
@@ -139,7 +144,7 @@ class Defragmenter:
                 )
                 await recorder.tell(refs[name], "NotDefragmented", text)
         if choice.group is not None and choice.moves is not None:
-            # The pause starts at the beginning, whatever the result.
+            # The pause `every` counts from the start of the moves, whatever their result.
             self._began = self.clock()
             await self._move(runtime, choice.group, choice.moves, refs[choice.group.name], seen, recorder)
 
@@ -170,7 +175,7 @@ class Defragmenter:
         log.info("defragmentation for %s: %s", group.name, text)
 
         async def before(step: Step) -> None:
-            """Reports the eviction on the workload, which rests from now on."""
+            """Reports the eviction on the workload, and records that it is not to be moved again soon."""
             movable = step.movable
             self._rests[movable.maker or movable.name] = self.clock() + _limits(runtime, group.name).rest
             self.metrics.lost_gpu_hours.inc(movable.cost.lost / HOUR)
@@ -212,7 +217,7 @@ class Defragmenter:
         )
 
     async def _look(self, runtime: ClusterRuntime) -> tuple[ClusterObjects, World]:
-        """Reads the cluster as the controller sees it, with the owners of its pods.
+        """Returns the cluster as the controller sees it, with the owners of its pods.
 
         Raises `ApiError` if PodDisruptionBudgets may not be read: without them nothing is moved.
         """
@@ -242,7 +247,9 @@ def _limits(runtime: ClusterRuntime, gang: str) -> MoveLimits:
 
 
 def ref_of(seen: ClusterObjects, name: str) -> Ref | None:
-    """Returns the object NAMESPACE/KIND/NAME of a gang, or of its replicas; None if it was not listed."""
+    """Returns the object NAMESPACE/KIND/NAME of a gang, or of the gang of one of its replicas; None if the
+    object was not listed.
+    """
     namespace, kind, own = name.split("/")[:3]
     for obj in seen.objects:
         metadata = obj["metadata"]

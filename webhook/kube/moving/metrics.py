@@ -1,4 +1,4 @@
-"""The metrics of the leader's moves for waiting gangs, without a registry."""
+"""The metrics of the leader's moves for waiting gangs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, get_args
 from prometheus_client import Counter
 
 Outcome = Literal["done", "stopped", "none"]
-"""`done`: the gang has its place. `stopped`: ended by a surprise. `none`: no moves were found within the
-limits.
+"""The outcome of a set of moves. `done`: the gang has its place. `stopped`: a surprise or an error ended the
+moves. `none`: no moves were found within the limits.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MoveMetrics:
-    """The leader's counters: sets of moves by outcome, evicted pods, and the GPU-hours of work that these
+    """Counters of sets of moves by outcome, of evicted pods, and of the GPU-hours of work that these have
     lost.
     """
 
@@ -25,7 +25,7 @@ class MoveMetrics:
 
     @staticmethod
     def new() -> MoveMetrics:
-        """Returns counters at zero."""
+        """Returns counters at zero, without a registry."""
         sets = Counter(
             "bayplan_defragmentations",
             "Looks for moves for a gang that waits, by what came of them",
@@ -50,5 +50,5 @@ class MoveMetrics:
 
     @property
     def all(self) -> tuple[Counter, ...]:
-        """Returns all counters, for registration."""
+        """All counters, for registration."""
         return self.sets, self.evicted, self.lost_gpu_hours

@@ -1,8 +1,9 @@
-"""Carries out moves of a defragmentation: cordons, evicts gang by gang, waits for each, uncordons.
+"""Carries out the moves of a defragmentation: cordons nodes, evicts gang by gang, waits for each, uncordons.
 
-`planner.planning.defragmentation.steps` decides the steps. The cluster is the only memory: a node that is
-cordoned for it has a mark. After a crash, a surprise or Ctrl-C a later run therefore sees the progress, and
-continues or undoes it. Until the first pod is evicted, everything is undone automatically.
+`planner.planning.defragmentation.steps` decides the steps. All state is in the cluster: a node that was
+cordoned for the moves has a mark. After a crash, a surprise or Ctrl-C, a later run therefore sees the
+progress, and continues or undoes the moves. If they stop before the first pod is evicted, the nodes are
+uncordoned automatically.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from webhook.kube.node_marks import CordonError, CordonMark, NodeMarks
 from webhook.placement.moving.movables import movables
 
 WAIT_SECONDS = 600.0
-"""How long reservations and pods may take to reach their place: images are pulled meanwhile."""
+"""Seconds that reservations and pods may take to reach their place: images are pulled meanwhile."""
 
 _NODES = 8
-"""Maximum number of nodes in a line."""
+"""Maximum number of nodes that a message names."""
 
 
 _T = TypeVar("_T")
@@ -48,12 +49,13 @@ class Stopped(Exception):  # noqa: N818 - it is an end, not a fault
 
 @dataclass
 class Mover:
-    """One defragmentation on a cluster.
+    """One defragmentation of a cluster.
 
     `look`: reads the cluster; `news`: waits until something has changed, for a limited time. `tell`: prints a
-    line of progress. `stopping`: whether the user wants it to end, which happens between two steps.
-    `seconds`: maximum of each wait. `by`: as in the mark. `before`: called with each step before its pods are
-    evicted.
+    line of progress. `stopping`: returns whether the moves are to end, which they do between two steps.
+    `restart_all`: pods count as restartable unless they opt out. `seconds`: maximum duration of each wait.
+    `by`: as in `CordonMark`. `before`: called with each step before its pods are evicted. `evicted`: the
+    names of the evicted pods.
     """
 
     api: Api
@@ -70,13 +72,14 @@ class Mover:
 
     @property
     def marks(self) -> NodeMarks:
-        """The marked cordons."""
+        """The marks on the cluster's nodes."""
         return NodeMarks(self.api)
 
     async def apply(self, nodes: Sequence[str], planned: Collection[str], aim: str, gang: str = "") -> None:
-        """Frees these nodes by moving `planned`. `aim`: the goal as text; `gang`: whose place it is.
+        """Frees these nodes by moving the gangs and pods named in `planned`. `aim`: the goal in words;
+        `gang`: the gang to be placed there, "" if none.
 
-        Raises `Stopped`; nothing has changed then if no pod was evicted.
+        Raises `Stopped`; if no pod was evicted by then, the nodes are uncordoned.
         """
         await self.refuse_second()
         mark = CordonMark(aim, gang, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), self.by)
@@ -95,13 +98,13 @@ class Mover:
         await self._finish(nodes, aim, gang)
 
     async def refuse_second(self) -> None:
-        """Raises `Stopped` while another defragmentation is in progress."""
+        """Raises `Stopped` if another defragmentation is in progress."""
         if others := await self.marks.all():
             where = listed(list(others), _NODES)
             raise Stopped(f"another defragmentation has cordoned {where}: first --resume or --undo it")
 
     async def resume(self) -> None:
-        """Continues what is marked. Raises `Stopped`."""
+        """Continues the defragmentation whose nodes are marked. Raises `Stopped`."""
         marked = await self.marks.all()
         if not marked:
             raise Stopped("no node is marked: there is nothing to go on with")
@@ -111,7 +114,9 @@ class Mover:
         await self._finish(list(marked), first.aim, first.gang)
 
     async def undo(self, nodes: Iterable[str] | None = None) -> None:
-        """Uncordons what is marked. Moved pods stay where they are."""
+        """Uncordons those of the nodes that are marked (None: all marked nodes). Moved pods stay where they
+        are.
+        """
         names = await self.marks.uncordon(await self.marks.all() if nodes is None else nodes)
         self.tell(f"uncordoned {listed(names, _NODES)}" if names else "no node is marked: nothing to undo")
 
@@ -140,7 +145,7 @@ class Mover:
         return task
 
     async def _do(self, step: Step, task: MoveTask, number: str) -> None:
-        """Evicts the pods, and waits until they are bound again."""
+        """Evicts the pods of a step, and waits until their successors are bound."""
         place = listed(sorted({seat.node for seat in step.place.assignments}), _NODES)
         how = "reserved" if step.reserved else "free now"
         self.tell(f"{number} {step.movable.name}: {pods(len(step.evicts))} to {place} ({how})")
@@ -155,8 +160,9 @@ class Mover:
     async def _until(
         self, outcome_of: Callable[[ClusterObjects], _T | NotYet | Surprise], *, between_steps: bool = True
     ) -> _T:
-        """Returns the result once it is no `NotYet`. Raises `Stopped` for a surprise, after `seconds`, and if
-        the user stops between two steps.
+        """Returns the outcome once it is not `NotYet`.
+
+        Raises `Stopped` for a `Surprise`, after `seconds`, and if `stopping` says so between two steps.
         """
         end, last_message = self.clock() + self.seconds, ""
         while True:
@@ -175,8 +181,8 @@ class Mover:
             await self.news()
 
     async def _evict(self, pod: BoundPod) -> None:
-        """Evicts by the eviction API, which checks PodDisruptionBudgets. A pod that is gone already counts as
-        evicted.
+        """Evicts a pod by the eviction API, which checks PodDisruptionBudgets. A pod that does not exist
+        counts as evicted.
         """
         namespace, _, name = pod.name.partition("/")
         body = {

@@ -1,7 +1,7 @@
-"""Watches what the planner reads of a cluster: nodes, pods, topologies and hardware.
+"""Watches the objects of a cluster that the planner reads: nodes, pods, topologies, hardware and others.
 
-Changes are passed to the `LiveSnapshot`, which applies them when it is next asked for. An invalid object is
-left out with a reason, and never stops a watch.
+Changes are passed to the `LiveSnapshot`, which applies them when the snapshot is next read. An invalid object
+is left out with a reason, and never stops a watch.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ log = logging.getLogger("bayplan")
 
 
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-"""Selects pods that use capacity; waiting and ended pods are never transferred."""
+"""Field selector for pods that use capacity: unbound and ended pods are never transferred."""
 
 
 CONFIG_SPACES = ("kube-system", "kai-scheduler", "bayplan-system")
-"""Namespaces in which schedulers' ConfigMaps count; those of the same name in a tenant's namespace are
+"""Namespaces from which schedulers' ConfigMaps are read; those of the same name in a tenant's namespace are
 ignored.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """An optional resource that describes the cluster, read by `planner.manifests.cluster.read`.
+    """An optional resource that describes the cluster; `planner.manifests.cluster.read` reads its objects.
 
-    `name`: only objects of this name. `condense`: returns what is kept of an object.
+    `name`: if set, only objects of this name are read. `condense`: returns what is kept of an object.
     """
 
     group: str
@@ -64,7 +64,7 @@ class Extra:
 
     @property
     def query(self) -> dict[str, str]:
-        """The query of the list."""
+        """The query parameters of the list and the watch."""
         return {"fieldSelector": f"metadata.name={self.name}"} if self.name else {}
 
 
@@ -102,11 +102,13 @@ GANGS = (
     Extra("scheduling.k8s.io", "workloads", "Workload"),
     Extra("scheduling.volcano.sh", "podgroups", "PodGroup"),
 )
-"""Resources that state the gang of pods; none of them changes the snapshot."""
+"""Resources whose objects say which pods are a gang; none of them changes the snapshot."""
 
 
 class ClusterWatch(Watches):
-    """The `webhook.server.cluster_source.ClusterSource` of watches. `start` it, and `close` it after use."""
+    """The part of a `webhook.server.cluster_source.ClusterSource` that comes from watches. `start` it, and
+    `close` it after use.
+    """
 
     def __init__(self, api: Api) -> None:
         self._lock = threading.Lock()  # decisions run in threads
@@ -142,7 +144,9 @@ class ClusterWatch(Watches):
         self._picture = LiveSnapshot(self._nodes.items, self._pods.items, self._described)
 
     def problem(self) -> str:
-        """Returns the watches that are broken now; objects that are left out do not make the snapshot old."""
+        """Returns the problems of the watches, and whether topology objects contradict each other; "" if
+        there are none. Invalid objects are not included: without them the snapshot is still current.
+        """
         return "; ".join(filter(None, (super().problem(), self._static_problem)))
 
     def has_pod(self, key: str) -> bool:
@@ -156,19 +160,21 @@ class ClusterWatch(Watches):
             return is_used(self._picture.snapshot(), reservation)
 
     def left_out(self) -> dict[str, str]:
-        """Returns why objects are not in the snapshot, by key."""
+        """Returns why invalid objects are not in the snapshot, by key."""
         with self._lock:
             stores = (self._nodes.bad, self._pods.bad, *(store.bad for store in self._extras))
             return {key: why for bad in stores for key, why in bad.items()}
 
     def environment(self) -> Environment:
-        """Returns the namespaces, and the objects that pods name as their gang."""
+        """Returns an environment with the namespaces, and the objects that pods name as their gang.
+        Thread-safe.
+        """
         with self._lock:
             return Environment(dict(self._spaces.items), podgroups=self._groups)
 
     def pod_groups(self) -> PodGroups:
-        """Returns the PodGroup and Workload objects that define gangs; the same mapping until one changes.
-        Thread-safe.
+        """Returns the PodGroup and Workload objects that define gangs; the same mapping until one of them
+        changes. Thread-safe.
         """
         with self._lock:
             return self._groups
@@ -179,9 +185,9 @@ class ClusterWatch(Watches):
             return not name or self._spaces.knows(name)
 
     def snapshot(self) -> Snapshot | None:
-        """Returns the current snapshot, None until the first sync. Thread-safe.
+        """Returns the current snapshot, None until every watch has listed its resource. Thread-safe.
 
-        Its reservations are undefined: the planning code adds the book (`Snapshot.with_book`).
+        Its reservations are undefined: the planning code adds those of the book (`Snapshot.with_book`).
         """
         if self.waiting():
             return None
@@ -189,7 +195,9 @@ class ClusterWatch(Watches):
             return self._picture.snapshot()
 
     def _described(self) -> Infrastructure:
-        """Returns the current topologies, hardware and limits."""
+        """Returns the current topologies, hardware and limits; the last valid ones if two objects contradict
+        each other.
+        """
         try:
             stores = (*self._extras, self._spaces)
             items = [item for store in stores for item in store.items.values()]
@@ -198,7 +206,7 @@ class ClusterWatch(Watches):
             unread = [(extra.group, extra.kind) for reflector, extra in extras if reflector.forbidden]
             seen = watched(read.schedulers, self._schedulers.pods(), unread)
             self._static, self._static_problem = replace(read, schedulers=seen), ""
-        except InputError as error:  # two objects contradict each other: the last valid ones stay
+        except InputError as error:  # two objects contradict each other
             self._static_problem = str(error)
         return self._static
 
@@ -207,7 +215,9 @@ class ClusterWatch(Watches):
         self.news.set()
 
     async def find(self, api: Api, extra: Extra) -> str:
-        """Returns the path of a resource, "" if there is none; its existence is part of the snapshot."""
+        """Returns the API path of a resource, "" if it is not served, and records which: a served kind shows
+        that its scheduler is installed.
+        """
         path = await served_path(api, extra.group, extra.resource)
         with self._lock:
             if self._schedulers.kind_found(extra.group, extra.kind, extra.resource, bool(path)):
@@ -226,13 +236,18 @@ class ClusterWatch(Watches):
         self.news.set()
 
     def _regrouped(self, _: str) -> None:
-        """The snapshot did not change, but stored workloads may belong to other gangs now."""
+        """Records changed PodGroups: the snapshot stays, but stored workloads may belong to other gangs
+        now.
+        """
         self._groups = pod_groups(item for store in self._gangs for item in store.items.values())
         self.news.set()
 
 
 def _checked(extra: Extra) -> Callable[[Json, Where], Json | None]:
-    """Adds apiVersion and kind, which list items lack. Raises `InputError` for an invalid object."""
+    """Returns a reader that checks an object, and adds apiVersion and kind, which list items lack.
+
+    The reader raises `InputError` for an invalid object, and returns None for one that is not read.
+    """
 
     def check(item: Json, where: Where) -> Json | None:
         if extra.name and item["metadata"].get("namespace") not in CONFIG_SPACES:
@@ -256,7 +271,7 @@ _FLEETING = ("resourceVersion", "managedFields", "generation")
 
 
 def _typed(extra: Extra, item: Json, _: Where) -> Json:
-    """Returns the stated part; the status of a group changes often, and does not affect gangs."""
+    """Returns the object without its status, which changes often and does not affect gangs."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in _FLEETING}
     stated = {key: value for key, value in item.items() if key != "status"}
     return {**stated, "metadata": metadata, "apiVersion": _version(extra), "kind": extra.kind}

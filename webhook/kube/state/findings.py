@@ -1,4 +1,4 @@
-"""Findings about the cluster for installers of Bayplan: schedulers, GPU nodes, topologies. Pure."""
+"""Findings about the cluster for the person who installs Bayplan: schedulers, GPU nodes, topologies. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Grade = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """One finding: the subject, its state, and what to do about it ("" for nothing)."""
+    """One finding: the subject, its grade, a message, and what to do about it ("" for nothing)."""
 
     subject: str
     grade: Grade
@@ -24,14 +24,14 @@ class CheckFinding:
 
 
 def findings_of(snapshot: Snapshot) -> list[CheckFinding]:
-    """Returns the installed schedulers, and whether the GPU nodes have the labels of the topologies'
+    """Returns findings about the installed schedulers, and about the GPU nodes' labels for the topologies'
     levels.
     """
     return [_schedulers(snapshot), *_labels(snapshot)]
 
 
 def _schedulers(snapshot: Snapshot) -> CheckFinding:
-    """Returns which schedulers are installed, how each was recognised, and its queues and Topology
+    """Returns which schedulers are installed, how each was recognised, and its numbers of queues and Topology
     objects.
     """
     seen = snapshot.base.schedulers
@@ -55,7 +55,9 @@ def _owned(snapshot: Snapshot, name: str) -> str:
 
 
 def _labels(snapshot: Snapshot) -> list[CheckFinding]:
-    """Returns whether the GPU nodes have the labels of the topologies' levels."""
+    """Returns findings about GPU nodes: whether there are any, whether each is in a topology, and whether
+    those of a topology have the labels of its levels.
+    """
     gpus = [
         node
         for node in snapshot.nodes.values()

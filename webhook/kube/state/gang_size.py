@@ -1,6 +1,6 @@
 """The gang size that KAI is told for a Job, lowered as its pods succeed. Pure.
 
-KAI counts living pods: if it was told four, it starts no retry once one of four indexes has succeeded
+KAI counts only living pods: if it was told four, it starts no retry once one of four indexes has succeeded
 (KAI-Scheduler d5bc503a, pkg/podgrouper/podgrouper/plugins/job/job_grouper.go `calcMinMember`). Its podgrouper
 reads the annotation again for every new pod.
 """
@@ -14,7 +14,7 @@ from webhook.workloads.keys.annotation_keys import POLICIES
 from webhook.workloads.layouts import BATCH_MIN_MEMBER
 
 WRITER = "kai-batch-min-member"
-"""The policy that writes the size; a size that the user wrote stays."""
+"""The policy that writes the size; a size that a user wrote is not changed."""
 
 
 def gang_size_left(item: Mapping[str, Any], kind: str) -> int:

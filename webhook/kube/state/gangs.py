@@ -1,4 +1,4 @@
-"""Stored workloads and pods: what the controller keeps of each, with their gangs. Pure."""
+"""What the controller keeps of stored workloads and pods, with their gangs. Pure."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Json = Mapping[str, Any]
 
 
 DONE = ("Complete", "Completed", "Failed", "Succeeded")
-"""Conditions of a Job, JobSet or training job that will start no more pods."""
+"""Types of conditions of a Job, JobSet or training job that will start no more pods."""
 
 
 DONE_RAY = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 WATCHED = tuple(row for row in KINDS.values() if row.name not in ("Pod", "PodGroup"))
-"""Rows of the kinds that may be a gang, or be above one, or between a gang and its pods."""
+"""Rows of the kinds whose objects may be a gang, own a gang, or stand between a gang and its pods."""
 
 
 NOTED = tuple(row for row in WATCHED if row.holds or row.each_pod)
-"""Rows of the kinds that may be a gang themselves, and get annotations about their place."""
+"""Rows of the kinds whose objects may be gangs themselves, and get annotations about their place."""
 
 
 NO_GROUPS: PodGroups = {}
@@ -57,13 +57,13 @@ class Ref:
 
     @property
     def key(self) -> str:
-        """NAMESPACE/KIND/NAME."""
+        """The object as NAMESPACE/KIND/NAME."""
         return f"{self.namespace}/{self.kind}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSource:
-    """A stored object that names PodGroups; its meaning depends on these."""
+    """A stored object that names PodGroups, so that its gang depends on these. `names`: of the PodGroups."""
 
     document: Json
     names: frozenset[str]
@@ -71,11 +71,12 @@ class GroupSource:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A workload object. `queued`: its annotation says that it waits; `ids`: the reservations that it names.
+    """A stored workload object. `created`: seconds since the epoch. `owner`: the UID of its controller, ""
+    for none. `queued`: its annotation says that it waits. `ids`: the reservations that it names.
 
-    `notes`: what plans wrote onto it and its templates. `leaving`: it is being deleted. `failed`: it has
-    finished with a failure. `skip`: it and everything that it creates opted out of planning. `controller`:
-    NAMESPACE/KIND/NAME of its controller, "" for none.
+    `notes`: the placement annotations on it and its templates. `leaving`: it is being deleted. `failed`: it
+    has finished with a failure. `skip`: it and everything that it creates opted out of planning.
+    `controller`: NAMESPACE/KIND/NAME of its controller, "" for none.
     """
 
     ref: Ref
@@ -93,20 +94,21 @@ class Work:
     kueue: bool = False
     """Whether it is in a Kueue queue, and Kueue gates its pods instead of suspending it."""
     size_left: int = 0
-    """How many pods KAI should start together from now on, 0 to leave it unchanged."""
+    """How many pods KAI should start together from now on; 0 to leave the annotation unchanged."""
     member: GangMember | None = None
-    """Its share in a gang of several objects; None for gangs of its own."""
+    """Its share in a gang of several objects; None if it has gangs of its own."""
     source: GroupSource | None = None
     """The object, if it names a PodGroup: it is read again when the PodGroup changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """An unbound pod. `gated`: it waits at our gate. `group`: the gang that it names, or the pod as a gang;
-    None for a pod that never starts alone.
+    """An unbound pod. `gated`: it has our scheduling gate. `group`: the gang that it names, or the pod as a
+    gang of its own; None for a pod that never starts alone.
 
-    `replica`: the gang of its replica if it belongs to one, else "". `verdict`: the name of its scheduler and
-    why that does not bind it, "" if the scheduler has not tried. `pod_group`: KAI's.
+    `replica`: the gang of the replica that the pod belongs to, "" for none. `verdict`: the name of its
+    scheduler and why the scheduler does not bind it, "" if the scheduler has not tried. `pod_group`: its
+    PodGroup in KAI.
     """
 
     ref: Ref
@@ -121,26 +123,31 @@ class Unbound:
     verdict: str = ""
     pod_group: str = ""
     held_back: bool = False
-    """It waits at a gate that others open."""
+    """Whether it has a scheduling gate other than ours."""
     awaits_kueue: bool = False
-    """It waits at Kueue's gate: until Kueue has admitted it, its nodes are unknown."""
+    """Whether it has Kueue's admission gate: until Kueue has admitted it, it is unknown which nodes it may
+    use.
+    """
     member: GangMember | None = None
-    """Its share in a gang of several objects, if no other object brings it; None for a gang of its own."""
+    """Its share in a gang of several objects, if no other object accounts for the pod; None for a gang of its
+    own.
+    """
     source: GroupSource | None = None
     """As in `Work`."""
     brought_by: str = ""
-    """The UID of the gang member that it comes from, which may be the pod itself."""
+    """The UID of the gang member to which the pod belongs; that may be the pod itself."""
     selection: NodeSelection | None = None
-    """The nodes that it may use, if Kueue gates it; None for all other pods."""
+    """Its node selector and tolerations, if Kueue manages it; None for all other pods."""
 
 
 def work_from(
     item: Json, where: Where, api_version: str, kind: str, groups: PodGroups = NO_GROUPS
 ) -> Work | None:
-    """Reads a stored workload. Raises `InputError`; None for one that neither asks for a plan nor opts out.
+    """Reads a stored workload; returns None for one that neither needs a plan nor opts out. Raises
+    `InputError`.
 
-    A workload whose template marks its pods as a gang is kept too: it may have been a gang and be none any
-    more. So is one that names a PodGroup, because its other members may ask for a plan.
+    A workload whose template marks its pods as a gang is kept too: it may have been a gang before. So is one
+    that names a PodGroup, because other members of the group may need a plan.
     """
     document = {**item, "apiVersion": api_version, "kind": kind}
     workload = read(document, namespace=item["metadata"].get("namespace", ""), where=where, podgroups=groups)
@@ -173,7 +180,7 @@ def work_from(
 
 
 def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unbound | None:
-    """Reads a stored unbound pod, None for one that is being deleted. Raises `InputError`."""
+    """Reads a stored unbound pod; returns None for one that is being deleted. Raises `InputError`."""
     if item["metadata"].get("deletionTimestamp"):
         return None
     document = {**item, "apiVersion": "v1", "kind": "Pod"}
@@ -182,8 +189,8 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
     annotations = metadata.get("annotations") or {}
     note = placement_annotation(annotations)
     replica = replica_of(item, metadata.get("namespace", ""))
-    # Pods of a gang by kind are never admitted alone, not even if their Job was deleted and they will be
-    # soon. A set that was annotated as a gang may not be one any more (`_gang_of`).
+    # Pods whose owner is of a gang's kind are never admitted alone, not even if their Job was deleted and
+    # they are about to be. A set that was annotated as a gang may not be one any more (`_gang_of`).
     of_replica = replica not in ("", annotations.get(GANG_OF))
     alone = not of_replica and not is_of_gang(item, metadata.get("namespace", ""))
     gates = [gate.get("name") for gate in spec.get("schedulingGates") or []]
@@ -208,7 +215,7 @@ def unbound_from(item: Json, where: Where, groups: PodGroups = NO_GROUPS) -> Unb
 
 
 def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
-    """Returns a workload or pod whose gangs hold by default what the settings say."""
+    """Returns a workload or pod whose gangs have the defaults of `choose` for what they do not state."""
     member = entry.member
     if member is not None:
         workload = replace(member.workload, gangs=tuple(map(choose, member.workload.gangs)))
@@ -219,7 +226,7 @@ def as_chosen(entry: Entry, choose: Callable[[PodGroup], PodGroup]) -> Entry:
 
 
 def _source(document: Json, workload: Workload) -> GroupSource | None:
-    """Returns the object, if it or its pods name a PodGroup."""
+    """Returns the object if it or its pods name a PodGroup, else None."""
     groups = frozenset(
         name
         for template in workload.templates
@@ -235,11 +242,11 @@ def _source(document: Json, workload: Workload) -> GroupSource | None:
 
 
 _OF_ITS_GANG = ("name", "namespace", "uid", "labels", "annotations", "ownerReferences")
-"""The metadata that determines an object's gang; none of it changes with the object's status."""
+"""The metadata that determines an object's gang; none of these fields changes with the object's status."""
 
 
 def regrouped(entry: Entry, groups: PodGroups) -> Entry:
-    """Returns a workload or pod that names PodGroups, with the gang that these define. Raises
+    """Returns a workload or pod that names PodGroups with the gang that these PodGroups define. Raises
     `InputError`.
     """
     if entry.source is None:
@@ -274,7 +281,7 @@ def _verdict(item: Json) -> str:
 
 
 def finished(item: Json) -> bool:
-    """Returns whether a workload or pod will start nothing any more."""
+    """Returns whether a workload or pod has ended: it will start nothing any more."""
     status = item.get("status") or {}
     done = any(
         condition.get("type") in DONE and condition.get("status") == "True"
@@ -305,7 +312,7 @@ def _calls_pods_a_gang(item: Json, workload: Workload) -> bool:
 
 
 def _notes(item: Json, workload: Workload) -> tuple[PlacementAnnotation, ...]:
-    """Returns what plans wrote onto the object and each of its templates."""
+    """Returns the placement annotations on the object and each of its templates, without repetitions."""
     places = [("metadata",), *(template.metadata_path for template in workload.templates)]
     placements = (
         placement_annotation((value_at(item, place) or {}).get("annotations") or {}) for place in places

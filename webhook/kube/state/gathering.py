@@ -1,8 +1,8 @@
-"""Combines stored workloads and pods into gangs: which wait, run or are done. Pure.
+"""Combines stored workloads and unbound pods into gangs. Pure.
 
-A pod belongs to the gang of the topmost workload above it that is a gang (a JobSet's pod through its Job), or
-to one that it names itself, or is a gang of its own. Objects that name the same PodGroup are one gang, as in
-admission (`webhook.workloads.merge`).
+A pod belongs to the gang of the nearest workload above it that is a gang (a JobSet's pod to the JobSet,
+through its Job), or to a gang that the pod names itself, or it is a gang of its own. Objects that name the
+same PodGroup are one gang, as in admission (`webhook.workloads.merge`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from webhook.placement.workload_plan import members_known
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """One gang with all of its waiting parts. `ref` is the object for events."""
+    """One gang with its unbound pods. `ref`: the object on which events are written. `created`: seconds since
+    the epoch. `queued`: a pod is gated, or the workload's annotation says that it waits.
+    """
 
     group: PodGroup
     ref: Ref
@@ -30,31 +32,33 @@ class Gang:
     finished: bool = False
     failed: bool = False
     notes: tuple[PlacementAnnotation, ...] = ()
-    """What earlier plans wrote into the templates."""
+    """The placement annotations that earlier plans wrote."""
     ids: tuple[str, ...] = ()
-    """The reservations that the workload names."""
+    """The ids of the reservations that the workload names."""
     pods: tuple[Unbound, ...] = field(default=())
     held_back: bool = False
-    """Whether its pods, or its templates before there are pods, have gates that others open, or Kueue has not
-    admitted it yet.
+    """Whether its pods (or its templates while there are no pods) have scheduling gates other than ours, or
+    Kueue has not admitted it yet.
     """
     members: tuple[GangMember, ...] = ()
-    """Its objects, for a gang of several objects; none for a gang of one object."""
+    """Its objects if it is a gang of several objects, else none."""
     refs: tuple[Ref, ...] = ()
-    """The workloads that get annotations about its place: its own, or all members that are not pods; none if
+    """The workloads that are annotated with its place: its own, or all members that are not pods; none if
     `ref` is a pod.
     """
     smaller: PodGroup | None = None
-    """The gang without the members that are known only by number, if there are such."""
+    """The gang without the members that are known only by number; None if there are no such members."""
 
     @property
     def waits(self) -> bool:
-        """Whether it is in Bayplan's queue: a gang that others hold back delays nobody."""
+        """Whether it is in Bayplan's queue. A gang that others hold back is not, so that it delays no other
+        gang.
+        """
         return self.queued and not (self.finished or self.held_back) and self.group.on_unavailable == "queue"
 
     @property
     def name(self) -> str:
-        """The gang's name, which its reservation has too."""
+        """The name of the gang, which its reservation has too."""
         return self.group.name
 
 
@@ -115,7 +119,10 @@ def gangs_of(works: Iterable[Work], pods: Iterable[Unbound]) -> dict[str, Gang]:
 
 
 def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[Unbound, ...]:
-    """Returns the pods, each with the PodSet whose seats it takes."""
+    """Returns the pods, each with the PodSet whose seats it takes.
+
+    `seats`: by UID of a member, the names of its PodSets in the gang by their names in the member.
+    """
 
     def seat(pod: Unbound) -> str:
         own = seats.get(pod.brought_by, {})
@@ -127,10 +134,11 @@ def on_seats(pods: Iterable[Unbound], seats: Mapping[str, SeatNames]) -> tuple[U
 
 
 def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
-    """Returns the name of a pod's gang ("" for none), and the UID of the object that brings it.
+    """Returns the name of a pod's gang ("" for none), and the UID of the object that accounts for the pod.
 
-    That is the nearest workload above it that is a gang or has a share in one, else the pod itself. The gang
-    that its template names does not count if all owners are known and none of them is a gang.
+    That object is the nearest workload above the pod that is a gang or a member of one, else the pod itself.
+    If there is no such workload, the pod belongs to the gang that it names or is, unless its template names a
+    gang and an owner is not known yet.
     """
     owner, steps = pod.owner, 0
     while owner in works and steps < 8:
@@ -156,8 +164,8 @@ def _of_pods(fellows: list[Unbound]) -> Gang | None:
 
 
 def _of_several(brought: Sequence[Work], fellows: Sequence[Unbound]) -> Gang | None:
-    """Returns a gang of several objects, represented by the oldest workload, or else pod. None if nobody asks
-    for a plan.
+    """Returns a gang of several objects, represented by its oldest workload, or else its oldest pod. None if
+    none of them needs a plan.
     """
     alive = [work for work in brought if not (work.finished or work.leaving)]
     pods = [pod for pod in fellows if pod.member is not None and pod.brought_by == pod.ref.uid]

@@ -1,8 +1,8 @@
-"""A gang on the nodes of the flavors in which Kueue has admitted its pods. Pure.
+"""Restricts a gang to the nodes of the flavors in which Kueue has admitted its pods. Pure.
 
-Of pods, pod groups, Deployments, StatefulSets and LeaderWorkerSets Kueue opens a gate on each pod, and writes
-the flavor's node labels and tolerations onto the pod alone. The gang is planned from the template of its
-object, which never tells them: a place on other nodes would contradict its pods for ever (Kueue v0.19.2,
+For pods, pod groups, Deployments, StatefulSets and LeaderWorkerSets, Kueue removes a gate from each pod, and
+writes the flavor's node labels and tolerations onto the pod alone. The gang is planned from the template of
+its object, which does not have them: a place on other nodes would contradict the pods forever (Kueue v0.19.2,
 pkg/podset/podset.go). Jobs and other kinds that Kueue suspends have both in their template.
 """
 
@@ -19,14 +19,15 @@ from planner.model.reservation import Reservation, reservation_id
 from webhook.kube.state.gangs import Unbound
 
 Selections = Mapping[str, Sequence[NodeSelection]]
-"""By PodSet what its pods say of their nodes."""
+"""By PodSet, the distinct node selectors and tolerations of its pods."""
 
 
 def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
-    """What the pods of a gang say that no scheduler has bound; those that Kueue has not admitted say nothing.
+    """Returns the selections of a gang's unbound pods; pods that Kueue has not admitted have none.
 
-    A pod that names no PodSet says it for all: leader and workers of one template do not. One that names
-    another PodSet, as of a member that has no seats yet, says it for none.
+    The selection of a pod that names no PodSet counts for all PodSets: leader and workers of one template
+    name none. That of a pod that names another PodSet, for example of a member that has no seats yet, counts
+    for none.
     """
     stated: dict[str, list[NodeSelection]] = {}
     for pod in pods:
@@ -38,15 +39,17 @@ def of_pods(group: PodGroup, pods: Iterable[Unbound]) -> Selections:
 
 
 def _distinct(selections: Iterable[NodeSelection]) -> tuple[NodeSelection, ...]:
-    """Returns each selection once: thousands of pods say the same, and each PodSet is compared with all of
-    them.
+    """Returns each selection once. Thousands of pods have the same one, and each PodSet is compared with all
+    of them.
     """
     keyed = {(frozenset(own.node_selector.items()), own.tolerations): own for own in selections}
     return tuple(keyed.values())
 
 
 def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
-    """What its pods say that are on a node, each for the PodSets whose pods ask for the same."""
+    """Returns the selections of a gang's bound pods, each for the PodSets whose pods have the same
+    requests.
+    """
     bound = list(snapshot.bound.of_gang(group.name, reservation_id(group.name)))
     return {
         pod_set.name: [
@@ -59,8 +62,10 @@ def of_bound_pods(snapshot: Snapshot, group: PodGroup) -> Selections:
 
 
 def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selections) -> dict[str, str]:
-    """The nodes of a place, without a pod of its gang, where none of the pods that are to come may be: Kueue
-    has admitted them in another flavor than before. Each with the reason in words."""
+    """Returns the nodes of a reservation on which none of the unbound pods may run, each with the reason in
+    words: Kueue has admitted these pods in another flavor than before. Nodes with a pod of the gang are left
+    out.
+    """
     standing = {pod.node for pod in snapshot.bound.of_gang(held.gang, held.id)}
     result: dict[str, str] = {}
     for seat in held.assignments:
@@ -73,7 +78,9 @@ def outside_flavors(snapshot: Snapshot, held: Reservation, selections: Selection
 
 
 def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
-    """The gang, each PodSet with the node labels and tolerations that all of its pods have."""
+    """Returns the gang with the node labels and tolerations that all pods of a PodSet have in common added to
+    that PodSet.
+    """
     if not any(selections.values()):
         return group
     sets = (_within(pod_set, selections.get(pod_set.name, ())) for pod_set in group.pod_sets)
@@ -81,8 +88,9 @@ def within_flavors(group: PodGroup, selections: Selections) -> PodGroup:
 
 
 def without_labels(group: PodGroup, selections: Selections) -> PodGroup:
-    """The gang, each PodSet without the node labels that its pods name: what also holds for those of its pods
-    that are in another flavor."""
+    """Returns the gang without the node labels that the selections name, so that it also describes its pods
+    in another flavor.
+    """
 
     def freed(pod_set: PodSet) -> PodSet:
         labels = {key for own in selections.get(pod_set.name, ()) for key in own.node_selector}

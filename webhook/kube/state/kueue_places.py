@@ -1,6 +1,7 @@
-"""Reads from a Workload's status where Kueue's Topology-Aware Scheduling has put its pods. Pure.
+"""Reads from a Workload's status to which nodes Kueue's Topology-Aware Scheduling has assigned its pods.
+Pure.
 
-Two forms are served: a list of domains, each with its values and count (v1beta1), and slices of domains,
+The API has two forms: a list of domains, each with its values and count (v1beta1), and slices of domains,
 whose values have common parts (v1beta2). Kueue ff69552e, apis/kueue/v1beta1 and v1beta2/workload_types.go.
 """
 
@@ -20,19 +21,22 @@ from webhook.kube.state.gangs import Ref, finished
 Json = Mapping[str, Any]
 
 MOST_DOMAINS = 100_000
-"""Maximum number of domains per PodSet, as in Kueue's slices: a count alone could claim billions."""
+"""Maximum number of domains per PodSet, as in Kueue's slices: a status could otherwise state billions by a
+count alone.
+"""
 
 FINISHED = "Finished"
 """Kueue's condition of a Workload that will start no more pods."""
 
 WAITS_FOR_PODS = "WaitingForReplacementPods"
-"""Kueue's condition of a group of pods of which some have failed: who made them is to make others. Kueue may
-even admit a group again that it has just preempted, and whose pods nobody makes again."""
+"""Kueue's condition of a pod group of which some pods have failed, and whose creator has to replace them.
+Kueue may even admit a group again that it has just preempted, and whose pods nobody creates again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedDomain:
-    """The number of pods that go to the nodes with these labels."""
+    """The number of pods that are assigned to the nodes with these labels."""
 
     labels: tuple[tuple[str, str], ...]
     count: int
@@ -40,8 +44,8 @@ class AssignedDomain:
 
 @dataclass(frozen=True, slots=True)
 class AssignedPodSet:
-    """One of Kueue's PodSets: the request of each pod (base units), and where the pods go. `ended`: its
-    succeeded pods, whose places Kueue reuses.
+    """One of Kueue's PodSets: the requests of each pod (base units), and where the pods go. `ended`: the
+    number of its succeeded pods, whose places Kueue reuses.
     """
 
     name: str
@@ -52,7 +56,7 @@ class AssignedPodSet:
 
 @dataclass(frozen=True, slots=True)
 class KueuePlace:
-    """Where a Workload's pods go. `ref` is the Workload; `owners`: the objects or pods that it belongs to;
+    """Where a Workload's pods go. `ref`: the Workload; `owners`: the objects or pods that own it;
     `waits_for_pods`: some of its pods have failed, and Kueue waits for their replacements.
     """
 
@@ -63,22 +67,25 @@ class KueuePlace:
 
     @property
     def gang(self) -> str:
-        """The name of its place in the book, if no gang holds one for it."""
+        """The name under which the place is reserved, if no other gang holds it."""
         return kueue_gang(self.ref.namespace, self.ref.name)
 
     @property
     def pods(self) -> int:
-        """The number of its pods."""
+        """The number of assigned pods."""
         return sum(domain.count for part in self.pod_sets for domain in part.domains)
 
     @property
     def matters(self) -> bool:
-        """Whether it is kept: a single pod without devices takes no capacity that gangs need."""
+        """Whether the place is kept. That of a single pod without devices is not: it takes no capacity that
+        gangs need.
+        """
         return self.pods > 1 or any("/" in name for part in self.pod_sets for name in part.requests)
 
 
 def kueue_place(item: Json, where: Where) -> KueuePlace | None:
-    """Returns the place of a stored Workload; None if Kueue has assigned none, or it has ended.
+    """Returns the place of a stored Workload; None if Kueue has assigned none, it has ended, or it does not
+    matter.
 
     Raises `InputError`, `KeyError` or `ValueError` for a malformed status.
     """

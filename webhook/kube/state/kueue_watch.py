@@ -1,4 +1,4 @@
-"""Watches Kueue's Workloads and keeps those that have a place."""
+"""Watches Kueue's Workloads, and keeps the places that Kueue has assigned to them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from webhook.kube.api.watches import Watches
 from webhook.kube.state.kueue_places import KueuePlace, kueue_place
 
 LOOK_SECONDS = 0.02
-"""Interval at which the first list is waited for."""
+"""Seconds between two checks whether the first list is complete."""
 
 
 class KueueWatch(Watches):
-    """`start` it, and `close` it after use. It cannot be restarted: what it knew would be old.
+    """Watches the places; `start` it, and `close` it after use. It cannot be restarted: its places would be
+    old.
 
-    `on_change` is called after each change of a place. Only the leader needs it.
+    `on_change` is called after each change of a place. Only the leader needs this watch.
     """
 
     def __init__(self, api: Api, on_change: Callable[[], None]) -> None:
@@ -30,12 +31,14 @@ class KueueWatch(Watches):
         super().__init__([Reflector(api, "workloads.kueue.x-k8s.io", self._store, find=find)])
 
     async def looked(self) -> None:
-        """Waits until the places are known, or it is known that they may not be read."""
-        while self.waiting() and not self.problem():  # noqa: ASYNC110 - a reflector tells of no problem
+        """Waits until the places are known, or the watch has a problem, such as a missing permission."""
+        while self.waiting() and not self.problem():  # noqa: ASYNC110 - no event is set for a problem
             await asyncio.sleep(LOOK_SECONDS)
 
     def places(self) -> dict[str, KueuePlace] | None:
-        """Returns the places that Kueue has assigned by the name of their gang; None while unknown."""
+        """Returns the places that Kueue has assigned, by the name of the Workload's own gang; None while
+        unknown.
+        """
         if self.waiting() or self.problem():
             return None
         with self._lock:

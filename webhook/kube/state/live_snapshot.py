@@ -1,8 +1,8 @@
-"""The snapshot of a watched cluster, updated with the changes since it was last asked for.
+"""The snapshot of a watched cluster, updated by the changes since it was last read.
 
-A changed pod, and a node whose fields changed, are applied to the previous snapshot, so results for all other
-nodes stay valid. Only topologies, and added or removed nodes, may rebuild the trees. Pure: the caller holds
-the lock.
+A changed pod, and a node whose fields changed, are applied to the previous snapshot, so that cached results
+for all other nodes stay valid. Only changed topologies, and added or removed nodes, may rebuild the trees.
+Pure: the caller holds the lock.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ from planner.model.pod import BoundPod
 from planner.model.topology import Topology
 
 MANY = 4000
-"""Number of changed pods and nodes from which a new snapshot is built, which then costs about the same."""
+"""Number of changed pods and nodes above which a new snapshot is built: applying them would cost about the
+same.
+"""
 
 
 MANY_NEW = 4
-"""The same for added and removed nodes, each of which would rebuild the trees."""
+"""Number of added and removed nodes above which a new snapshot is built: each may rebuild the trees."""
 
 
 class LiveSnapshot:
-    """`nodes` and `pods` are the current objects by key; `described` returns topologies, hardware and limits.
+    """Keeps a snapshot current. `nodes` and `pods` are the current objects by key; `described` returns the
+    current topologies, hardware and limits.
 
-    Changes are reported by key; `snapshot` applies them.
+    Changes are recorded by key; `snapshot` applies them.
     """
 
     def __init__(
@@ -65,7 +68,9 @@ class LiveSnapshot:
         self._redescribed = True
 
     def snapshot(self) -> Snapshot:
-        """Returns the current snapshot, with the reservations that were last added to the previous one."""
+        """Returns the current snapshot. Its reservations are undefined: the caller adds those of the current
+        book.
+        """
         if self._redescribed:
             self._redescribed, self._fabric = False, self._described()
             former = self._snapshot.latest if self._snapshot is not None else None
@@ -78,7 +83,7 @@ class LiveSnapshot:
         return self._snapshot
 
     def _is_new(self, former: Snapshot) -> bool:
-        """Returns whether so much changed that a new snapshot is better."""
+        """Returns whether so much has changed that building a new snapshot is better."""
         if len(self._moved) + len(self._changed_keys) > MANY:
             return True
         return sum((key in self._nodes) != (key in former.nodes) for key in self._moved) > MANY_NEW
@@ -87,7 +92,7 @@ class LiveSnapshot:
         self._moved, self._changed_keys = {}, {}
         nodes = list(self._nodes.values())
         base = snapshot(nodes, self._topologies()).base
-        # Built here, under the caller's lock, and shared by all decisions.
+        # The trees are built here, under the caller's lock, and shared by all decisions.
         base.trees  # noqa: B018
         # These objects live as long as the snapshot. Visited by the garbage collector, they would
         # occasionally stop a decision for a tenth of a second at 100,000 nodes.
@@ -103,7 +108,7 @@ class LiveSnapshot:
             relabelled |= former_node is None or node is None or former_node.labels != node.labels
             latest = latest.without_node(key) if node is None else latest.with_node(node)
         if relabelled and latest.topologies != tuple(self._topologies()):
-            return self._anew()  # there is no Topology object, and the labels give another topology
+            return self._anew()  # topologies that are derived from labels have changed
         latest.base.trees  # noqa: B018 - as in `_anew`
         changed_keys, self._changed_keys = self._changed_keys, {}
         for key in changed_keys:
@@ -116,7 +121,9 @@ class LiveSnapshot:
         return latest
 
     def _has_places_of(self, former: Snapshot) -> bool:
-        """Returns whether the topologies and how they are read are still the same."""
+        """Returns whether the topologies, and the settings by which they are read, are the same as in
+        `former`.
+        """
         fabric = self._fabric
         settings = replace(fabric.settings, history=former.base.settings.history)
         facts = (tuple(self._topologies()), fabric.links, settings)

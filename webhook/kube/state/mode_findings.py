@@ -1,4 +1,4 @@
-"""Whether modes and webhooks agree for each namespace. Pure.
+"""Checks whether the mode of each namespace agrees with the webhooks. Pure.
 
 The mode of a namespace may come from the settings, which the API server does not know: while no replica
 answers, only the selectors and failure policies of the webhooks apply.
@@ -31,11 +31,11 @@ _MAX_NAMES = 3
 def mode_findings(
     spaces: Iterable[Json], configuration: Json, settings: Callable[[str], Settings]
 ) -> list[CheckFinding]:
-    """Returns a finding for each kind of difference between modes and the mutating webhooks, and for invalid
-    labels.
+    """Returns a finding for each kind of disagreement between modes and the mutating webhooks, and one for
+    invalid mode labels; if there is none, a finding that says so.
 
-    If there is none, one finding says so. `spaces`: Namespace objects; `configuration`: the mutating
-    webhooks.
+    `spaces`: Namespace objects. `configuration`: the mutating webhook configuration. `settings`: returns the
+    settings of a namespace.
     """
     webhooks = configuration.get("webhooks") or []
     every = webhooks_from(configuration, "webhooks")
@@ -60,7 +60,11 @@ def mode_findings(
 
 
 def _difference(mode: str, request: AdmissionRequest, every: PolicySet, closed: PolicySet) -> str:
-    """Returns how the webhooks differ from the mode, a key of `_WORDS`; "" if they agree."""
+    """Returns how the webhooks disagree with the mode, a key of `_WORDS`; "" if they agree.
+
+    `request`: the creation of a GPU pod in the namespace. `every`: all webhooks. `closed`: those that refuse
+    while no replica answers.
+    """
     if mode != "enforce":
         return "closed" if asks_about(closed, request) else ""
     if not asks_about(every, request):
@@ -98,7 +102,7 @@ _WORDS = {
         "see the namespaceSelector of the webhooks, or kubectl apply -k manifests/",
     ),
 }
-"""The text for each difference, and what to do about it."""
+"""The text for each disagreement, and what to do about it."""
 
 
 def _rest_words(count: int) -> str:
@@ -111,7 +115,7 @@ def _counted(modes: Counter[str]) -> str:
 
 
 def _pod_in(space: Json) -> AdmissionRequest:
-    """Returns the creation of a pod with a GPU in a namespace."""
+    """Returns a request that creates a pod with a GPU in a namespace."""
     container = {"name": "main", "image": "none", "resources": {"limits": {GPU: "1"}}}
     metadata = {"name": "probe", "namespace": space["metadata"]["name"]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}

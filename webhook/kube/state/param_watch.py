@@ -26,7 +26,7 @@ class _Followed:
 
 
 class ParamsWatch:
-    """The `webhook.policy.engine.inputs.Params` of the API server; call `follow` at the start and on each
+    """The `webhook.policy.engine.inputs.Params` of the API server. Call `follow` at the start and on each
     reload.
     """
 
@@ -36,10 +36,11 @@ class ParamsWatch:
         self._kinds: dict[ParamKind, _Followed] = {}
 
     def follow(self, policies: PolicySet) -> None:
-        """Watches exactly the kinds whose objects these policies use as parameters. Runs on the event loop.
+        """Watches exactly the kinds whose objects these policies use as parameters. Must be called on the
+        event loop.
 
-        Bayplan's own ConfigMap has its own watch (`ParametersWatch`), so that policies that use only that one
-        do not cause every ConfigMap of the cluster to be kept.
+        Bayplan's own ConfigMap has its own watch (`ParametersWatch`): policies that use only that ConfigMap
+        do not cause all ConfigMaps of the cluster to be watched.
         """
         wanted = {
             policy.param_kind
@@ -54,7 +55,7 @@ class ParamsWatch:
                 self._kinds[kind] = self._begin(kind)
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:
-        """Returns the objects of a kind, by namespace and name. Thread-safe."""
+        """Returns the objects of a kind, ordered by namespace and name. Thread-safe."""
         with self._lock:
             followed = self._kinds.get(kind)
             items = dict(followed.store.items) if followed is not None else {}
@@ -62,18 +63,18 @@ class ParamsWatch:
 
     @property
     def reflectors(self) -> list[Reflector]:
-        """Returns the current watches."""
+        """The reflectors of the kinds that are watched at present."""
         with self._lock:
             return [followed.reflector for followed in self._kinds.values()]
 
     def waiting(self) -> str:
-        """Returns which kind has not been read yet; "" if each has."""
+        """Returns which kind has not been read yet; "" if all have."""
         with self._lock:
             left = [f for f in self._kinds.values() if not f.reflector.synced.is_set()]
         return f"{left[0].reflector.path}: not read yet" if left else ""
 
     async def close(self) -> None:
-        """Stop watching."""
+        """Stops all watches."""
         with self._lock:
             tasks = [followed.task for followed in self._kinds.values()]
             self._kinds.clear()
@@ -104,7 +105,7 @@ def _nothing(_: str) -> None:
 
 
 async def _path(api: Api, kind: ParamKind) -> str:
-    """Returns the path at which the kind's objects are listed in all namespaces; "" if it is not served."""
+    """Returns the API path of the kind's objects in all namespaces; "" if the kind is not served."""
     root = "/apis" if "/" in kind.api_version else "/api"
     served = await api.get(f"{root}/{kind.api_version}")
     resource = _resource(served.get("resources") or (), kind.kind)

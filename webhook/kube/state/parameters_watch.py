@@ -14,10 +14,10 @@ from webhook.policy.model.parameters import PARAMETERS
 
 
 class ParametersWatch(Watches):
-    """`start` it, and `close` it after use."""
+    """Watches Bayplan's parameters; `start` it, and `close` it after use."""
 
     def __init__(self, api: Api, namespace: str, on_change: Callable[[], None]) -> None:
-        """`namespace`: Bayplan's own. A ConfigMap of that name elsewhere is a tenant's and is not read.
+        """`namespace`: Bayplan's own. A ConfigMap of that name in another namespace is not read.
         `on_change` is called after each change.
         """
         self._key = f"{namespace}/{PARAMETERS}"
@@ -27,7 +27,9 @@ class ParametersWatch(Watches):
         super().__init__([Reflector(api, path, self._store, query=query)])
 
     def configured(self) -> Json | None:
-        """Returns the current object, the same one until it changes; None if there is none. Thread-safe."""
+        """Returns the current ConfigMap, the same object until it changes; None if there is none.
+        Thread-safe.
+        """
         return self._store.items.get(self._key)
 
 

@@ -1,4 +1,4 @@
-"""Which scheduling systems a watched cluster has, by served kinds and by pods.
+"""Records which scheduling systems a watched cluster has, by the kinds that it serves and by pods.
 
 The caller holds the lock of the snapshot.
 """
@@ -12,7 +12,7 @@ from webhook.kube.api.client import Json
 
 
 class SchedulerWatch:
-    """Kinds with whether the API server serves them, and the pods that indicate each scheduler."""
+    """The kinds of scheduling systems that the API server serves, and the pods that indicate each system."""
 
     def __init__(self) -> None:
         self._served: dict[str, None] = {}
@@ -20,7 +20,7 @@ class SchedulerWatch:
         self._shows: dict[str, tuple[str, ...]] = {}
 
     def kind_found(self, group: str, kind: str, plural: str, served: bool) -> bool:
-        """Records whether a kind is served; returns whether that changes which systems are known."""
+        """Records whether a kind is served; returns whether that changes the known systems."""
         name = f"{plural}.{group}"
         if (group, kind) not in SYSTEM_OF or (name in self._served) == served:
             return False
@@ -31,8 +31,8 @@ class SchedulerWatch:
         return True
 
     def pod_moved(self, key: str, shows: tuple[str, ...]) -> bool:
-        """Records the schedulers that a pod indicates, () for a deleted one; returns whether that changes the
-        known schedulers.
+        """Records the systems that a pod indicates, () for a deleted pod; returns whether that changes the
+        known systems.
         """
         former = self._shows.pop(key, ())
         if shows:
@@ -49,10 +49,10 @@ class SchedulerWatch:
         return before != set(self._pods)
 
     def definitions(self) -> list[Json]:
-        """Returns the served kinds as their CustomResourceDefinitions."""
+        """Returns a CustomResourceDefinition for each served kind."""
         head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": DEFINITION}
         return [{**head, "metadata": {"name": name}} for name in self._served]
 
     def pods(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yields one pod for each scheduler that any pod indicates."""
+        """Yields the key of one pod and the system for each system that any pod indicates."""
         return ((next(iter(keys)), (name,)) for name, keys in self._pods.items())

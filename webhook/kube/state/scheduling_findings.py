@@ -1,6 +1,6 @@
-"""Faults in the installation of schedulers beside Bayplan. Pure.
+"""Finds faults in the installation of schedulers beside Bayplan. Pure.
 
-Checks that each system runs, that the objects which workloads name exist, that its version reads what Bayplan
+Checks that each system runs, that objects which others refer to exist, that its version reads what Bayplan
 writes, and that no two systems queue the same workload.
 """
 
@@ -31,8 +31,8 @@ SUBJECT = "scheduling"
 
 
 GANGS_SINCE = (0, 13)
-"""The first KAI version that reads `kai.scheduler/batch-min-member`. v0.12, which the recipe pins, does not,
-so a Job is no gang there.
+"""The first minor version of KAI that reads `kai.scheduler/batch-min-member`. With an older one, such as
+v0.12, a Job is no gang.
 """
 
 
@@ -41,8 +41,8 @@ OTHER_QUEUES = ("kai.scheduler/queue", "runai/queue")
 
 @dataclass(frozen=True, slots=True)
 class SchedulingObjects:
-    """Objects as the API server lists them. `kueue_config`: the text of Kueue's configuration, "" if unknown.
-    `queued_jobs`: Jobs in a Kueue queue. `nodes` and `reservations`: read if Kueue is installed.
+    """Objects as the API server lists them. `kueue_config`: Kueue's configuration as YAML, "" if unknown.
+    `queued_jobs`: Jobs in a Kueue queue. `nodes` and `reservations`: empty unless Kueue is installed.
     """
 
     pods: Sequence[Json] = ()
@@ -58,8 +58,8 @@ class SchedulingObjects:
 
 
 def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> list[CheckFinding]:
-    """Returns one finding for each system that is installed and runs, and one for each fault that keeps
-    workloads waiting.
+    """Returns a finding for each system that is installed, and one for each fault that keeps workloads
+    waiting.
     """
     running = _running(objects.pods)
     shown = (system.name for system in SYSTEMS if system.name in seen.shown)
@@ -74,7 +74,7 @@ def scheduling_findings(seen: SchedulersSeen, objects: SchedulingObjects) -> lis
 
 
 def pack_finding(seen: SchedulersSeen, pack: str) -> CheckFinding:
-    """Returns whether the chosen policy pack fits the cluster, and which pack would."""
+    """Returns a finding that says whether the chosen policy pack fits the cluster, and which pack would."""
     subject, fits, system = "policy pack", fitting(seen.shown), SYSTEM_OF.get(pack, "")
     systems = sorted(set(seen.shown) & set(SYSTEM_OF.values()))
     shown_words = ", ".join(systems) or "none of KAI, Kueue and Run:ai"
@@ -97,7 +97,9 @@ def _warn(message: str, mend: str) -> CheckFinding:
 
 
 def _running(pods: Iterable[Json]) -> dict[str, tuple[str, str]]:
-    """Returns by system a pod that runs it, NAMESPACE/NAME, and the tag of its image, "" for none."""
+    """Returns by system a running pod of it, NAMESPACE/NAME, and the version tag of its image ("" for
+    none).
+    """
     running: dict[str, tuple[str, str]] = {}
     for pod in pods:
         metadata, spec = pod.get("metadata") or {}, pod.get("spec") or {}
@@ -111,7 +113,7 @@ def _running(pods: Iterable[Json]) -> dict[str, tuple[str, str]]:
 
 
 def _tag(spec: Json) -> str:
-    """Returns the version of the first container that has one."""
+    """Returns the first image tag of the containers that looks like a version; "" for none."""
     images = (str(container.get("image") or "") for container in spec.get("containers") or [])
     tags = (re.search(r":(v?[0-9][^/@:]*)(@.*)?$", image) for image in images)
     return next((tag[1] for tag in tags if tag), "")
@@ -139,8 +141,10 @@ def _kai(seen: SchedulersSeen, version: str) -> Iterator[CheckFinding]:
 
 
 def _queues_of_kai(queues: Sequence[Json]) -> Iterator[tuple[str, str]]:
-    """Yields KAI queues whose parent does not exist. KAI ignores such a queue and everything below it, and
-    only logs that (KAI-Scheduler d5bc503a, pkg/scheduler/cache/cluster_info/queue.go).
+    """Yields a finding if KAI has no queue, and for each queue whose parent does not exist.
+
+    KAI ignores such a queue and everything below it, and only logs that (KAI-Scheduler d5bc503a,
+    pkg/scheduler/cache/cluster_info/queue.go).
     """
     if not queues:
         text = "KAI has no Queue, and starts no pod without one"
@@ -185,9 +189,11 @@ def _kueue(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
 
 
 def _not_kept_out(objects: SchedulingObjects) -> Iterator[tuple[str, str]]:
-    """Yields racks of gangs that Kueue may use. Kueue's Topology-Aware Scheduling sees bound pods and taints,
-    but neither reservations nor what a webhook could write into the queued template, which is older than the
-    hold (Kueue ff69552e, pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go).
+    """Yields a finding if gangs hold racks that Kueue may use.
+
+    Kueue's Topology-Aware Scheduling considers bound pods and taints, but neither reservations nor what a
+    webhook could write into a queued template, which is older than the reservation (Kueue ff69552e,
+    pkg/cache/scheduler/tas_flavor_snapshot.go and tas_nodes_cache.go).
     """
     placing = [_name(flavor) for flavor in objects.flavors if _spec(flavor).get("topologyName")]
     held = [

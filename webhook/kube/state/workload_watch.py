@@ -1,7 +1,7 @@
-"""Watches the workloads and unbound pods of the cluster, and provides the gangs that wait for a place.
+"""Watches the workloads and unbound pods of the cluster, and returns the gangs that wait for a place.
 
-Every replica watches them. Only the leader's controller acts on them, but all replicas must know who waits,
-so that a new gang does not take a place before the waiting ones (`webhook.placement.queue`).
+Every replica watches them. Only the leader's controller acts on them, but every replica must know which gangs
+wait, so that a new gang does not take a place before them (`webhook.placement.queue`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from webhook.workloads.keys.annotation_keys import POD_GANGS
 from webhook.workloads.pod_groups import PodGroups, joinable
 
 UNBOUND = "spec.nodeName=,status.phase!=Succeeded,status.phase!=Failed"
-"""Selects unbound pods."""
+"""Field selector for unbound pods that have not ended."""
 
 
 MAX_OWNERS = 8
-"""Maximum number of owners above each other; more would be a hand-written cycle."""
+"""Maximum length of a chain of owners; a longer one would be a cycle that somebody wrote by hand."""
 
 
 MOST_READ = 4096
@@ -48,8 +48,10 @@ MOST_READ = 4096
 
 
 class QueueWatch(Watches):
-    """`start` it, and `close` it after use. `on_change` is called after each change. `groups` returns the
-    PodGroups that objects may name, the same mapping until one changes.
+    """Watches workloads and unbound pods; `start` it, and `close` it after use.
+
+    `on_change` is called after each change. `groups`: returns the PodGroups that objects may name, the same
+    mapping until one changes.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class QueueWatch(Watches):
         self._on_change = on_change
         self._lock = threading.Lock()
         self._served: dict[str, str] = {}
-        """The path of each kind's objects in the server's preferred version; "" without a CRD."""
+        """The API path of each kind's objects; "" if the kind is not served."""
         self._works: list[Store[Work]] = [
             Store(partial(self._read, row=row), row.name, self._changed, self._lock) for row in WATCHED
         ]
@@ -70,10 +72,12 @@ class QueueWatch(Watches):
             self._by_kind.setdefault(row.name, []).append(store)
         self._pods: Store[Unbound] = Store(unbound_from, "Pod", self._changed, self._lock)
         self.in_force: Callable[[], Callable[[str], Settings]] = lambda: default_settings
-        """Returns the current settings by namespace: stored gangs are read with their defaults."""
+        """Returns the current settings by namespace; they are the defaults for what stored gangs do not
+        state.
+        """
         self._changes = 0
         self._last_queue: tuple[int, tuple[WaitingGang, ...]] = (-1, ())
-        """The queue, and the number of changes at which it was computed."""
+        """The number of changes at which the queue was computed, and the queue."""
         works = (
             Reflector(api, f"{row.resource}.{row.group}", store, find=partial(self._find, row))
             for row, store in zip(WATCHED, self._works, strict=True)
@@ -82,7 +86,7 @@ class QueueWatch(Watches):
         super().__init__([pods, *works])
 
     def paths(self) -> dict[str, list[str]]:
-        """Returns where the API server serves the objects of each kind that is watched, pods included."""
+        """Returns the API paths of the objects of each watched kind that is served, pods included."""
         paths = {"Pod": ["/api/v1/pods"]}
         for name, path in self._served.items():
             if path:
@@ -90,7 +94,7 @@ class QueueWatch(Watches):
         return paths
 
     def shows(self, kind: str, key: str, version: str) -> bool:
-        """Returns whether the workload or unbound pod NAMESPACE/NAME was seen in this version.
+        """Returns whether the workload or unbound pod NAMESPACE/NAME was last seen in this resource version.
 
         Thread-safe.
         """
@@ -99,7 +103,7 @@ class QueueWatch(Watches):
             return any(store.version(key) == version for store in stores)
 
     def works(self) -> tuple[Work, ...]:
-        """Returns the workloads that are gangs, or are between a gang and its pods."""
+        """Returns the workloads that are gangs, or stand between a gang and its pods."""
         with self._lock:
             works = tuple(work for store in self._works for work in store.items.values())
         grouped, choose = self._in_groups(), _chosen(self.in_force())
@@ -113,11 +117,11 @@ class QueueWatch(Watches):
         return tuple(as_chosen(grouped.of(pod), choose) for pod in pods)
 
     def rechosen(self) -> None:
-        """Records that the settings have changed."""
+        """Records that the settings have changed, so that the queue is computed again."""
         self._changed("")
 
     def queue(self) -> tuple[WaitingGang, ...]:
-        """Returns the waiting gangs, unordered; the book tells whether one has a place by now.
+        """Returns the waiting gangs, unordered. Some may hold a place by now, which only the book tells.
         Thread-safe.
         """
         self._in_groups()
@@ -144,7 +148,9 @@ class QueueWatch(Watches):
         return False
 
     def topmost(self, owner: str) -> str:
-        """Returns the topmost known owner of NAMESPACE/KIND/NAME, or that workload. Thread-safe."""
+        """Returns the topmost known owner of the workload NAMESPACE/KIND/NAME, or the workload itself.
+        Thread-safe.
+        """
         with self._lock:
             for _ in range(MAX_OWNERS):
                 work = self._work(owner)
@@ -154,22 +160,24 @@ class QueueWatch(Watches):
         return owner
 
     def has_pod(self, key: str) -> bool:
-        """Returns whether the pod NAMESPACE/NAME is unbound. Thread-safe."""
+        """Returns whether the pod NAMESPACE/NAME exists and is unbound. Thread-safe."""
         with self._lock:
             return self._pods.knows(key)
 
     def knows(self, owner: str) -> bool:
-        """Returns whether the workload was seen, or is of a kind that is not watched. Thread-safe."""
+        """Returns whether the workload NAMESPACE/KIND/NAME has been seen; True for kinds that are not
+        watched. Thread-safe.
+        """
         namespace, kind, name = owner.split("/", 2)
         stores = self._by_kind.get(kind, [])
         with self._lock:
             return not stores or any(store.knows(f"{namespace}/{name}") for store in stores)
 
     def stands(self, gang: str, uid: str) -> bool:
-        """Returns whether an object with this UID that may be the gang's is stored and not being deleted.
+        """Returns whether an object that may be the gang's is stored under this UID and not being deleted.
 
-        It must have the kind and namespace of the gang's name; for gangs that pods and other objects join,
-        any kind. Thread-safe.
+        The object must have the namespace and the kind in the gang's name; for gangs of pods or several
+        objects, any kind. Thread-safe.
         """
         namespace, kind, name = gang.split("/")[:3] if gang.count("/") > 1 else (gang, "", "")
         with self._lock:
@@ -179,7 +187,7 @@ class QueueWatch(Watches):
                     return True
             stores = self._works if kind in POD_GANGS else self._by_kind.get(kind, [])
             by_name = (store.items.get(f"{namespace}/{name}") for store in stores)
-            # An object with generateName was planned under another name than it is stored with.
+            # An object with generateName is stored under another name than it was planned with.
             works = chain(filter(None, by_name), (work for store in stores for work in store.items.values()))
             return any(w.ref.uid == uid and w.ref.namespace == namespace and not w.leaving for w in works)
 
@@ -201,7 +209,7 @@ class QueueWatch(Watches):
         self._on_change()
 
     def _in_groups(self) -> _Grouped:
-        """Returns the stored objects, read with the current PodGroups."""
+        """Returns the reader of stored objects for the current PodGroups; new PodGroups count as a change."""
         groups = self._groups()
         if groups is not self._grouped.groups:
             self._grouped = _Grouped(groups)
@@ -210,7 +218,7 @@ class QueueWatch(Watches):
 
 
 class _Grouped:
-    """Stored objects that name a PodGroup, read with these PodGroups."""
+    """Reads stored objects that name a PodGroup again, with these PodGroups, and caches the results."""
 
     def __init__(self, groups: PodGroups) -> None:
         self.groups = groups
@@ -218,7 +226,9 @@ class _Grouped:
         self._read: dict[int, tuple[Work | Unbound, Work | Unbound]] = {}
 
     def of(self, entry: Entry) -> Entry:
-        """Returns a workload or pod with the gang that its PodGroup defines."""
+        """Returns a workload or pod with the gang that its PodGroups define; one that names none is returned
+        unchanged.
+        """
         names = entry.source.names if entry.source is not None else ()
         if not any((entry.ref.namespace, name) in self._joinable for name in names):
             return entry
@@ -238,5 +248,5 @@ class _Grouped:
 
 
 def _chosen(settings: Callable[[str], Settings]) -> Callable[[PodGroup], PodGroup]:
-    """Returns a gang with the defaults of its namespace for what it does not state."""
+    """Returns a function that gives a gang the defaults of its namespace for what it does not state."""
     return lambda group: settings(namespace_of(group.name)).reserve.of(group)
