@@ -131,7 +131,7 @@ class CapacityIndex:
                 capacity = build(self._pool, tree.root, host)
             else:
                 former, capacity, changed_nodes = remembered
-                if former is tree.root and not changed_nodes:  # one plan asks several times
+                if former is tree.root and not changed_nodes:  # a plan reads the capacity several times
                     return capacity
                 places = [tree.places[name] for name in changed_nodes if name in tree.places]
                 capacity = rebuild(self._pool, former, tree.root, capacity, places, host)

@@ -1,11 +1,11 @@
-"""The difference between two snapshots of the same cluster, as a value that can be sent. Pure.
+"""The difference between two snapshots of a cluster, as a value that can be sent to a process. Pure.
 
 A process that has the earlier snapshot can compute the later one from it. The delta lists the nodes, pods and
 reservations that differ. They are found by object identity, because consecutive snapshots share what did not
 change. There is no delta if the topologies changed, since all trees are then rebuilt, or if there are more
 than `MANY` changes, since building a new snapshot then costs no more.
 
-Example: a pod was bound, and a gang ended. The delta holds the pod and the gang's name, some hundred bytes.
+Example: a pod was bound, and a gang ended. The delta has the pod and the gang's name, a few hundred bytes.
 """
 
 from __future__ import annotations

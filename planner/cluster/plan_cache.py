@@ -39,8 +39,8 @@ R = TypeVar("R")
 
 MAX_ENTRIES = 64
 """Maximum number of entries of a lane, all sections together; the least recently used is evicted. A request
-needs two to six, so this serves about twenty kinds of requests in turn, more than the queue of a busy cluster
-has.
+needs two to six entries, so about twenty different requests in turn find their entries; the queue of a busy
+cluster has fewer.
 """
 
 MAX_RESULTS = 1_500_000
@@ -143,7 +143,7 @@ def still() -> AbstractContextManager[None]:
 
 @dataclass(slots=True)
 class _CachedValue:
-    """A value, and the number of results it had when it was last measured."""
+    """A value, and the number of results that it had when they were last counted by `count`."""
 
     value: object
     count: Callable[[Any], int]
@@ -182,7 +182,7 @@ class PlanCache:
         """
         lane, share = self._lane(), MAX_RESULTS // len(self._lanes)
         with lane.lock:
-            if lane.latest is not None:  # earlier ones have grown only if one search uses both
+            if lane.latest is not None:  # only the latest value may have grown, unless a search uses several
                 lane.measure(lane.latest)
             place = (section, key)
             entry = lane.entries.get(place)

@@ -1,7 +1,7 @@
 """Taints, and the conditions on labels and taints: requirements, terms, selectors, tolerations.
 
 The rules are those of apimachinery's label selectors and of kube-scheduler's NodeAffinity and TaintToleration
-plugins: the requirements of a term are ANDed; NotIn and DoesNotExist also hold where the label is missing.
+plugins: the requirements of a term are ANDed; NotIn and DoesNotExist also hold if the label is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Taint:
     effect: str = "NoSchedule"
 
     def __str__(self) -> str:
-        """As kubectl writes it: KEY=VALUE:EFFECT."""
+        """Returns the taint as kubectl writes it: KEY=VALUE:EFFECT."""
         return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
 
 

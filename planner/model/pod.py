@@ -278,6 +278,6 @@ class BoundPod:
     scheduler: str = ""
     """The pod's scheduler if the pod has a `scheduling_group`, else ""."""
     shows: tuple[str, ...] = ()
-    """Schedulers that must be in the cluster because of this pod: its own, and the one that runs in it."""
+    """Schedulers that the pod proves to be in the cluster: its own, and the one that it runs."""
     selection: NodeSelection | None = None
     """The pod's node selector and tolerations if Kueue manages the pod, else None."""

@@ -76,7 +76,7 @@ def merged(kinds: Iterable[PodClass]) -> tuple[PodClass, ...]:
     """
     classes: list[PodClass] = []
     for kind in map(_as_slices, kinds):
-        poll("search")  # each is compared with all that differ from it
+        poll("search")  # each class is compared with all different ones
         index = next((i for i, k in enumerate(classes) if _joins(kind, k)), None)
         if index is None:
             classes.append(kind)

@@ -49,7 +49,7 @@ def affinity_allows(shape: PodShape, node: Node) -> bool:
 def _affinity_matches(shape: PodShape, node: Node) -> bool:
     if not shape.affinity:
         return True
-    poll("search")  # some thousand requirements, for each kind of nodes
+    poll("search")  # there may be thousands of requirements, for each kind of nodes
     return any(term_matches(term, node) for term in shape.affinity)
 
 

@@ -184,7 +184,7 @@ def shared_gpus_of(node: Node) -> SharedGpus | None:
         return None
     text = node.labels.get(MEMORY_LABEL, "")
     size = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
-    if size >= _MEBIBYTES:  # GPU feature discovery once wrote bytes
+    if size >= _MEBIBYTES:  # some versions of GPU feature discovery write bytes
         size //= _MEBIBYTES
     size -= size % 100
     return _untouched(size or _HUNDREDTHS, size > 0)
@@ -255,7 +255,7 @@ def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, .
     all_free = tuple(sorted((*free, *(gpu_size,) * min(empty, wanted))))  # no share uses more than `wanted`
     if sum(size * devices for size, devices in parts) > sum(all_free):
         return False
-    tail_start = _tail(parts)  # equal shares at the end need no search: they are counted
+    tail_start = _tail(parts)  # equal shares at the end need no search: counting decides
     stack, seen = [(0, all_free)], {(0, all_free)}
     while stack and len(seen) < _MAX_STATES:
         place, left = stack.pop()

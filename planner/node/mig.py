@@ -35,7 +35,7 @@ class Board:
     profiles: Mapping[str, Profile]
 
 
-_SHAPES = (  # compute slices, memory slices, most per GPU, starts; the columns of the table below
+_SHAPES = (  # of the profiles in each row of `_SEVEN`: compute and memory slices, maximum per GPU, starts
     (1, 1, 7, (0, 1, 2, 3, 4, 5, 6)),
     (1, 2, 4, (0, 2, 4, 6)),
     (2, 2, 3, (0, 2, 4)),
@@ -87,7 +87,7 @@ BOARDS: Mapping[str, Board] = {name: _seven(name, names) for name, names in _SEV
 }
 
 
-_PRODUCTS = (  # product label: all of these words, in this order of preference
+_PRODUCTS = (  # words that the product label contains, and the board; the first matching row is used
     (("GB300",), "GB300"),
     (("GB200",), "GB200"),
     (("GH200", "144GB"), "GH200-144"),

@@ -174,7 +174,7 @@ def pods_to_come(
     A bound pod of the gang replaces a reserved one with the same requests.
     """
     for reservation in reservations:
-        space = namespace_of(reservation.gang)  # anybody may write the annotation onto their own pods
+        space = namespace_of(reservation.gang)  # users can write the annotation onto their own pods
         arrived = [
             pod.requests
             for pod in pods

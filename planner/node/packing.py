@@ -43,7 +43,7 @@ def max_pods(
     if share is None:
         room = max(0, min((free.get(name, 0) // need for name, need in requests.items()), default=0))
         if room and (claim_specs or takes_devices(available_devices, shape)):
-            plugin_gpus = shape.requests.get(GPU, 0)  # unknown if no plugin offers them
+            plugin_gpus = shape.requests.get(GPU, 0)  # counted only if a plugin offers the claimable GPUs too
             return (
                 available_devices.max_pods(claim_specs, min(room, limit), plugin_gpus)
                 if available_devices is not None

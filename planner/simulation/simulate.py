@@ -116,7 +116,7 @@ class _Simulation:
 
     def _finish(self, job: Job) -> None:
         if self.since[job.number] + job.length > self.now:
-            return  # the job was restarted meanwhile
+            return  # the job was restarted, so it ends later
         taken = self.placed.pop(job.number)
         del self.running[job.number]
         self.running_gpus -= job.total

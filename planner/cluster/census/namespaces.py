@@ -45,7 +45,7 @@ class Contested:
 
 
 def contested_gpus(snapshot: Snapshot, group: PodGroup) -> Contested:
-    """Returns the GPUs that the gang's pods may use by labels, taints and size, whoever has them now."""
+    """Returns the GPUs that the gang's pods may use by labels, taints and size, including those in use."""
     kinds = _node_kinds(snapshot.base).kinds
     nodes: dict[int, int] = {}
     for shape in {id(part.shape): part.shape for part in group.pod_sets if part.shape.gpus}.values():

@@ -10,10 +10,10 @@ Example with the levels block, rack, hostname. Node n4 has no rack label, n5 nei
     └── (unnamed)
         └── (unnamed) ── n5
 
-Nodes are in natural path order. A node without a label is in no domain of that level, but the levels below
-still nest. The tree gives it an unnamed branch, which it shares only with nodes of the same next finer label.
-A tree never changes. Adding or removing a node gives another tree that shares all branches except those on
-the path from the root to that node.
+Nodes are in natural path order. A node without a label is in no domain of that level, but still in domains of
+the other levels. The tree puts it into an unnamed branch, which it shares only with nodes that have the same
+next finer label. A tree never changes. Adding or removing a node gives another tree, which shares all
+branches except those on the path from the root to that node.
 """
 
 from __future__ import annotations
