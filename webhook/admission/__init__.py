@@ -1,6 +1,6 @@
-"""The decision on a request: from policies and a snapshot to patch, answer and ledger steps. Pure.
+"""Decides an admission request: from policies and a snapshot, makes patch, response and ledger steps. Pure.
 
-- `decision`: `decide`, the steps of the way; `decision_record`: the `Decision` they end in
+- `decision`: `decide`, which takes the steps one after the other; `decision_record`: its result, `Decision`
 - `context`: `RequestContext`, the immutable inputs of a decision; `environment`: those that a cluster gives
 - `configuration`: what an administrator configures for a namespace, and the ConfigMap that states it
 - `modes`: the mode of a namespace, and what each mode does with a decision
@@ -14,6 +14,9 @@
 - `used_topology`: warns when a Topology that gangs use is changed or deleted
 - `reapply`: keeps a second `kubectl apply` from undoing what admission wrote
 - `response`: refusal, warnings and audit annotations; `ledger_steps`: reserve, claim, release
+
+The *plan* says where the gangs of the object go. An *effect* is what one policy, or the plan, changes of the
+object.
 
 Begin with `decision`.
 """

@@ -1,8 +1,9 @@
-"""The largest request of one object that is planned, so that no request takes the time of others. Pure.
+"""Limits how much one object may request, so that no decision keeps other requests waiting. Pure.
 
-The bounds are checked before policies and plan, and only for new objects: an existing object is never refused
-for a size that was allowed when it was created. Each bound is far above real workloads. A decision at the
-bound takes up to a second on a small cluster; on a larger cluster the deadline of the decision ends it.
+The bounds are checked before policies and plan, and only for new objects and changed templates: an existing
+object is never refused for a size that was allowed when it was created. Each bound is far above real
+workloads. A decision at the bound takes up to a second on a small cluster; on a larger cluster the deadline
+of the decision ends it.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from planner.model.podgroup import PodGroup
 from webhook.workloads import Workload
 
 MOST_POD_SETS = 512
-"""The most PodSets of one gang. Each may be a pod class of the search, and each policy runs on its
+"""Maximum number of PodSets of one gang. Each may be a pod class of the search, and each policy runs on its
 template."""
 
 
 MOST_REQUIREMENTS = 1_000
-"""The most requirements in the node affinity of one template, over all terms. A refusal tries to leave out
-each of them, on each kind of node, to name the one that excludes the nodes."""
+"""Maximum number of requirements in the node affinity of one template, over all terms. To name the
+requirement that excludes the nodes, a refusal tries to leave out each of them, on each kind of node.
+"""
 
 
 MOST_CONSTRAINED = 5_000
-"""The most pods × (spread constraints + pod affinity terms) of one gang: the search counts each placed pod in
-the domains of each constraint. With one constraint that is as many pods as Kubernetes supports nodes."""
+"""Maximum of pods × (spread constraints + pod affinity terms) of one gang, because the search counts each
+placed pod in the domains of each constraint. With one constraint, 5,000 is the number of nodes that
+Kubernetes supports.
+"""
 
 
 MOST_CLAIMS = 64
-"""The most device and volume claims of one pod: device claims are matched with the devices of each node."""
+"""Maximum number of device and volume claims of one pod: they are matched with the devices of each node."""
 
 
 def check_bounds(workload: Workload) -> None:

@@ -15,7 +15,7 @@ from webhook.wire.request import AdmissionRequest
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """All inputs of a decision; two equal contexts get the same answer.
+    """All inputs of a decision; equal contexts get the same decision.
 
     `request` includes its Namespace object if the environment knows it. If `snapshot` is None, no cluster is
     known and nothing is planned. `params`: the parameter objects of policies, from the policy files, then
@@ -39,7 +39,7 @@ class RequestContext:
         snapshot: Snapshot | None,
         environment: Environment,
     ) -> RequestContext:
-        """The context of a request as it arrives."""
+        """Returns the context of a request that has arrived."""
         if environment.parameters is None:
             environment = environment.beside(policies)
         settings = environment.settings(request.namespace)
@@ -54,5 +54,5 @@ class RequestContext:
         )
 
     def as_created(self) -> RequestContext:
-        """The same context, with the object of an update as if it were new."""
+        """Returns the same context, with an update's object as if it were being created."""
         return replace(self, request=replace(self.request, operation="CREATE", old_object=None))

@@ -1,9 +1,9 @@
-"""The decision: takes a request, the policies and a snapshot of the cluster, and returns one answer. Pure.
+"""Decides one request by the policies and a snapshot of the cluster. Pure.
 
 `decide` reads the object, runs the mutating policies in a fixed order, plans the gangs, applies the plan to
 the object, runs the validating policies on the result, and makes one patch. Last, the mode of the namespace
-decides what takes effect. There is no I/O, clock or randomness: a dry run makes the same decision, and the
-caller carries nothing out.
+decides what takes effect. There is no I/O, clock or randomness: for a dry run the decision is the same, and
+the caller does not carry out its ledger steps.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def decide(
     phase: Phase,
     environment: Environment = _NO_ENVIRONMENT,
 ) -> Decision:
-    """Answers one request. An invalid object gets a refusal with the reason, never an exception."""
+    """Returns the decision on one request. Refuses an invalid object with the reason, and raises nothing."""
     context = RequestContext.of(request, policies, snapshot, environment)
     decision = _in_its_mode(context, phase)
     used = still_used(request, snapshot, environment.waiting) if snapshot is not None else ""
@@ -78,13 +78,14 @@ def decide(
 
 
 def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
-    """The answer of the request's mode."""
+    """Returns the decision in the mode of the request's namespace."""
     request, policies, snapshot = context.request, context.policies, context.snapshot
     force = context.environment.mode(request)
     if force.enforces:
         return in_mode(force, _decide(context, phase))
-    # Outside `enforce` the validating call sees the object without the policies' changes. The mutating call
-    # has reported these, and validating policies would report problems that the changes solve.
+    # In other modes, the validating call gets the object without the policies' changes, so validating
+    # policies would report problems that these changes solve. The mutating call has reported everything
+    # already.
     is_judged = phase == "mutate" or request.operation == "DELETE"
     blank = Decision(Response(True), revision=policies.revision)
     decision = _decide(context, phase) if is_judged and force.mode != "off" else blank
@@ -93,7 +94,7 @@ def _in_its_mode(context: RequestContext, phase: Phase) -> Decision:
 
 
 def in_mode(force: ModeInForce, decision: Decision) -> Decision:
-    """The decision of `enforce` with the response of the given mode. Its ledger steps stay unchanged."""
+    """Returns the decision of `enforce` with the response of the given mode and unchanged ledger steps."""
     mutated, findings = decision.mutated, decision.findings
     of_mutations = (*mutated.warnings, *mutated.exempted) if mutated is not None else ()
     policy_warnings = (*map(str, of_mutations), *(findings.warnings if findings is not None else ()))
@@ -102,7 +103,7 @@ def in_mode(force: ModeInForce, decision: Decision) -> Decision:
 
 
 def _decide(context: RequestContext, phase: Phase) -> Decision:
-    """The decision in mode `enforce`; a refusal if the deadline passes."""
+    """Returns the decision in mode `enforce`; a refusal if the deadline passes."""
     request, policies = context.request, context.policies
     try:
         with watched(context.environment.late):
@@ -125,7 +126,9 @@ def _in_time(context: RequestContext, phase: Phase) -> Decision:
 
 
 def _mutate(context: RequestContext, obj: Json) -> Decision:
-    """The mutating call: all steps, on the object with its former templates where an update repeats them."""
+    """Returns the decision of the mutating call. If an update repeats the manifest of the stored object, it
+    is made on the object with its stored templates (`reapply`).
+    """
     evaluation = Evaluation(context, obj)
 
     def as_created() -> Json | None:
@@ -136,7 +139,7 @@ def _mutate(context: RequestContext, obj: Json) -> Decision:
 
 
 def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
-    """The object as it would be after its creation; None if its creation would be refused."""
+    """Returns the object as its creation would leave it; None if its creation would be refused."""
     try:
         decision = _admit(context, Evaluation(context, obj), obj)
     except InputError:
@@ -145,7 +148,7 @@ def _result_as_created(context: RequestContext, obj: Json) -> Json | None:
 
 
 def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decision:
-    """Mutating policies, plan, apply the plan, validating policies, one patch."""
+    """Runs all steps of a decision: mutating policies, plan, writing the plan, validating policies, patch."""
     mutated = _mutating_policies(context, evaluation, obj)
     plan = evaluation.make_plan(mutated.object)
     result, effects = _apply_plan(context, evaluation, mutated)
@@ -162,7 +165,7 @@ def _admit(context: RequestContext, evaluation: Evaluation, obj: Json) -> Decisi
 
 
 def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Json) -> Mutated:
-    """The object after the mutating policies; the plan is made before the first of them that uses it."""
+    """Returns the result of the mutating policies. Those that use the plan run last, after it was made."""
     if evaluation.original.skip:
         return Mutated(obj)
     free = evaluation.without_former_place(obj)
@@ -178,7 +181,7 @@ def _mutating_policies(context: RequestContext, evaluation: Evaluation, obj: Jso
 def _apply_plan(
     context: RequestContext, evaluation: Evaluation, mutated: Mutated
 ) -> tuple[Json, tuple[Effect, ...]]:
-    """The object with its plan written onto it, and all effects; the plan's own effect is the last."""
+    """Returns the object with its plan written onto it, and all effects, that of the plan last."""
     obj, plan, changeable = mutated.object, evaluation.plan, evaluation.changeable
     workload = replace(evaluation.workload(obj), templates=(*changeable.templates, *changeable.noted))
     if plan is not None:
@@ -193,7 +196,7 @@ def _apply_plan(
     obj = evaluation.kept_off_reserved(obj)
     if context.environment.fenced:
         obj = passing_own_fence(obj, workload)
-    # Policies alone, without a cluster, write nothing of Bayplan's own.
+    # Without a cluster only policies change the object: Bayplan's own annotations are not written.
     if context.snapshot is not None and (changeable.templates or changeable.inlined):
         obj = with_applied(obj, context.request.object or {}, evaluation.original)
     written = tuple(patch_between(mutated.object, obj))
@@ -208,7 +211,7 @@ def _patched(
     effects: tuple[Effect, ...],
     findings: Findings,
 ) -> Decision:
-    """One patch from the object as it came to the result, or the refusal."""
+    """Returns the decision with one patch from the received object to `result`, or with the refusal."""
     original: Json = context.request.object or {}
     before = context.snapshot.reservations if context.snapshot is not None else ()
     refused = refusal(mutated.errors, findings, plan)
@@ -229,17 +232,17 @@ def _patched(
 
 
 def _noting(decision: Decision, *notes: Note) -> Decision:
-    """The decision with these notes, which the response repeats as warnings."""
+    """Returns the decision with these notes, which the response has as warnings too."""
     response = decision.response
     warnings = [*response.warnings, *(note.message for note in notes)]
     return replace(decision, response=replace(response, warnings=warnings), notes=notes)
 
 
 def _validate(context: RequestContext, obj: Json) -> Decision:
-    """The validating call, on the object as it will be stored. It makes no patch.
+    """Returns the decision of the validating call, on the object as it will be stored. It has no patch.
 
-    The object claims its reservation. If the reservation has expired or was given back since the mutating
-    call, it is made again.
+    The object claims its reservation. If the reservation has expired or was released since the mutating call,
+    it is made again.
     """
     evaluation = Evaluation(context, obj)
     plan = evaluation.make_plan(obj)
@@ -259,12 +262,12 @@ def _validate(context: RequestContext, obj: Json) -> Decision:
 
 
 def _place_lost(request: AdmissionRequest, obj: Json, plan: WorkloadPlan | None) -> Response | None:
-    """The refusal of a new object whose place from the mutating call is no longer free.
+    """Returns the refusal of a new object whose place another gang took after the mutating call; else None.
 
-    If it were stored, its pods would be pinned to nodes that another gang holds. Pods with a controller are
-    not refused: their gang is admitted later. The refusal counts only if the ledger confirms it: another
-    replica may have answered the mutating call, and this replica may not know its reservation yet. A dry run
-    uses no ledger and holds nothing, so it is never refused for this.
+    If the object were stored, its pods would be pinned to nodes that another gang holds. Objects with an
+    owner are not refused: their gang is admitted later. The refusal counts only if the ledger confirms it:
+    another replica may have answered the mutating call, and this replica may not know the reservation yet. A
+    dry run uses no ledger and holds nothing, so it is never refused for this.
     """
     created = request.operation == "CREATE" and not find(obj, ("metadata", "ownerReferences"))
     annotated_decision = _placement(obj).decision
@@ -286,19 +289,20 @@ def _validated_steps(
     if evaluation.original.suspended:
         return releasing_suspended(obj, before)
     if context.request.operation == "CREATE" and not _placement(obj).decision:
-        # The mutating call planned nothing: the namespace was not enforced at that time, or no mutating call
-        # was made. The object is pinned to no place, so a hold would keep others out for nothing.
+        # The mutating call planned nothing: the namespace had another mode than `enforce` at that time, or
+        # there was no mutating call. The object is pinned to no place, so a reservation would be of no use.
         return ()
     return (*reserving(context.request, plan, before), *claiming(context.request, plan))
 
 
 def _placement(obj: Json) -> PlacementAnnotation:
-    """The placement annotation that the mutating call wrote onto the object; None without one."""
+    """Returns the placement annotation that the mutating call wrote onto the object; empty without one."""
     return placement_annotation(find(obj, ("metadata", "annotations")))
 
 
 def _without_gang(context: RequestContext, phase: Phase) -> Decision:
-    """The answer for a deletion or a subresource: without a gang, only policies that need none run."""
+    """Returns the decision on a deletion or a subresource. There is no gang, so only policies that use none
+    of Bayplan's variables run."""
     request, policies = context.request, context.policies
     inputs = BareInputs(context.params, context.authorizer, now=context.environment.now)
     obj = request.object

@@ -1,7 +1,6 @@
-"""The result of a request: the response, and how the decision came about.
+"""The result of deciding a request: the response, and how the decision was made.
 
-The types of its fields can be imported from here too, by code that reads decisions: reports, the journal, the
-log.
+Code that reads decisions (reports, the journal, the log) can import the types of the fields from here too.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ Phase = Literal["mutate", "validate"]
 
 
 PLAN = "plan"
-"""The name of the plan's own changes among the effects."""
+"""The name, in place of a policy's, of the effect that contains the plan's changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A notice about an allowed object's pods, for its author; `rule` is a CamelCase token."""
+    """A notice for the author of an allowed object about its pods. `rule`: a CamelCase token for its kind."""
 
     rule: str
     message: str
@@ -50,14 +49,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer, the ledger steps that it needs, and how the decision came about.
+    """The response to a request, the ledger steps to carry out, and how the decision was made.
 
-    `object`: the object after the decision; the original if the decision refuses it or changes nothing.
-    `plan`: None if nothing was planned. `effects`: which policy changed what; the plan's own changes have the
-    name `plan`. `mutated`, `findings`: the results of the policy engine, None if it did not run. `malformed`:
-    the object could not be read. `late`: the deadline passed. `force`: the mode of the namespace. In a mode
-    other than `enforce` only the response, the object and the steps differ, and `enforced` is the answer that
-    `enforce` would have given.
+    `object`: the object after the decision; the original if it is refused or unchanged. `plan`: None if
+    nothing was planned. `effects`: which policy changed what; the plan's changes have the name `plan`.
+    `mutated`, `findings`: the results of mutating and validating policies, None if they did not run.
+    `malformed`: the object could not be read. `late`: the deadline passed. `force`: the mode of the
+    namespace. In a mode other than `enforce`, only response, object and steps differ from what they are in
+    `enforce`; `enforced` is the response of `enforce`, in every mode.
     """
 
     response: Response
@@ -71,13 +70,13 @@ class Decision:
     late: bool = False
     revision: str = ""
     tries: int = 1
-    """The number of attempts: each one before the last chose a place that another gang took meanwhile."""
+    """The number of attempts. Each but the last chose a place that another gang took at the same time."""
     notes: tuple[Note, ...] = ()
     """Notices about the object's pods, which the response repeats as warnings."""
     force: ModeInForce = ENFORCE
     enforced: Response | None = None
     unless_held: Response | None = None
-    """The answer where the ledger refuses the steps."""
+    """The response if the ledger refuses the steps; None if there is no special one."""
 
     @property
     def mode(self) -> Mode:
@@ -86,22 +85,23 @@ class Decision:
 
     @property
     def in_enforce(self) -> Response:
-        """The answer of `enforce`, whatever the mode is."""
+        """The response in mode `enforce`, whatever the mode is."""
         return self.enforced or self.response
 
     @property
     def exempted(self) -> tuple[Exempted, ...]:
-        """The exemptions that applied, for mutating and for validating policies."""
+        """The exemptions that applied: from mutating policies, then from validating policies."""
         of_mutations = self.mutated.exempted if self.mutated is not None else ()
         return (*of_mutations, *(self.findings.exempted if self.findings is not None else ()))
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome for the object in `enforce`."""
+        """The outcome for the object in mode `enforce`."""
         return outcome(self.in_enforce, self.plan)
 
     def refusing(self) -> Iterator[str]:
-        """The policies that refuse or that failed, in the order they ran, then `plan` for the planner."""
+        """Yields the policies that refuse or that failed, in the order they ran, then `plan` if the planner
+        rejects the object."""
         if self.mutated is not None:
             yield from (failure.policy for failure in self.mutated.errors)
         if self.findings is not None:

@@ -2,8 +2,8 @@
 PodGroups, permissions.
 
 On the command line they come from cluster files, in a cluster from watches. Nothing here does I/O: the caller
-hands in an `Access` that queries the API server. The types of the inputs are offered here too, for those who
-provide them.
+passes an `Access`, which queries the API server. The types of the inputs can be imported from here too, by
+code that provides the inputs.
 """
 
 from __future__ import annotations
@@ -52,35 +52,37 @@ NAMESPACE = "bayplan-system"
 
 
 _NOT_KEPT = ("Node", "Pod", "Event", "Lease")
-"""Kinds that are not kept as possible parameters: a cluster has very many, and no policy uses them."""
+"""Kinds that are not kept as possible parameters: a cluster has very many such objects, and no policy uses
+them as parameters."""
 
 
 _NO_PARAMS = FileParams(())
 
 
 def no_access(user: UserInfo) -> Access:
-    """Returns the permissions where there is no cluster: none can be checked."""
+    """Returns the `Access` without a cluster, which cannot check any permission."""
     return Unavailable()
 
 
 def no_skip(owner: str) -> bool:
-    """Stands in for `skips` where owners are unknown: returns that none is skipped."""
+    """Stands in for `Environment.skips` if owners are unknown: returns False."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`namespaces` by name; `params` gives objects of a kind; `access` answers for one user.
+    """What a decision needs from the cluster besides the snapshot.
 
-    `podgroups`: PodGroup and Workload objects by namespace and name, which pods refer to. `members`: pods of
-    such groups that are in no cluster yet. `sharing`: by an object's name the members of the gang that it
-    shares in, all known beforehand. `waiting` gives the queue, in order. `skips`: whether the owner
-    NAMESPACE/KIND/NAME, or one above it, leaves the plan. `fenced`: reserved domains carry a taint.
-    `settings`: those in force for a namespace. `configured`: Bayplan's own ConfigMap as the cluster has it.
-    `parameters`: that and the files beside the policies, read; None until `with_parameters`. `rivals`:
-    about how many calls reserve places at the same moment. `late`: whether the time of the decision is over;
-    it is asked inside all long work. `now`: seconds since the epoch, by which the queue has an order; without
-    it what is applied comes last.
+    `namespaces`: Namespace objects by name. `params`: returns parameter objects of a kind. `access`: returns
+    the permissions of a user. `podgroups`: PodGroup and Workload objects, to which pods refer, by namespace
+    and name. `members`: pods of such groups that are applied together and not stored yet. `sharing`: by the
+    name of an object, all members of its gang, if they are known beforehand. `waiting`: returns the queue, in
+    order. `skips`: returns whether an owner NAMESPACE/KIND/NAME, or one above it, opts out of planning.
+    `fenced`: reserved domains are tainted. `settings`: returns the settings of a namespace. `configured`: the
+    cluster's ConfigMap `bayplan-parameters`. `parameters`: the parameters in force; None until
+    `with_parameters`. `rivals`: about how many calls reserve places at the same time. `late`: returns whether
+    the deadline has passed; all long work calls it. `now`: seconds since the epoch, for the order of the
+    queue; if infinite, a new gang is last.
     """
 
     namespaces: Mapping[str, Json] = field(default_factory=dict)
@@ -106,11 +108,11 @@ class Environment:
         """Returns the environment of cluster files: Namespaces, and every other object as a possible
         parameter.
 
-        `settings`: those in force where the files set none.
+        `settings`: returns the settings of a namespace for keys that the files do not set.
         """
         kept = tuple(obj for obj in objects if obj.get("kind") not in _NOT_KEPT)
         configured = own_parameters(kept)
-        # Commands that read no policies need the cluster's settings too.
+        # Reads the parameters here too, for commands that read no policies.
         settings_by_namespace = partial(read_parameters(PolicySet(), configured)[0].settings, settings)
         return cls(
             namespaces(kept),
@@ -130,10 +132,10 @@ class Environment:
         return replace(self, parameters=parameters, settings=partial(parameters.settings, self.settings))
 
     def beside(self, policies: PolicySet) -> Environment:
-        """Returns the environment with the parameters in force: those in the policy files, overridden by
+        """Returns the environment with the parameters in force: those beside the policies, overridden by
         `configured`.
 
-        Invalid entries are left out; `read_parameters` returns them too, for callers that report them.
+        Invalid settings are left out; to report them, `read_parameters` also returns the problems.
         """
         return self.with_parameters(read_parameters(policies, self.configured)[0])
 
@@ -151,12 +153,12 @@ class Environment:
         return mode_in_force(namespace, self.settings(request.namespace))
 
     def observed(self, names: Iterable[str]) -> frozenset[str]:
-        """Returns the namespaces among `names` in which nothing is enforced."""
+        """Returns the namespaces among `names` whose mode is not `enforce`."""
         forces = {name: mode_in_force(self.namespaces.get(name), self.settings(name)) for name in set(names)}
         return frozenset(name for name, force in forces.items() if not force.enforces)
 
     def wrong_labels(self) -> list[str]:
-        """Returns the problems of the namespaces' mode labels, at most `MOST_TOLD`."""
+        """Returns the problems of the namespaces' mode labels as text, at most `MOST_TOLD`."""
         forces = (mode_in_force(space, self.settings(name)) for name, space in self.namespaces.items())
         return list(islice(filter(None, (force.warning for force in forces)), MOST_TOLD))
 
@@ -166,7 +168,7 @@ class Environment:
 
 
 def namespaces(objects: Iterable[Json]) -> dict[str, Json]:
-    """The Namespace objects, by name."""
+    """Returns the Namespace objects, by name."""
     return {_name(obj): obj for obj in objects if obj.get("kind") == "Namespace"}
 
 
@@ -181,21 +183,23 @@ def pod_groups(objects: Iterable[Json]) -> dict[tuple[str, str], Json]:
 
 
 def own_parameters(objects: Iterable[Json], namespace: str = NAMESPACE) -> Json | None:
-    """Returns ConfigMap `bayplan-parameters` of Bayplan's namespace, or else the one without a namespace."""
+    """Returns the ConfigMap `bayplan-parameters` of Bayplan's namespace, otherwise the one that states no
+    namespace; None if there is neither."""
     by_namespace = {_meta(obj, "namespace"): obj for obj in objects if is_parameters(obj)}
     return by_namespace.get(namespace, by_namespace.get(""))
 
 
 @dataclass(frozen=True, slots=True)
 class _RequestParams:
-    """Parameter objects of two sources; where both have an object, that of `first` counts. Bayplan's own
-    ConfigMap, `own`, is taken as it is in force for the request.
+    """Parameter objects of two sources: of two objects with the same name, that of `first` counts.
+
+    `own`: the ConfigMap `bayplan-parameters` in force for the request; those of the sources are ignored.
     """
 
     own: Json | None
     first: Params
     second: Params
-    # The policies of a set ask for the same kind about fifty times in a request.
+    # Cached because the policies of a set ask for the same kind about fifty times in a request.
     _by_kind: dict[ParamKind, Sequence[Json]] = field(default_factory=dict, compare=False, repr=False)
 
     def objects(self, kind: ParamKind) -> Sequence[Json]:

@@ -1,7 +1,7 @@
-"""The values that one decision computes from its request, by name: workload, plan, `gang`, `cluster`.
+"""Computes the values that a decision needs: the workload, the plan, and the CEL variables.
 
-A policy sees the object as the policies before it left it; the computed values follow that object. Only the
-plan is not computed on first use: `make_plan` is an explicit step of the decision.
+A policy sees the object as the policies before it changed it, and the values are computed from that object.
+They are computed on first use, except for the plan: `make_plan` is an explicit step of the decision.
 """
 
 from __future__ import annotations
@@ -65,12 +65,11 @@ class LazyMapping(Mapping[str, Any]):
 
 
 class Evaluation:
-    """The state of one decision, and what the policy engine asks of it (`PolicyInputs`).
+    """The state of one decision. It gives the policy engine its inputs (`PolicyInputs`).
 
-    `obj` is the object of the request, possibly with its stored templates (`reapply`); `original`: its
-    workload; `changeable`: what may change of its templates; `plan`: the result of the last `make_plan`, None
-    if nothing is planned. Raises `InputError` if the object is malformed, or requests more than `bounds`
-    allow.
+    `obj`: the object of the request, possibly with its stored templates (`reapply`). `original`: the workload
+    of `obj`. `changeable`: what may change of its templates. `plan`: the result of the last `make_plan`, None
+    if nothing is planned. Raises `InputError` if the object is malformed or exceeds the bounds in `bounds`.
     """
 
     def __init__(self, context: RequestContext, obj: Json) -> None:
@@ -91,7 +90,7 @@ class Evaluation:
 
     @property
     def _snapshot(self) -> Snapshot | None:
-        """The cluster with the tentative reservations of the plan."""
+        """The cluster with the plan's tentative reservations; None without a cluster."""
         return self._plan_step.snapshot
 
     def workload(self, obj: Json) -> Workload:
@@ -120,14 +119,13 @@ class Evaluation:
             self._read = (obj, with_claims(self._snapshot, workload))
         if self._read[1].name in self._context.environment.sharing:
             return self._read[1]
-        # The cluster before this request: the snapshot with the plan already has a seat for the pod.
+        # Uses the snapshot from before the plan: with the plan, the gang already has a seat for the pod.
         return with_gang_seat(self._context.snapshot, self._read[1], obj)
 
     def _with_members(self, workload: Workload) -> Workload:
-        """The workload with its whole gang, if all members of the gang are known beforehand.
+        """Returns the workload with its whole gang, if all members of the gang are known beforehand.
 
-        The members are taken as they arrived, without the affinity that policies write, so that each member
-        gets the same gang.
+        The other members have no affinity that policies write, so that each member gets the same gang.
         """
         gang_members = self._context.environment.sharing.get(workload.name, ())
         if workload.share is None or not workload.gangs or not gang_members:
@@ -135,10 +133,10 @@ class Evaluation:
         return whole(workload, gang_members)
 
     def make_plan(self, obj: Json) -> WorkloadPlan | None:
-        """Plans the object's gangs, unless this very object was planned last. Raises as `workload` does.
+        """Returns the plan of the object's gangs; None if nothing is to be planned. Raises `InputError`.
 
-        Policies write the plan onto the object, so the object is planned again after them. If they changed
-        nothing else, the same plan is replayed; if they changed the request, there is a new plan.
+        The plan is made before and after the policies that write it onto the object. If they changed nothing
+        else, the second time repeats the first plan; if they changed the request, it makes a new one.
         """
         if self._planned is not obj:
             workload = self.workload(obj)
@@ -150,7 +148,8 @@ class Evaluation:
         return self.plan
 
     def _before(self, workload: Workload) -> Workload:
-        """Returns the workload before an update; `workload` if that is unknown."""
+        """Returns the workload of the object before an update; `workload` if there is none or it is
+        malformed."""
         old = self._context.request.old_object
         try:
             return workload if old is None else self.workload(old)
@@ -158,7 +157,7 @@ class Evaluation:
             return workload
 
     def without_former_place(self, obj: Json) -> Json:
-        """Returns the object; a pod without the node affinity to a place that its gang no longer has."""
+        """Returns the object; if it is a pod, without the node affinity to a place that its gang has left."""
         if self._snapshot is None or self.original.kind != "Pod":  # the fields of unknown kinds are unchecked
             return obj
         return without_former_placement(obj, self._snapshot, self._context.request.namespace)
@@ -190,7 +189,7 @@ class Evaluation:
         kinds: Sequence[NodeGroup] = cluster_variable(self._snapshot)["nodeKinds"]  # type: ignore[assignment]
         return fewer_replicas(before, after, self.workload(after), kinds)
 
-    # What the policy engine asks for.
+    # The inputs of the policy engine (`PolicyInputs`).
 
     @property
     def variable_names(self) -> frozenset[str]:
@@ -200,12 +199,12 @@ class Evaluation:
 
     @property
     def params(self) -> Params:
-        """Parameter objects."""
+        """The parameter objects of policies."""
         return self._context.params
 
     @property
     def now(self) -> float:
-        """The time of the decision."""
+        """The time of the decision, in seconds since the epoch."""
         return self._context.environment.now
 
     @property
@@ -214,7 +213,8 @@ class Evaluation:
         return self._context.authorizer
 
     def variables(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
-        """`gang` and `cluster` of the object as it is now, and `plan` as it was made."""
+        """Returns the CEL variables: `gang` and `cluster` for this object, and `plan` of the last
+        `make_plan`."""
         return LazyMapping(
             {
                 "gang": lambda: self._gang(obj, pod_set),
@@ -224,21 +224,19 @@ class Evaluation:
         )
 
     def templates(self, obj: Json) -> Sequence[tuple[Path, str]]:
-        """The pod templates that may change."""
+        """Returns the pod templates that may change, as (path, PodSet name)."""
         return [(template.path, template.pod_set) for template in self.changeable.templates]
 
     def inlined(self, obj: Json) -> Sequence[Template]:
-        """The pods in another form than a template that may change."""
+        """Returns the pods that may change and that are in another form than a template."""
         return self.changeable.inlined
 
     def new_budget(self) -> CostBudget:
-        """Returns a budget with the API server's CEL cost limits; mutating and validating policies have one
-        each.
-        """
+        """Returns a CEL cost budget with the API server's limits; mutating and validating have one each."""
         return CostBudget(poll=poll_policies)
 
     def _gang(self, obj: Json, pod_set: str) -> Mapping[str, Any]:
-        """Returns `gang`. It is the same for the object and its templates, except for `podSet`."""
+        """Returns the CEL variable `gang`. Only its `podSet` differs between the templates of an object."""
         workload = self.workload(obj)
         remembered = self._gang_read
         if remembered is None or remembered[0] is not workload or remembered[1] is not obj:
@@ -266,6 +264,6 @@ class Evaluation:
 
 
 def _as_noted(workload: Workload, obj: Json) -> Workload:
-    """Returns the workload with the amounts that its author stated, if a former plan recorded them."""
+    """Returns the workload with the amounts that its author stated, if its placement annotation has them."""
     noted = placement_annotation(find(obj, ("metadata", "annotations"))).stated
     return replace(workload, gangs=as_noted(workload.gangs, noted)) if noted else workload

@@ -1,9 +1,9 @@
-"""Whether fewer pods of an object fit because policies raised their requests, with both numbers. Pure.
+"""Warns, with both numbers, if fewer pods of an object fit because policies raised their requests. Pure.
 
-Pods are counted on empty nodes that the author's selectors, required affinity and tolerations allow, and only
-on kinds of nodes that are still allowed after the policies: steering pods away from a kind of node is not
-meant here, nor is the pinning by a plan. If the raised requests stay within one GPU's share of the node, as
-many pods fit as there are GPUs, and there is no message.
+Pods are counted on empty nodes that the author's selectors, required affinity and tolerations allow. Nodes
+that policies or the plan exclude by affinity are not counted at all, because that is not due to requests. If
+the raised requests stay within one GPU's share of the node, as many pods fit as there are GPUs, and there is
+no warning.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ Json = Mapping[str, Any]
 
 
 _MOST_PODS = 10**9
-"""Stands for "any number" where pods request nothing; in practice every node limits its pods."""
+"""The number of pods that fit if they request nothing; in practice every node limits its number of pods."""
 
 
 def fewer_replicas(before: Json, after: Json, workload: Workload, kinds: Sequence[NodeGroup]) -> list[str]:
-    """A sentence for each pod template of which fewer pods fit after the policies than before."""
+    """Returns a sentence for each pod template of which fewer pods fit after the policies than before.
+
+    `before`, `after`: the object before and after the policies. `kinds`: the cluster's nodes, grouped."""
     sentences: list[str] = []
     for template in workload.templates:
         written, changed = value_at(before, template.spec_path), value_at(after, template.spec_path)
@@ -44,7 +46,7 @@ def _warnings_of(written: Json, changed: Json, kinds: Sequence[NodeGroup], pod_s
         return  # malformed: the API server refuses it in its own words
     requests = after.requests
     raised = [name for name in requests if requests[name] > shape.requests.get(name, 0)]
-    # Labels are looked at only where some kind holds fewer: it is the dear part, and rare.
+    # Matching labels is expensive, so it is done only if some kind of node takes fewer pods, which is rare.
     if not any(_pods(kind, requests) < _pods(kind, shape.requests) for kind in kinds):
         return
     fitting = [(kind, kind.admitting(shape)) for kind in kinds if kind.takes(shape) and kind.admits(after)]
@@ -60,7 +62,7 @@ def _warnings_of(written: Json, changed: Json, kinds: Sequence[NodeGroup], pod_s
 
 
 def _pods(kind: NodeGroup, requests: Resources) -> int:
-    """How many such pods one empty node of this kind holds."""
+    """Returns how many pods with these requests fit on one empty node of this kind."""
     return min(
         (kind.allocatable.get(name, 0) // amount for name, amount in requests.items() if amount > 0),
         default=_MOST_PODS,

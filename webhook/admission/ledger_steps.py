@@ -1,4 +1,7 @@
-"""The ledger steps of a decision: reserve a place, claim it for its owner, release it. Pure."""
+"""Makes the ledger steps of a decision: reserve a place, claim it for its owner, release it. Pure.
+
+A reservation is a *hold*, which expires, until its object is stored and claims it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from webhook.wire.request import AdmissionRequest
 from webhook.workloads.keys.annotation_keys import POD_GANGS, RESERVATION
 
 MOST_NAMED = 32
-"""The most reservations named by one object that are looked up if they are unknown. The bound is needed
-because any user may write the annotation."""
+"""Maximum number of reservations that are looked up for one object. The bound is needed because any user may
+write ids into the annotation."""
 
 
 _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
@@ -27,7 +30,7 @@ _ID = re.compile(r"\bbp-[0-9a-f]{16}\b")
 
 @dataclass(frozen=True, slots=True)
 class ReservationClaim:
-    """The workload exists: its reservation no longer expires."""
+    """Claims a reservation for a workload that is stored, so that the reservation does not expire."""
 
     reservation: str
     owner_uid: str
@@ -35,7 +38,7 @@ class ReservationClaim:
 
 @dataclass(frozen=True, slots=True)
 class ReservationRelease:
-    """The workload is gone: release its reservation."""
+    """Releases the reservation of a workload that was deleted or suspended."""
 
     reservation: str
 
@@ -44,16 +47,17 @@ LedgerStep = Wish | ReservationClaim | ReservationRelease
 
 
 def reservation_identity(held: Reservation) -> tuple[object, ...]:
-    """The fields in which two equal reservations agree: the gang, the request and the place."""
+    """Returns what identifies a reservation: its gang, its request and its place."""
     return held.id, held.fingerprint, held.assignments, held.domains
 
 
 def reserving(
     request: AdmissionRequest, plan: WorkloadPlan | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """Steps that reserve what the plan adds to the reservations `before`; a replayed gang adds nothing.
+    """Returns the steps that reserve what the plan adds to the reservations `before`; for replayed gangs
+    none.
 
-    The object of an update already has a UID, by which the ledger knows who may change a place.
+    On an update, they have the object's UID, by which the ledger knows who may change a place.
     """
     if plan is None:
         return ()
@@ -67,17 +71,19 @@ def reserving(
 
 
 def sealed(reservations: Iterable[Reservation]) -> tuple[Reservation, ...]:
-    """The reservations that no call can withdraw any more.
+    """Returns the claimed reservations, which no other call can withdraw.
 
-    A hold may be the proposal of another call, which withdraws the hold on a conflict. So a mutating call
-    that relies on a hold asks the ledger for it; nothing is written if the hold is valid.
+    A hold may be that of another call, which withdraws it on a conflict. A mutating call therefore reserves
+    what it finds as a hold again; the ledger writes nothing if the hold is valid.
     """
     return tuple(held for held in reservations if held.state == "claimed")
 
 
 def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
-    """Returns the claims of the object's own reservations. A pod of a larger gang claims nothing: its
-    workload owns the place, or, for a gang without a workload object, the pod that arrived first.
+    """Returns the steps that claim the object's own reservations.
+
+    A pod of a larger gang claims nothing: its workload owns the place, or, for a gang without a workload
+    object, the pod that arrived first.
     """
     owner_uid = _uid(request.object)
     if plan is None or not owner_uid:
@@ -91,7 +97,7 @@ def claiming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[Ledg
 
 
 def confirming(request: AdmissionRequest, plan: WorkloadPlan | None) -> tuple[LedgerStep, ...]:
-    """Claims for every gang of the object, whether this replica knows of its reservation or not."""
+    """Returns a claim for each gang of the object, even if this replica does not know its reservation."""
     owner_uid = _uid(request.object)
     placed = plan.placed if plan is not None else ()
     return tuple(ReservationClaim(reservation_id(gang_plan.group.name), owner_uid) for gang_plan in placed)
@@ -118,19 +124,18 @@ def releasing(request: AdmissionRequest, snapshot: Snapshot | None) -> tuple[Led
 def releasing_suspended(
     obj: Mapping[str, Any] | None, before: Iterable[Reservation]
 ) -> tuple[LedgerStep, ...]:
-    """Returns the steps that release what a suspended workload has claimed: its pods end, and may never start
-    again.
+    """Returns the steps that release what a suspended workload has claimed, because its pods end and may
+    never start again.
     """
     owner_uid = _uid(obj)
     return tuple(ReservationRelease(held.id) for held in before if owner_uid and held.owner_uid == owner_uid)
 
 
 def reservations_of(request: AdmissionRequest) -> tuple[str, ...]:
-    """Returns the ids of the reservations that the request's object names: another replica may have created
-    them a moment ago.
+    """Returns the reservation ids in the annotation of the request's object, so that the caller can look up
+    those that another replica created a moment ago.
 
-    Returns none for a dry run: its mutating call named a reservation without creating it, and to look it up
-    would cost the API server a read.
+    Returns none for a dry run: its mutating call created no reservation, so a look-up would be in vain.
     """
     if request.dry_run:
         return ()

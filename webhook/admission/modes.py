@@ -1,9 +1,9 @@
-"""The mode of a namespace, and what each mode does with a decision. Pure.
+"""Determines the mode of a namespace, and what each mode does with a decision. Pure.
 
 As with Pod Security Admission, a label sets the mode of a namespace: `bayplan.dev/mode`. Namespaces without
 the label have the mode of the settings. `enforce` carries the decision out. `warn` and `audit` change, refuse
-and hold nothing; both write what `enforce` would do to the audit log, and `warn` also tells the user. `off`
-examines nothing.
+and reserve nothing; both write what `enforce` would do to the audit log, and `warn` also shows it to the
+user. `off` examines nothing.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ Outcome = Literal["refused", "queued", "changed", "unchanged"]
 
 
 MAX_TEXT = 600
-"""Characters of one warning, some lines of kubectl: enough for a refusal with its numbers."""
+"""Maximum length of one warning, in characters: a few lines in kubectl, enough for a refusal with numbers."""
 
 
 MAX_QUEUED, MAX_NAMES, MAX_FIELDS = 4, 6, 4
-"""The most gangs, policies and fields that a warning names; the audit annotation and `bayplan report` name
-more."""
+"""Maximum numbers of queued gangs, of policies and of fields that warnings name. The audit annotation and
+`bayplan report` name more."""
 
 
 MAX_ANNOTATION = 1024
-"""Characters of one audit annotation: each is stored with the request's audit event."""
+"""Maximum length of an audit annotation, in characters, because it is stored with each audit event."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModeInForce:
-    """The mode of a request's namespace. `warning`: what is wrong with the label, "" for nothing."""
+    """The mode of a request's namespace. `warning`: text for what is wrong with its label, "" for nothing."""
 
     mode: Mode
     warning: str = ""
@@ -58,9 +58,9 @@ ENFORCE = ModeInForce("enforce")
 
 
 def mode_in_force(namespace: Json | None, settings: Settings) -> ModeInForce:
-    """The mode that a Namespace object asks for by its label, or else that of the settings.
+    """Returns the mode in the label of a Namespace object, otherwise that of the settings.
 
-    A label that is no mode never widens what Bayplan does: the mode of the settings serves, with a warning.
+    An invalid label counts as no label, with a warning, so that a typo never makes Bayplan do more.
     """
     label = mode_label(namespace)
     if label is None:
@@ -91,10 +91,10 @@ def answer_in(
     effects: Iterable[Effect],
     policy_warnings: Iterable[str],
 ) -> Response:
-    """Returns the response in the mode of the namespace, from that of `enforce`. `policy_warnings`: the
-    warnings of the policies about the object.
+    """Returns the response in the mode of the namespace. In every mode but `enforce`, the request is allowed
+    without a patch.
 
-    In every mode but `enforce` the request is allowed, without a patch.
+    `enforced`: the response in `enforce`. `policy_warnings`: the warnings of policies about the object.
     """
     wrong = [force.warning] if force.warning else []
     mode = {"mode": force.mode}
@@ -117,7 +117,7 @@ def answer_in(
 
 
 def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str]:
-    """The audit annotations that say what `enforce` would do."""
+    """Returns the audit annotations that say what `enforce` would do."""
     queued = "; ".join(_waits(plan)) if enforced.allowed else ""
     would = {
         "would-refuse": "" if enforced.allowed else enforced.message,
@@ -130,7 +130,7 @@ def _annotations(enforced: Response, plan: WorkloadPlan | None) -> dict[str, str
 def _would(
     enforced: Response, plan: WorkloadPlan | None, effects: Iterable[Effect], policy_warnings: tuple[str, ...]
 ) -> Iterator[str]:
-    """A line for each thing that `enforce` would do, the most serious first."""
+    """Yields a warning for each thing that `enforce` would do, the most serious first."""
     if not enforced.allowed:
         yield shortened(f"would be refused: {enforced.message}", MAX_TEXT)
         return
@@ -148,7 +148,7 @@ def _would(
 
 
 def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
-    """The gangs that would wait, each with its reason."""
+    """Yields text for each gang that would wait: its name and the reason."""
     for placed in plan.placed if plan is not None else ():
         grows = placed.answer.grows and plan is not None and not plan.gated
         if placed.answer.decision == "queued" and placed.group.on_unavailable == "queue" and not grows:
@@ -156,7 +156,7 @@ def _waits(plan: WorkloadPlan | None) -> Iterator[str]:
 
 
 def _changes(effects: Iterable[Effect]) -> str:
-    """Policies, then fields: `guaranteed-qos, kai-queue: metadata.labels, spec.template and 2 more`."""
+    """Returns policies and fields as text: `guaranteed-qos, kai-queue: metadata.labels and 2 more`."""
     policies: dict[str, None] = {}
     fields: dict[str, None] = {}
     for effect in effects:
@@ -166,7 +166,7 @@ def _changes(effects: Iterable[Effect]) -> str:
 
 
 def _field(pointer: str) -> str:
-    """A JSON pointer as people write the field."""
+    """Returns a JSON pointer as a dotted field path."""
     return dotted(tuple(int(step) if step.isdecimal() else step for step in pointer_steps(pointer)))
 
 

@@ -1,8 +1,8 @@
-"""Removes from pod templates the keys that mark pods as planned, where admission did not plan them. Pure.
+"""Removes from pod templates the keys that mark pods as planned, if admission did not write them. Pure.
 
-A pod is not planned again if its template carries the plan of its gang, or if it belongs to a gang by the
-labels that its controller gives it. Tenants write templates, so a key stays only where admission or that
-controller writes it:
+A pod is not planned by itself if its template has the plan of its gang, or if labels that its controller sets
+say that it belongs to a gang. Any tenant can write such keys into a template, so they are removed unless
+admission wrote them, or the controller of this kind sets them:
 
     a Deployment with replicas: 0 and bayplan.dev/placement in its template     the annotation is removed
     a Job that is not Indexed, with the label of an index in its template       the label is removed
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 OWN = frozenset((PLACEMENT, RESERVATION, POD_SET, GANG_OF))
-"""The annotations that admission writes into templates."""
+"""The annotations that admission writes into pod templates."""
 
 
 OF_A_GANG = frozenset((INDEX, *(label for _, *labels in REPLICAS for label in labels)))
@@ -39,11 +39,11 @@ _COMPLETION_MODE: Mapping[str, Path] = {
 
 
 def without_foreign_plan(obj: Json, old: Json | None, templates: tuple[Template, ...]) -> Json:
-    """Returns an object that is not planned, without the keys of a plan in these templates.
+    """Returns an object for which no plan was made, without the keys `OWN` in these templates.
 
-    `old`: the object before an update. A key that the former template has gets its former value, which
-    admission wrote: an update that changes only an image leaves the gangs and their plan as they were, and a
-    rollback may bring the keys of an older plan.
+    `old`: the object before an update. A key that its template has keeps its value there, which admission
+    wrote: an update that changes only an image leaves the gangs and their plan as they are, and a rollback
+    may bring back the keys of an older plan.
     """
     paths = former_paths(old, templates) if old is not None and templates else {}
 
@@ -75,8 +75,8 @@ def _with_entries(
     fields: Iterable[str],
     entry: Callable[[Template, str, Any], Any],
 ) -> Json:
-    """Returns the object with each entry of these fields in its templates replaced by the result of `entry`;
-    entries for which that is None are removed.
+    """Returns the object with each entry (key, value) of these metadata fields of its templates replaced by
+    what `entry` returns for it; None removes the entry.
     """
     for template in templates:
         for field in fields:

@@ -1,8 +1,9 @@
-"""The planning step of a decision: plans the gangs of one object, and plans again after policies changed it.
+"""The planning step of a decision: plans the gangs of one object, and again after policies changed the
+object.
 
-The first plan is kept as a tentative reservation in the snapshot, so that planning the same gangs again
-replays it. By then the gangs' templates are pinned to the place, and no other gang of the request can take
-it.
+The first plan stays in the snapshot as a tentative reservation, which is not written to the ledger. Planning
+the same gangs again replays it: their templates are pinned to the place then, and no other gang of the
+request may take it.
 """
 
 from __future__ import annotations
@@ -37,14 +38,16 @@ _Amounts = tuple[tuple[str, int, tuple[tuple[str, int], ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class _FirstAnswer:
-    """The first answer for a gang, and the request that it answered."""
+    """The first answer for a gang, and the gang as it was then."""
 
     answer: Answer
     group: PodGroup
 
 
 class PlanStep:
-    """Plans for one request. `snapshot` is the cluster with what the plans so far hold."""
+    """Plans for one request. `snapshot`: the cluster with the tentative reservations of the plans made so
+    far; None without a cluster.
+    """
 
     def __init__(self, context: RequestContext, read: Callable[[Json], Workload]) -> None:
         self.snapshot: Snapshot | None = context.snapshot
@@ -62,8 +65,8 @@ class PlanStep:
             return None
         gated_by_kueue = workload.kind == "Pod" and comes_to_kueues_gate(workload, self._request.operation)
         if workload.kind == "Pod" and (workload.owner or _has_generated_name(obj)):
-            # Its place was reserved before it had a name, or for its owner: the reservation id in its
-            # annotation says which.
+            # The pod's place was reserved for its owner, or before the pod had a name; the reservation id in
+            # its annotation tells.
             namespace, own = self._request.namespace, workload.gangs[0]
             replayed = replay_for_pod(
                 self.snapshot, obj, namespace, own, self._names_waiting, queued=_says_queued(obj)
@@ -74,7 +77,7 @@ class PlanStep:
                 return replayed
         grown = self._grown(self.snapshot, workload)
         around = self.snapshot
-        if grows(around, grown):  # its pods that run are in the seats that it keeps
+        if grows(around, grown):  # planned without what it holds: its seats are part of the grown gang
             around = around.ended(grown.gangs[0].name)
         rules = queue_rules(self._settings, self._now)
         plan = plan_in_turn(around, grown, self._waiting, self._rivals, self._limits, rules)
@@ -97,8 +100,7 @@ class PlanStep:
         return (gang.group.name for gang in self._waiting())
 
     def _grown(self, snapshot: Snapshot, workload: Workload) -> Workload:
-        """Returns the workload; for an update, the gangs of replicas without the node affinity of the former
-        plan.
+        """Returns the workload; for an update, without the former plan's node affinity in gangs of replicas.
 
         Replicas share a template, whose affinity names the places of the replicas that exist; a new replica
         needs another place. A single gang that grows keeps the affinity, because its pods stay where they
@@ -115,8 +117,8 @@ class PlanStep:
         return replace(workload, gangs=tuple(gangs))
 
     def _updates_nothing(self, workload: Workload) -> bool:
-        """Returns whether an update leaves the gangs as they were, or is of a kind whose templates are
-        immutable.
+        """Returns whether the request is an update that changes no gangs, or whose kind has immutable
+        templates. An update that resumes an object, or scales it up from no pods, always changes them.
         """
         if self._request.operation != "UPDATE":
             return False
@@ -127,11 +129,10 @@ class PlanStep:
         return workload.template_immutable or before.gangs == workload.gangs
 
     def _as_first_answered(self, gang_plan: GangPlan) -> GangPlan:
-        """Returns the plan of a gang with the message of the first plan that this request made for it.
+        """Returns the plan of a gang with the first answer that it got in this request, if still true.
 
-        The later plan's message would mislead: a replayed place is "already reserved", and a replica without
-        a place would be told that the places of the other replicas, to which the template is pinned by now,
-        are full.
+        A later answer would mislead: it calls a replayed place "already reserved", and tells a replica
+        without a place that the places of the other replicas, to which the template is pinned then, are full.
         """
         group, answer = gang_plan.group, gang_plan.answer
         first = self._first.setdefault(group.name, _FirstAnswer(answer, group))
@@ -148,16 +149,16 @@ class PlanStep:
 
 
 def _has_idle_place(snapshot: Snapshot, plan: WorkloadPlan) -> bool:
-    """Returns whether the gangs of a pod have a place, and no pod is bound there.
+    """Returns whether the gangs of a pod hold a place, and no pod is bound there.
 
-    Kueue admits a pod group as a whole: while one of its pods runs, the other pods come in the same flavor.
-    After Kueue has evicted all its pods, it may admit them in another flavor.
+    Kueue admits a pod group as a whole: while one of its pods runs, its new pods get the same flavor. After
+    Kueue has evicted all its pods, it may admit them in another flavor, that is, on other nodes.
     """
     return all(placed.answer.replayed and not stands(snapshot, placed.group) for placed in plan.placed)
 
 
 def _is_whole(workload: Workload) -> bool:
-    """Returns whether the object's gangs are complete.
+    """Returns whether the object's gangs contain everything that starts together (`WorkloadPlan.whole`).
 
     A gang of several objects may get further members; a pod with an owner is only one pod of its gang.
     """
@@ -165,7 +166,7 @@ def _is_whole(workload: Workload) -> bool:
 
 
 def _amounts(group: PodGroup) -> _Amounts:
-    """Returns the PodSets of a gang with their counts and requests, without selectors and affinity."""
+    """Returns name, count and requests of each PodSet, to compare gangs without selectors and affinity."""
     return tuple(
         (pod_set.name, pod_set.count, tuple(sorted(pod_set.shape.requests.items())))
         for pod_set in group.pod_sets

@@ -1,10 +1,10 @@
 """Keeps a second `kubectl apply` of a manifest from undoing what admission wrote into its templates. Pure.
 
-kubectl and server-side clients replace whole lists of kinds without a schema (a JSON merge patch of a
-JobSet's `replicatedJobs`), so what admission wrote there is missing from the update. An update that asks for
-the same templates as before gets the stored templates. It does so if the annotation `bayplan.dev/applied`
-says so, or if admission of the object as a new one would produce the stored templates. The annotation is
-needed where it would not: the gang was queued at first or has moved since, or policies or parameters have
+For kinds without a schema, kubectl and other clients replace whole lists (a JSON merge patch of a JobSet's
+`replicatedJobs`), so the update lacks what admission wrote there. An update that asks for the same templates
+as before therefore gets the stored templates. It asks for the same if the annotation `bayplan.dev/applied`
+says so, or if admission of the object as a new one would produce the stored templates. The second test alone
+is not enough: the gang may have been queued at first or have moved, or policies or parameters may have
 changed.
 
 `bayplan.dev/applied` has two digests: of the templates as they were applied, and of the templates after
@@ -28,15 +28,16 @@ Json = Mapping[str, Any]
 
 
 _Field = tuple[str, str]
-"""A field of an object's top-level field: ("spec", "template")."""
+"""A field of the second level of an object, for example ("spec", "template")."""
 
 
 _DIGEST_LENGTH = 16
-"""Hexadecimal digits, 64 bits: a manifest is compared with one other, never looked up among many."""
+"""Number of hexadecimal digits. 64 bits suffice, because a digest is compared with one other, never looked up
+among many."""
 
 
 _OWN = (APPLIED, PLACEMENT, POLICIES, RESERVATION)
-"""The annotations that admission writes on the object itself; they are kept together with the templates."""
+"""The annotations that admission writes on the object itself; they are restored with the templates."""
 
 
 def with_former_templates(
@@ -63,8 +64,8 @@ def with_former_templates(
 
 
 def with_applied(obj: Json, original: Json, workload: Workload) -> Json:
-    """Returns the object with the digests of its templates, in `original` and now; without the annotation if
-    admission did not change the templates.
+    """Returns the object with `bayplan.dev/applied`: the digests of its templates in `original`, as applied,
+    and in `obj`, after admission. If admission did not change the templates, the annotation is removed.
     """
     fields = _fields((*workload.templates, *workload.inlined))
     if not fields:  # a pod

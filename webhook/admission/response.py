@@ -1,4 +1,4 @@
-"""The response of a decision: the reasons of a refusal, warnings, and audit annotations. Pure."""
+"""Makes the response of a decision: the reasons of a refusal, warnings, and audit annotations. Pure."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from webhook.policy.engine.validate import ANNOTATION_LIMIT, Findings
 from webhook.wire.review import Response
 
 CHANGED = "changed"
-"""The audit annotation that tells which policy changed what: JSON, policy name to JSON pointers."""
+"""The audit annotation with what each policy changed: a JSON object of JSON pointers by policy name."""
 
 
 EXEMPT = "exempt"
-"""The audit annotation that tells which policies an exemption left out, and which ended."""
+"""The audit annotation with the exemptions that undid what policies did, and with expired exemptions."""
 
 
 MAX_POINTERS = 16
-"""The most JSON pointers for each policy: people read audit annotations, and the API server limits their
+"""Maximum number of JSON pointers per policy: people read audit annotations, and the API server limits their
 size."""
 
 
 def refusal(errors: Iterable[Failure], findings: Findings, plan: WorkloadPlan | None) -> Response | None:
-    """The refusal with every reason for it; None where there is none. The first reason gives the code."""
+    """Returns the refusal with all reasons, and the code of the first; None if nothing refuses the object."""
     reasons = [Response(False, code=422, reason="Invalid", message=str(error)) for error in errors]
     if not findings.allowed:
         denied = Response(False, code=findings.code, reason=findings.reason, message=findings.message)
         reasons.append(denied)
     if not reasons:
-        # The planner comes last: what a policy has refused it would often refuse too, in other words.
+        # The planner's reason is given only if no policy refuses: it often refuses the same in other words.
         return _plan_refusal(plan) if plan is not None else None
     return replace(reasons[0], message=joined(reason.message for reason in reasons))
 
@@ -49,7 +49,7 @@ def completed(
     plan: WorkloadPlan | None,
     revision: str,
 ) -> Response:
-    """The response with its warnings and with the revision of the policies that gave it."""
+    """Returns the response with its warnings, and with the policies' revision as an audit annotation."""
     used = tuple(exempted)
     audit = {"revision": revision, **(findings.audit_annotations or {})}
     if exemptions := joined(map(str, (*used, *findings.exempted))):
@@ -61,7 +61,7 @@ def completed(
 
 
 def with_changes(response: Response, effects: Iterable[Effect]) -> Response:
-    """The response that also tells the audit log which policy changed what."""
+    """Returns the response with the audit annotation `CHANGED`."""
     return replace(response, audit_annotations={**response.audit_annotations, CHANGED: _pointers(effects)})
 
 
@@ -77,8 +77,8 @@ def _plan_refusal(plan: WorkloadPlan) -> Response | None:
 
 
 def _plan_warnings(plan: WorkloadPlan, *, allowed: bool) -> Iterator[str]:
-    """What is wrong with the request, and, for an object that is stored, where it goes and what it waits for:
-    one that is refused goes nowhere."""
+    """Yields the planner's warnings about the request and, if the object is allowed, what its place costs and
+    what its gangs wait for."""
     if plan.preview:
         yield from [_preview(plan)] if allowed else []
         return
@@ -91,7 +91,7 @@ def _plan_warnings(plan: WorkloadPlan, *, allowed: bool) -> Iterator[str]:
 
 
 def notice_of_waiting(gang_plan: GangPlan, *, gated: bool) -> str:
-    """What is said of a gang that has no place now and is let in, behind a gate or not; "" for others."""
+    """Returns the warning about a gang that is admitted without a place, gated or not; "" for other gangs."""
     group, answer = gang_plan.group, gang_plan.answer
     if answer.decision != "queued" or group.on_unavailable == "reject":
         return ""

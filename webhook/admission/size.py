@@ -1,9 +1,9 @@
-"""Bounds on the size of an object, checked before it is read. Pure.
+"""Limits the size of an object, before it is read. Pure.
 
-A pod of 800 kB with ten thousand containers took 48 s of a thread, a pod of 2 MB with eighty thousand
-resource names 750 MB: the work of policies and plan grows faster than such a list. So lists and mappings have
-bounds that are far above real workloads, and low enough that each decision is short. An update of an object
-that exceeded a bound before is admitted unchanged and unplanned, with a warning.
+The work of policies and plan grows faster than the lists of an object: a pod of 800 kB with ten thousand
+containers took 48 s of CPU, and a pod of 2 MB with eighty thousand resource names took 750 MB of memory. The
+bounds are far above real workloads, and low enough that each decision is short. An update of an object that
+exceeded a bound before is admitted unchanged and unplanned, with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from webhook.wire.request import AdmissionRequest
 from webhook.workloads.kinds import KINDS
 
 MOST_ENTRIES = 1_000
-"""The most entries of a list or mapping in the metadata or spec of a workload."""
+"""Maximum number of entries of a list or mapping in the metadata or spec of a workload."""
 
 
 MOST_BY_NAME = {
@@ -32,17 +32,18 @@ MOST_BY_NAME = {
     "topologySpreadConstraints": 64,
     "values": 5_000,
 }
-"""The most entries by the name of the field. Each policy runs on each container, and each resource and
-constraint is looked up on each node; one requirement may name as many nodes as Kubernetes supports."""
+"""Maximum number of entries of fields with these names. Containers, resources and constraints are limited
+because each policy runs on each container, and each resource and constraint is looked up on each node.
+`values`: one requirement may name as many nodes as Kubernetes supports."""
 
 
 MOST_PARTS = 100_000
-"""The most lists and mappings in one object: enough for 512 PodSets with 190 each."""
+"""Maximum number of lists and mappings in one object: enough for 512 PodSets with 190 each."""
 
 
 def left_alone(request: AdmissionRequest) -> str:
-    """Returns the warning for an object that was too large before the update and is admitted unchanged; ""
-    for an object within the bounds.
+    """Returns the warning for a workload that exceeded a bound before the update too, and is therefore
+    admitted unchanged; "" for an object within the bounds.
 
     Raises `InputError`, with bound and number, for a workload that has become too large.
     """
@@ -59,7 +60,7 @@ def left_alone(request: AdmissionRequest) -> str:
 
 
 def _problem(request: AdmissionRequest, obj: Mapping[str, Any] | None) -> str:
-    """Returns the bound that a workload exceeds; "" for none."""
+    """Returns text that names the bound that a workload exceeds; "" for none."""
     if obj is None or (request.kind.group, request.kind.kind) not in KINDS:
         return ""
     root = {name: part for name in ("metadata", "spec") if isinstance(part := obj.get(name), dict)}

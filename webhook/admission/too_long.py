@@ -1,4 +1,4 @@
-"""The answer to a request whose decision exceeds the deadline of a call. Pure."""
+"""Makes the response to a request whose decision exceeds the deadline of a call. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _WORDS: Mapping[Part, tuple[str, str]] = {
         "fewer kinds of pods, and fewer terms of affinity and spread constraints on them",
     ),
 }
-"""For each part of a decision: what it was doing, and what the user can make smaller."""
+"""For each part of a decision: text for what it does, and for what the user can make smaller."""
 
 
 def took_too_long(passed: DeadlinePassed) -> Response:
-    """The refusal, which says that the request is too large, not that the server failed."""
+    """Returns the refusal. It says that the request is too large (413), not that the server failed."""
     work, smaller = _WORDS[passed.part]
     message = f"{work} took longer than one decision may. What would work: {smaller}"
     return Response(False, code=413, reason="RequestEntityTooLarge", message=message)

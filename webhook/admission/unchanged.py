@@ -1,13 +1,12 @@
-"""Which pod templates of an object may be changed: new ones, and those that an update changes. Pure.
+"""Determines which pod templates policies and plan may change: new ones, and those an update changes. Pure.
 
-A change of a template replaces the pods that were created from it. So a template stays as it is where the
-author has not changed it:
+A change of a template replaces the pods that were created from it. A template is therefore left unchanged if
 - its object has a controller: the controller's own template was changed already, and the controller compares
   the two. A Deployment does not recognise a ReplicaSet that differs from its template, and creates another
   one, again and again;
-- an update leaves it as it was, and changes only a label, `replicas`, `status` or a finalizer;
+- an update does not change it, but only, for example, a label, `replicas`, `status` or a finalizer;
 - templates of its kind are immutable.
-Changes of policies and plan to such a template are undone.
+Changes that policies and plan make to such a template are undone.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ Json = Mapping[str, Any]
 
 
 _FIELD = 2
-"""Length of the path to the field that holds the templates, such as `spec.replicatedJobs`: policies also
-write into that field beside the templates.
+"""Length of the path of the field that contains the templates, for example `spec.replicatedJobs`. This whole
+field is restored, because policies also write into it beside the templates.
 """
 
 
@@ -37,9 +36,8 @@ write into that field beside the templates.
 class Changeable:
     """The templates (and pods in another form, `inlined`) that policies and plan may change.
 
-    `kept`: the paths of fields that must stay as they are. `changed`: an update changed the templates, so
-    pods are replaced. `noted`: templates that get the plan's annotations although they may not change
-    otherwise.
+    `kept`: the paths of fields that must stay as they are. `changed`: the request is an update that changes
+    templates, so that pods are replaced. `noted`: templates in which only the plan's annotations may change.
     """
 
     templates: tuple[Template, ...] = ()
@@ -49,7 +47,7 @@ class Changeable:
     noted: tuple[Template, ...] = ()
 
     def restored(self, before: Json, mutated: Mutated) -> Mutated:
-        """Returns the result of the policies on the object `before`, with the `kept` fields as they were."""
+        """Returns the result of the policies with the `kept` fields as they are in `before`."""
         after = mutated.object
         for path in self.kept:
             value = find(before, path)
@@ -73,7 +71,8 @@ class Changeable:
 
 
 def changeable_templates(request: AdmissionRequest, obj: Json, workload: Workload) -> Changeable:
-    """Returns what may change in `obj`, the object of the request with repeated templates as stored."""
+    """Returns what may change in `obj`: the object of the request, with stored templates if it repeats them
+    (`reapply`)."""
     templates = (*workload.templates, *workload.inlined)
     if workload.kind == "Pod":
         return Changeable(workload.templates)
@@ -100,8 +99,8 @@ def asks_for_pods(request: AdmissionRequest) -> bool:
 
 
 def _starts(request: AdmissionRequest, workload: Workload) -> bool:
-    """Returns whether the update resumes a Job that never started. The API server then allows changes to
-    annotations of its template (scheduling directives of suspended Jobs, KEP-2926).
+    """Returns whether the update resumes a Job that never started: the API server then allows changes of its
+    template's annotations (scheduling directives of suspended Jobs, KEP-2926).
     """
     old = request.old_object or {}
     suspended = find(old, ("spec", "suspend")) and not workload.suspended
@@ -117,11 +116,11 @@ REPLACED = {
     "RayService": "a new cluster will take the place of the one that runs",
     "ReplicaSet": "pods that it makes from now on are made of it",
 }
-"""By kind, what happens to the pods when a template changes; pods of all other kinds are replaced."""
+"""Text by kind for what happens if a template changes; the pods of all other kinds are replaced."""
 
 
 def replacement_warning(workload: Workload, changeable: Changeable, effects: Iterable[Effect]) -> str:
-    """Returns the warning about an update whose templates Bayplan changed; "" if it changed none."""
+    """Returns the warning that an update's new templates were changed by policies or plan; "" if not."""
     if not changeable.changed:
         return ""
     pointers = tuple(_pointer(template.path) for template in changeable.templates)
@@ -140,11 +139,11 @@ def replacement_warning(workload: Workload, changeable: Changeable, effects: Ite
 def needs_plan(
     request: AdmissionRequest, before: Workload, workload: Workload, changeable: Changeable
 ) -> bool:
-    """Returns whether the gangs of an object may be planned. `before`: the workload before an update.
+    """Returns whether the gangs of an object are to be planned. `before`: the workload before an update.
 
-    An update that changes no template is planned if the object had a plan (a gang that is scaled needs a
-    larger place), or if it creates pods from now on. Pods that ran before Bayplan was installed have their
-    nodes without a plan.
+    After an update that changes no template, they are planned if the object had a plan (a gang that is scaled
+    up needs more room), or if the update makes it create pods (`begins`). Pods that run since before Bayplan
+    was installed have their nodes without a plan.
     """
     if request.operation != "UPDATE" or changeable.templates:
         return True
@@ -162,8 +161,8 @@ def _was_planned(old: Json | None) -> bool:
 
 
 def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[Template]:
-    """Yields the templates that differ from their former state, and the other templates in the same field:
-    the leader's and the workers' template of a LeaderWorkerSet are one revision.
+    """Yields the templates that an update changes, and all templates that have the same parent field: leader
+    and worker template of a LeaderWorkerSet form one revision.
     """
     former = former_paths(old, templates)
     differing = {
@@ -175,8 +174,10 @@ def _changed(obj: Json, old: Json, templates: tuple[Template, ...]) -> Iterator[
 
 
 def former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]:
-    """Returns the path of each template in the object before an update: the path of the same PodSet, or else
-    its own path if the PodSet there was renamed; () for a new template.
+    """Returns the path of each template in the object before an update, by its path in the new object.
+
+    It is the path of the template with the same PodSet name, or the same path if the PodSet there was
+    renamed; () for a new template.
     """
     try:
         before = pod_templates(old)
@@ -192,8 +193,8 @@ def former_paths(old: Json, templates: tuple[Template, ...]) -> dict[Path, Path]
 
 
 def _around(template: Template, changed: tuple[Template, ...]) -> Path:
-    """Returns the path of the field that holds a template, or of the template alone if other templates in the
-    field may change.
+    """Returns the path of the field that contains a template, or of the template alone if another template in
+    that field may change.
     """
     field = template.path[:_FIELD]
     return template.path if any(other.path[:_FIELD] == field for other in changed) else field

@@ -1,9 +1,10 @@
 """Warns when a Topology is deleted, loses a level or is detached while gangs use it or wait for it. Pure.
 
 Running pods are not affected (Run:ai's documentation, "Known Limitations"). Gangs that wait, or are resumed
-later, do not find the topology, and their scheduler at best logs that. So the user who removes it is warned.
+later, do not find the topology, and their scheduler only logs that, if anything. The user who removes the
+topology is therefore warned.
 
-A ResourceFlavor attaches a Topology of Kueue by its `topologyName`; a change of that field detaches it.
+A ResourceFlavor uses a Topology of Kueue by its `topologyName`; a change of that field detaches the Topology.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ GROUPS = ("kai.scheduler", KUEUE_GROUP, "bayplan.dev")
 
 
 MOST_NAMED = 3
-"""Gangs or queues that a warning names."""
+"""Maximum number of gangs, and of queues, that a warning names."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """What a request removes: the whole Topology (`levels` is empty), or these levels of it. `words` name it
-    in a sentence. `kueues`: it is a Topology of Kueue, which LocalQueues use.
+    """What a request removes: the whole Topology (`levels` is empty), or these levels of it. `words`: text
+    that names what is removed. `kueues`: it is a Topology of Kueue, which LocalQueues use.
     """
 
     topology: str
@@ -40,9 +41,10 @@ class _Loss:
 def still_used(
     request: AdmissionRequest, snapshot: Snapshot, waiting: Callable[[], Iterable[WaitingGang]]
 ) -> str:
-    """Returns a sentence that names the users of the Topology that a request removes; "" if there are none,
-    or the request removes none. `waiting` returns the whole queue; it is expensive, and called only if
-    needed.
+    """Returns a sentence that names the gangs and queues that use what a request removes of a Topology; "" if
+    there are none, or if the request removes nothing.
+
+    `waiting`: returns the whole queue; it is expensive, and called only if needed.
     """
     loss = _loss(request)
     if loss is None:
@@ -96,7 +98,7 @@ def _loss(request: AdmissionRequest) -> _Loss | None:
 
 
 def _enumerated(noun: str, relation: str, names: set[str]) -> str:
-    """Returns the number of names and the first of them; "" for none."""
+    """Returns text with the number of names and the first of them; "" if there are no names."""
     first = ", ".join(sorted(names)[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     plural = "" if len(names) == 1 else "s"
     return f"{len(names)} {noun}{plural} {relation} ({first})" if names else ""

@@ -1,10 +1,11 @@
-"""The parameters in force: those of the files beside the policies, and over them the cluster's. Pure.
+"""Merges the parameters in the files beside the policies and those in the cluster. Pure.
 
-One ConfigMap, `bayplan-parameters`, says what policies may be told and what Bayplan's own settings are. It
-lies beside the policies, and in the cluster in Bayplan's own namespace: a key counts as the cluster has it,
-else as the pack that is chosen sets it, else as the file has it, else it has its default; and a key for one
-namespace (`namespace.NAME.KEY`) before one for all. An object of that name in any other namespace says
-nothing: no tenant chooses for the cluster.
+The ConfigMap `bayplan-parameters` contains the parameters of policies and Bayplan's own settings. There may
+be one in a file beside the policies, and one in the cluster, in Bayplan's own namespace. The value of a key
+is taken from the first of these that has it: the cluster's ConfigMap, the chosen pack
+(`webhook.policy.model.packs`), the file, the default. A key for one namespace (`namespace.NAME.KEY`) takes
+precedence over the key for all namespaces. ConfigMaps of that name in other namespaces are ignored, so that
+no tenant configures the cluster.
 """
 
 from __future__ import annotations
@@ -37,16 +38,17 @@ Json = Mapping[str, Any]
 
 
 MOST_TOLD = 10
-"""Problems that are told; of ten thousand wrong keys nobody reads more, and each hint takes time."""
+"""Maximum number of problems that are reported: nobody reads thousands of them, and each hint costs time."""
 
 
 MOST_COMPARED, NEAR = 200, 0.8
-"""Unknown keys that are compared with those of settings, each in some 50 us, and how like they must be."""
+"""`MOST_COMPARED`: maximum number of unknown keys that are compared with the keys of settings, about 50 µs
+each. `NEAR`: the minimum similarity (`difflib` ratio) at which a key counts as misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A ConfigMap with parameters, as text; `where` names it for people."""
+    """The data of one source of parameters. `where`: the name of the source in messages."""
 
     where: str
     data: Mapping[str, str]
@@ -54,11 +56,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What all sources say together, read once for each change of one of them.
+    """The parameters of all sources, read once for each change of a source.
 
-    `sources`: the lowest first. `revision`: a hash of the content, "" where there is no source. `misspelt`:
-    warnings of unknown keys that are nearly settings, where no schema says which keys there are. `emptied`:
-    that the cluster's ConfigMap has lost all its keys, in words, "" where it has not.
+    `texts`: the valid parameters as text. `sources`: the one with the lowest precedence first. `revision`: a
+    hash of the valid parameters, "" if there is no source. `misspelt`: warnings about unknown keys that are
+    similar to those of settings; none if the schema of policy parameters is closed, because such keys are
+    errors then. `emptied`: a warning that the cluster's ConfigMap has lost all its keys, "" if it has not.
     """
 
     texts: Texts
@@ -66,13 +69,15 @@ class Parameters:
     revision: str = ""
     misspelt: tuple[str, ...] = ()
     emptied: str = ""
-    # By namespace, made when a request of it comes: thousands may have keys of their own. Settings with those
-    # that they were made of.
+    # Caches by namespace, filled on demand because thousands of namespaces may have keys of their own.
+    # `_settings` has pairs: the settings from which the result was computed, and the result.
     _objects: dict[str, Json] = field(default_factory=dict, compare=False, repr=False)
     _settings: dict[str, tuple[Settings, Settings]] = field(default_factory=dict, compare=False, repr=False)
 
     def settings(self, chosen: Callable[[str], Settings], namespace: str) -> Settings:
-        """The settings of a namespace: these parameters over what was `chosen` without them."""
+        """Returns the settings of a namespace: those that `chosen` returns, overridden by these
+        parameters.
+        """
         without, key = chosen(namespace), self._key(namespace)
         remembered = self._settings.get(key)
         if remembered is None or remembered[0] is not without:
@@ -87,13 +92,15 @@ class Parameters:
         return settings
 
     def _key(self, namespace: str) -> str:
-        """The namespace, "" for all that have no keys of their own."""
+        """Returns the key of the caches: the namespace, or "" for all namespaces without keys of their
+        own.
+        """
         return namespace if namespace in self.texts.scoped else ""
 
     def object(self, namespace: str) -> Json | None:
-        """The ConfigMap that policies see in a request of a namespace; None where there is no source.
+        """Returns the ConfigMap that policies get for a request in a namespace; None if there is no source.
 
-        It names no namespace, and so serves every one.
+        It has no `metadata.namespace`, so it can be the same for all namespaces without keys of their own.
         """
         if not self.sources:
             return None
@@ -104,8 +111,9 @@ class Parameters:
         return self._objects[key]
 
     def in_force(self, settings: Settings, namespaces: Mapping[str, Json]) -> dict[str, Any]:
-        """What is in force, for people: the settings of a namespace without keys of its own, where they are
-        from, and what is odd about them. `namespaces`: those that there are."""
+        """Returns what is in force, to be shown to people: the settings of a namespace without keys of its
+        own as text, the revision, the sources, and warnings. `namespaces`: the existing ones, by name.
+        """
         return {
             **{name: row.show(settings) for name, row in SETTING_KEYS.items()},
             "revision": self.revision,
@@ -114,11 +122,11 @@ class Parameters:
         }
 
     def warnings(self, namespaces: Mapping[str, Json]) -> list[str]:
-        """What has no effect, though nothing is wrong with it: keys of namespaces that do not exist, modes of
-        namespaces that say theirs by a label, keys that are nearly settings, and a ConfigMap that says
-        nothing any more."""
+        """Returns warnings about parameters that are valid but have no effect: keys for namespaces that do
+        not exist, modes for namespaces that have the mode label, misspelt keys, and an emptied ConfigMap.
+        """
         emptied = [self.emptied] if self.emptied else []
-        if not namespaces:  # without a cluster none is known
+        if not namespaces:  # without a cluster, no namespaces are known
             return [*emptied, *self.misspelt]
         odd = (self._odd(name, namespaces.get(name)) for name in sorted(self.texts.scoped))
         return [*emptied, *self.misspelt, *islice(filter(None, odd), MOST_TOLD)]
@@ -133,7 +141,9 @@ class Parameters:
         return f"namespace.{name}.mode: has no effect, the namespace has the label {MODE}: {label}"
 
     def origin(self, key: str) -> str:
-        """The source that says what a key (with its namespace, where it has one) is; "" where none does."""
+        """Returns the name of the source from which a key (KEY or namespace.NAME.KEY) is taken; "" for
+        none.
+        """
         return next((source.where for source in reversed(self.sources) if key in source.data), "")
 
 
@@ -141,9 +151,10 @@ NO_PARAMETERS = Parameters(Texts({}, {}))
 
 
 def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Parameters, tuple[str, ...]]:
-    """The parameters beside the policies and over them the cluster's ConfigMap, and what is wrong with them.
+    """Returns the parameters of the policy files, overridden by the cluster's ConfigMap, and their problems.
 
-    A setting that is wrong is left out; a wrong parameter of a policy stays, and the policy says so.
+    `configured`: the cluster's ConfigMap, None for none. An invalid setting is left out. An invalid parameter
+    of a policy is kept, and the policy reports it.
     """
     beside = sorted((obj for obj in policies.params if is_parameters(obj)), key=_namespace)
     sources = [Source(f"ConfigMap/{PARAMETERS} beside the policies", data_of(obj)) for obj in beside]
@@ -167,7 +178,8 @@ def read_parameters(policies: PolicySet, configured: Json | None) -> tuple[Param
 
 
 def _misspelt(entries: Iterable[tuple[str, str]], rules: ParameterRules) -> Iterator[str]:
-    """Warnings of keys that may be those of policies that nobody described, or settings written wrong."""
+    """Yields warnings about unknown keys that are similar to a setting's. They may also be keys of policies
+    for which there is no schema, so they are no errors."""
     names = ((key, scope(key)[1]) for key, _ in entries)
     unknown = (row for row in names if row[1] not in SETTING_KEYS and row[1] not in rules.by_key)
     for key, name in islice(() if rules.closed else unknown, MOST_COMPARED):
@@ -176,7 +188,7 @@ def _misspelt(entries: Iterable[tuple[str, str]], rules: ParameterRules) -> Iter
 
 
 def _problems(entries: Iterable[tuple[Source, str, str]], rules: ParameterRules) -> tuple[str, ...]:
-    """The first problems in words, and how many more there are."""
+    """Returns text for the first `MOST_TOLD` problems, and for the number of further ones."""
     wrong = [row for row in entries if _setting_fault(*row[1:]) or rules.fault(*row[1:], hint=False)]
     problems = [
         f"{source.where}: data[{key}]: {_setting_fault(key, text) or rules.fault(key, text)}"
@@ -187,7 +199,7 @@ def _problems(entries: Iterable[tuple[Source, str, str]], rules: ParameterRules)
 
 
 def _setting_fault(key: str, text: str) -> str:
-    """What is wrong with a setting, "" where nothing is, or where the key is no setting."""
+    """Returns what is wrong with a setting; "" for a valid setting, and for a key that is no setting."""
     namespace, name = scope(key)
     row = SETTING_KEYS.get(name)
     if row is None:

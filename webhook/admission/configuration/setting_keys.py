@@ -1,7 +1,7 @@
-"""The keys of the ConfigMap `bayplan-parameters` that are settings of Bayplan itself: a row each. Pure.
+"""The keys of the ConfigMap `bayplan-parameters` that are settings of Bayplan itself, one row each. Pure.
 
-From these rows are made the `Settings` in force, `policies/parameters.schema.json` and
-`docs/reference/parameters.md` (`python -m tests.docs.generate_parameters`).
+`parameters` reads the settings by these rows, and `python -m tests.docs.generate_parameters` writes
+`policies/parameters.schema.json` and `docs/reference/parameters.md` from them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from webhook.workloads.options import RESERVE_MODES
 
 @dataclass(frozen=True, slots=True)
 class SettingKey:
-    """One key. `take`: the settings with a value of the key, which is one of `values`, or of the form
-    `pattern`; `form` says in words what fits the pattern.
-    `show`: the value in settings, as text. `of_cluster`: it tells of the nodes, which are the same for every
-    namespace.
+    """One key. A value of it is one of `values`, or matches the regular expression `pattern`, which `form`
+    describes as text.
+
+    `take`: returns the given settings with a value of the key. `show`: returns the key's value in settings as
+    text. `of_cluster`: the key applies to the whole cluster, so it cannot be set for one namespace.
     """
 
     name: str
@@ -39,11 +40,11 @@ class SettingKey:
 
     @property
     def default(self) -> str:
-        """What counts where nobody chose; for `mode` a flag of a command may say otherwise."""
+        """The default value as text; for `mode`, a flag of a command may set another default."""
         return self.show(DEFAULT_SETTINGS)
 
     def fault(self, text: str) -> str:
-        """Why a text is no value of this key, "" where it is one."""
+        """Returns why a text is not a valid value of this key; "" if it is one."""
         if text in self.values or (self.pattern and re2.fullmatch(self.pattern, text)):
             return ""
         valid = " or ".join(self.values) or self.form

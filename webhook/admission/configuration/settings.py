@@ -1,4 +1,4 @@
-"""What a cluster's administrator chose: the mode of a namespace, and what its gangs hold by default. Pure."""
+"""The settings of Bayplan that an administrator can choose for a namespace or for the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ Mode = Literal["enforce", "warn", "audit", "off"]
 
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-"""`enforce`: patches, refusals, reservations. `warn`: none of them, but kubectl shows what would be. `audit`:
-the same without the warnings. `off`: never called."""
+"""`enforce`: patches, refuses and reserves. `warn`: does none of these, but kubectl shows what `enforce`
+would do. `audit`: only the audit log, reports and metrics show it. `off`: does nothing.
+"""
 
 
 def mode_label(namespace: Mapping[str, Any] | None) -> object:
-    """The label `bayplan.dev/mode` of a Namespace object, a mode or not; None where it has none."""
+    """Returns the value of the label `bayplan.dev/mode` of a Namespace object, valid or not; None without
+    the label."""
     metadata = (namespace or {}).get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
     return labels.get(MODE) if isinstance(labels, Mapping) else None
@@ -33,13 +35,14 @@ def mode_label(namespace: Mapping[str, Any] | None) -> object:
 class Settings:
     """The settings in force for one namespace.
 
-    `mode`: that of a namespace without the label `bayplan.dev/mode`. `reserve`: what a gang holds whose
-    workload does not say. `growing`: node pools that may grow, beside those whose autoscaler says so itself.
-    `resources_tolerated`: whether the API server adds tolerations for extended resources; None: the nodes
-    tell. `holds`: how much its gangs may hold. `unbound_seconds`: for how long a place is kept of which no
-    pod is on a node; 0 is for ever. `fair_seconds` and `weight`: how far the queue is ordered by what
-    namespaces have, and what this one's counts (`placement.fair_order`). `pack`: for which scheduling system
-    policies write. `moves`: what is moved for its gangs that wait, and `every` for the cluster.
+    `mode`: the mode, if the namespace has no label `bayplan.dev/mode`. `reserve`: what gangs without the
+    annotation `bayplan.dev/reserve` hold. `growing`: node pools that can grow, in addition to those that an
+    autoscaler reports. `resources_tolerated`: whether the API server adds tolerations for extended resources;
+    None to derive it from the nodes. `holds`: limits of what its gangs may hold. `unbound_seconds`: for how
+    long a reservation is kept while no pod of its gang is bound; 0 for ever. `fair_seconds`, `weight`: how
+    strongly the queue favours namespaces that hold little, and the weight of this one
+    (`placement.fair_order`). `pack`: the scheduling system for which policies write. `moves`: limits of
+    moving other workloads for its waiting gangs.
     """
 
     mode: Mode = "enforce"
@@ -54,7 +57,7 @@ class Settings:
     moves: MoveLimits = NO_MOVES
 
     def of(self, snapshot: Snapshot) -> Snapshot:
-        """The cluster with what these settings say of it."""
+        """Returns the cluster with what these settings state about it."""
         return snapshot.as_told(self.growing, resources_tolerated=self.resources_tolerated)
 
 
@@ -62,15 +65,16 @@ DEFAULT_SETTINGS = Settings()
 
 
 def default_settings(namespace: str) -> Settings:
-    """The settings where nobody chose any."""
+    """Returns the default settings, for every namespace."""
     return DEFAULT_SETTINGS
 
 
 def everywhere(settings: Settings) -> Callable[[str], Settings]:
-    """The same settings for every namespace."""
+    """Returns a function that returns these settings for every namespace."""
     return lambda namespace: settings
 
 
 def queue_rules(settings: Callable[[str], Settings], now: float) -> QueueRules:
-    """The rules of the queue's order by the settings of each namespace; `now` in seconds since the epoch."""
+    """Returns the rules for the order of the queue. `settings`: returns the settings of a namespace. `now`:
+    seconds since the epoch."""
     return QueueRules(now, settings("").fair_seconds, lambda namespace: settings(namespace).weight)
