@@ -12,6 +12,9 @@ KAI ?=
 KUEUE ?=
 PARTS ?=
 
+# Tests and demos start hundreds of Python processes: without bytecode, each compiles every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint check bench bench-cluster attack schedulers test-exact explore e2e browser monitoring image try-image base lock sbom docs release clean
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -51,6 +52,12 @@ exit status: 0 done; 1 something fails; 2 bad input; --warn-exit-code if there a
 """
 
 
+YOUNG_OBJECTS = 20_000
+"""How many new objects Python's cycle collector waits for; its default of 700 costs a sixth of a report's CPU
+time. More would save little, and delay the release of memory.
+"""
+
+
 def add_parser(subparsers: Subparsers) -> None:
     """Add `report`."""
     parser = subcommand(
@@ -77,6 +84,7 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate the objects and report. Raises `InputError` or `PolicyError` for bad input."""
     _check(args)
+    gc.set_threshold(YOUNG_OBJECTS)
     policies = inputs.policies(args.policies)
     if args.kubeconfig:
         from webhook.cli.common.running import (
