@@ -230,7 +230,7 @@ def _build(snapshot: Snapshot, topology: Topology) -> LeafSpine:
             switch: Switch = name if name in graph else branch.path
             leaves.append(Leaf(branch.path, switch, nodes, way, sum(gpus[node] for node in nodes)))
             if switch == branch.path:
-                _hang(graph, branch.path)
+                _connect_upward(graph, branch.path)
     return LeafSpine(topology, tuple(leaves), graph, _is_cabled(snapshot, topology), gpus)
 
 
@@ -245,7 +245,7 @@ def _branches_at(
         yield from _branches_at(child, level, (*way, place))
 
 
-def _hang(graph: nx.Graph[Switch], path: Domain) -> None:
+def _connect_upward(graph: nx.Graph[Switch], path: Domain) -> None:
     """Connects a leaf to the domains above it, up to the root, by links of unknown speed."""
     graph.add_node(path)
     while path:

@@ -40,7 +40,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _LeafRoom:
     """Values that equal leaves share: indexes of the usable nodes in the leaf, pods that fit, free GPUs."""
 
     places: tuple[int, ...]
@@ -48,11 +48,11 @@ class _Seen:
     free: int
 
 
-_SeenLeaves = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _Seen]
+_LeafRooms = dict[tuple[DomainCapacity, EligibilityMap, tuple[int, ...]], _LeafRoom]
 """The values by a leaf's capacity, the pods' eligibility on it, and its `places`. Plans share it without a
 lock: if two threads compute the same leaf, their results are equal."""
 
-LEAF_HOSTS: CacheSection[tuple[tuple[Hashable, ...], tuple[int, int], bool], _SeenLeaves] = CacheSection(
+LEAF_HOSTS: CacheSection[tuple[tuple[Hashable, ...], tuple[int, int], bool], _LeafRooms] = CacheSection(
     "hosts of leaves", results=len
 )
 """Keys: the PodSets, the maximum nodes and GPUs per leaf, and `occupied` (the current or the empty cluster).
@@ -73,7 +73,7 @@ class Rooms:
         self._pods: dict[_Host, int] = {}
         limits = (settings.nodes_per_leaf, settings.gpus_per_leaf)
         key = (tuple(map(_key, self._sets)), limits, view.occupied)
-        self._seen = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
+        self._leaf_rooms = view.base.plan_cache.entry(LEAF_HOSTS, key, dict)
 
     def of(self, leaf: Leaf, *, preferred: bool) -> Room:
         """Returns the room of one leaf."""
@@ -81,24 +81,28 @@ class Rooms:
         for place in leaf.way:
             content, match = content.children[place], match.children[place] if match.children else match
         key = (content, match, leaf.places)
-        seen = self._seen.get(key)
-        if seen is None:
-            seen = self._seen[key] = self._look(_hosts_at(list(_hosts(content, match)), leaf.places))
-        nodes = tuple([leaf.nodes[place] for place in seen.places])
-        used = (leaf.gpus - seen.free) / leaf.gpus if leaf.gpus else 0.0
-        return Room(leaf, nodes, seen.pods, used, preferred, content.gang)
+        leaf_room = self._leaf_rooms.get(key)
+        if leaf_room is None:
+            leaf_room = self._leaf_rooms[key] = self._leaf_room(
+                _hosts_at(list(_hosts(content, match)), leaf.places)
+            )
+        nodes = tuple([leaf.nodes[place] for place in leaf_room.places])
+        used = (leaf.gpus - leaf_room.free) / leaf.gpus if leaf.gpus else 0.0
+        return Room(leaf, nodes, leaf_room.pods, used, preferred, content.gang)
 
-    def _look(self, hosts: Sequence[_Host]) -> _Seen:
-        rooms = sorted(((self._room(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0])
+    def _leaf_room(self, hosts: Sequence[_Host]) -> _LeafRoom:
+        rooms = sorted(
+            ((self._pods_on(*host), place) for place, host in enumerate(hosts)), key=lambda r: -r[0]
+        )
         places: list[int] = []
         pods = gpus = 0
         for count, place in rooms[: self._settings.nodes_per_leaf]:
             if count and gpus + count * self._max_gpus <= self._settings.gpus_per_leaf:
                 places.append(place)
                 pods, gpus = pods + count, gpus + count * self._max_gpus
-        return _Seen(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
+        return _LeafRoom(tuple(places), pods, sum(_free_gpus(host) for host, _ in hosts))
 
-    def _room(self, host: DomainCapacity, match: EligibilityMap) -> int:
+    def _pods_on(self, host: DomainCapacity, match: EligibilityMap) -> int:
         """Returns the maximum, over the gang's PodSets, of the pods that fit on the host."""
         key = (host, match)
         if key not in self._pods:

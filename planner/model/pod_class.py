@@ -55,7 +55,7 @@ class PodClass:
 PodClasses = tuple[PodClass, ...]
 
 
-_NATURE = attrgetter(
+_FIELDS_TO_MATCH = attrgetter(
     *(field.name for field in fields(PodClass) if field.name not in ("parts", "names", "count"))
 )
 """Returns all fields of a class except its PodSets and counts; equal classes differ in these only."""
@@ -120,4 +120,4 @@ def _joins(kind: PodClass, other: PodClass) -> bool:
 
 
 def _equal_but_for_counts(first: PodClass, second: PodClass) -> bool:
-    return bool(_NATURE(first) == _NATURE(second))
+    return bool(_FIELDS_TO_MATCH(first) == _FIELDS_TO_MATCH(second))

@@ -75,7 +75,7 @@ def amount(resource: str, value: object, where: Where, *, up: bool) -> int:
 
     Raises `InputError` as `parse` does, and for a fraction of an extended resource.
     """
-    whole = _seen(resource, value, up=up)
+    whole = _cached_amount(resource, value, up=up)
     return _whole(resource, value, where, up=up) if whole is None else whole
 
 
@@ -87,7 +87,7 @@ def _whole(resource: str, value: object, where: Where, *, up: bool) -> int:
     return -(-scaled // exact.denominator) if up else scaled // exact.denominator
 
 
-def _seen(resource: str, value: object, *, up: bool) -> int | None:
+def _cached_amount(resource: str, value: object, *, up: bool) -> int | None:
     """Returns the cached amount of a text or number, None for an invalid value or one that is not cached."""
     text = str(value) if type(value) is int and 0 <= value <= LARGEST else value
     if not isinstance(text, str) or len(text) > _LONGEST:
@@ -122,7 +122,7 @@ def amounts(values: object, where: Where, *, up: bool) -> dict[str, int]:
     result: dict[str, int] = {}
     for name, value in values.items():
         resource = str(name)
-        whole = _seen(resource, value, up=up)
+        whole = _cached_amount(resource, value, up=up)
         if whole is None:  # only an error message needs the location
             whole = _whole(resource, value, where.at_path(f"{where.field}.{name}"), up=up)
         result[resource] = whole

@@ -260,7 +260,7 @@ def packs(free: tuple[int, ...], empty: int, gpu_size: int, parts: tuple[Part, .
     while stack and len(seen) < _MAX_STATES:
         place, left = stack.pop()
         if place >= tail_start:
-            if _alike_fit(left, parts[place:]):
+            if _equal_shares_fit(left, parts[place:]):
                 return True
             continue
         size, devices = parts[place]
@@ -277,7 +277,7 @@ def _tail(parts: tuple[Part, ...]) -> int:
     return len(parts) - (runs[-1] if runs else 0)
 
 
-def _alike_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
+def _equal_shares_fit(free: tuple[int, ...], parts: tuple[Part, ...]) -> bool:
     """Reports whether equal shares fit, with as many on each GPU as possible, but only one of each pod."""
     if not parts:
         return True

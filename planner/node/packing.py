@@ -228,11 +228,11 @@ class _SeveralClassesFit:
             room = self._caps[pod_class] if allowed[pod_class] else 0
             room = max(0, min([room, *(left.get(name, 0) // need for name, need in request.items())]))
             if self._sharing:
-                room = self._beside(gpus, left, (*counts, room))
+                room = self._max_with_gpu_shares(gpus, left, (*counts, room))
             if self._claiming or available_devices:
-                room = self._served(available_devices, claim_specs, (*counts, room))
+                room = self._max_with_claims(available_devices, claim_specs, (*counts, room))
             if nvlink_size:
-                room = self._bunches(nvlink_size, free, (*counts, room))
+                room = self._max_in_nvlink_groups(nvlink_size, free, (*counts, room))
             if arrival_orders:
                 room = arrival_orders.max_pods(counts, room)
             if pod_class == last:
@@ -248,7 +248,7 @@ class _SeveralClassesFit:
         extend(0, free, ())
         return tuple(counts for counts in largest if any(counts))
 
-    def _served(
+    def _max_with_claims(
         self,
         available_devices: AvailableDevices | None,
         claim_specs: Sequence[tuple[ClaimSpec, ...]],
@@ -274,7 +274,7 @@ class _SeveralClassesFit:
             room -= 1
         return room
 
-    def _bunches(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
+    def _max_in_nvlink_groups(self, nvlink_size: int, free: Resources, counts: tuple[int, ...]) -> int:
         """Returns how many pods of the last class in `counts` fit, with NVLink groups of all its classes."""
         shape, room = self._shapes[len(counts) - 1], counts[-1]
         while room and shape.nvlink_group:
@@ -292,7 +292,9 @@ class _SeveralClassesFit:
             room -= 1
         return room
 
-    def _beside(self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]) -> int:
+    def _max_with_gpu_shares(
+        self, gpus: SharedGpus | None, left: Mapping[str, int], counts: tuple[int, ...]
+    ) -> int:
         """Returns how many pods of the last class in `counts` fit, with the GPU shares of all its classes."""
         pod_class, room = len(counts) - 1, counts[-1]
         whole = self._requests[pod_class].get(GPU, 0)
