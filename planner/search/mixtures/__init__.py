@@ -1,7 +1,10 @@
 """Searches for gangs with several pod classes, such as prefill and decode, or a launcher and its workers.
 
-- `several_classes`: every mixture of classes on every host; if these are too many, pooled
-- `host_assignment`: whether chosen hosts hold the gang together, and which pods each gets
+Words of this package: a *mixture* is a number of pods of each class. A *direction* is a weight for each pod
+class; *pooled* classes are counted only by their total weight in a few directions (`packing.pooled_classes`).
+
+- `several_classes`: every mixture of classes on every host; if these are too many, pooled classes
+- `host_assignment`: whether the gang fits on chosen hosts, and which pods each host gets
 - `equivalent_classes`: classes of which every node takes equal numbers are searched as one
 - `class_by_class`: one class after another, if the search of all ended without a placement
 

@@ -3,8 +3,8 @@ out of budget without a placement.
 
     a: 3 pods of 4 GPUs    b: 5 pods of 2 GPUs       first all of a, then all of b beside them
 
-A search of one class stays within its budget. Its result is a valid placement, though hardly the best one; if
-there is no result, the gang may still have a placement.
+The search of a single class stays within its budget. The result is a valid placement, but rarely the best
+one. If there is no result, the gang may still have a placement.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from planner.search.space import search_space
 def place_class_by_class(
     snapshot: Snapshot, tree: TopologyTree, request: TopologyRequest, mode: ReserveMode
 ) -> Placement | None:
-    """A placement for each pod class beside the classes before it, the largest pods first.
+    """Returns a placement of all pod classes, each placed beside the classes before it; None if one of them
+    then does not fit.
 
-    None if pod classes must share a domain or have any other rule between them: one class at a time could
-    break it.
+    None also if the gang requires a level, or a rule ties a class to other pods: to place one class at a time
+    could break the rule.
     """
     pod_classes = relaxations(request)[-1]
     if request.required > ROOT or len(pod_classes) == 1 or any(map(_tied, pod_classes)):
@@ -52,7 +53,7 @@ def place_class_by_class(
 
 
 def _tied(pod_class: PodClass) -> bool:
-    """Whether a rule ties the nodes of this class's pods to those of other pods."""
+    """Reports whether a rule ties the nodes of this class's pods to the nodes of other pods."""
     return bool(
         pod_class.anti_affinity_with
         or pod_class.anti_affinity_over
@@ -69,7 +70,7 @@ def _size(pod_class: PodClass) -> tuple[int, int, int]:
 
 
 def _reservation_of(tree: TopologyTree, pod_class: PodClass, index: int, placement: Placement) -> Reservation:
-    """A reservation of what these pods use, so that the following classes do not get it."""
+    """Returns a reservation of what the placed pods use, so that the following classes do not use it."""
     (name, _), *_ = pod_class.parts
     hosts = tree.root.leaves_at([place for place, _ in placement.pods_by_node])
     seats = zip(hosts, placement.pods_by_node, strict=True)

@@ -1,14 +1,14 @@
-"""Merges pod classes with different requests that fit every node in equal numbers, and plans them as one
+"""Merges pod classes with different requests of which equal numbers fit on every node, and plans them as one
 class.
 
     A: 8 GPUs, 32 cores     B: 8 GPUs, 64 cores
     every node has 8 GPUs and 96 free cores:   one A or one B fits; planned as one class of 64 cores
     one node has 8 GPUs and 48 free cores:     one A fits and no B; planned as two classes
 
-Three PodSets of whole-node pods that differ only in their CPU requests make no difference on nodes with
-enough cores. The test: take the largest request and the smallest request of each resource among the classes.
-If a node holds as many pods with the largest requests as with the smallest, every mixture of the classes fits
-in this number too, and in no larger one. The test runs for every node, so the answer stays exact.
+For example, three PodSets of whole-node pods that differ only in their CPU requests are equal for nodes with
+enough cores. The test takes the largest and the smallest request of each resource among the classes. If a
+node holds as many pods with the largest requests as with the smallest, it holds the same number of pods of
+every mixture of the classes. The test is made for every node, so the answer stays exact.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from planner.node.packing import max_pods
 from planner.search.space import SearchSpace
 
 _PLAIN = {"cpu", "memory", "ephemeral-storage"}
-"""Resources in which the merged pod classes may differ; their device requests must be equal."""
+"""Resources in which merged pod classes may differ; their other requests must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SameCapacity:
-    """Whether nodes hold as many pods of one shape as of the other; cached by the domain's capacity."""
+    """Checks whether nodes hold as many pods of one shape as of the other; cached by capacity."""
 
     largest: ResolvedShape
     smallest: ResolvedShape
     by_capacity: dict[DomainCapacity, bool] = field(default_factory=dict)
 
     def on(self, capacity: DomainCapacity) -> bool:
-        """Whether every node of a domain holds equal numbers of both."""
+        """Reports whether every node of a domain holds equal numbers of both shapes."""
         interchangeable = self.by_capacity.get(capacity)
         if interchangeable is None:
             if capacity.free is None:
@@ -52,12 +52,12 @@ class _SameCapacity:
 
 
 def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodClass, ...]:
-    """The pod classes as one class with the largest requests, if all nodes hold equal numbers; else
-    unchanged.
+    """Returns the pod classes as one class with the largest requests, if every node of the space holds equal
+    numbers of them; else unchanged.
 
-    Either all classes are merged or none: beside pods of a further class it matters how much each pod leaves.
+    Either all classes are merged or none: beside pods of another class it matters how much each pod leaves.
     """
-    if space.plain:  # rules are over the pod classes as they are
+    if space.plain:  # the rules over labels refer to the original pod classes
         return pod_classes
     groups: list[PodClass] = []
     smallest_shapes: list[ResolvedShape] = []
@@ -80,7 +80,9 @@ def merged(space: SearchSpace, pod_classes: tuple[PodClass, ...]) -> tuple[PodCl
 def _extreme_shapes(
     most_of: Sequence[ResolvedShape], least_of: Sequence[ResolvedShape]
 ) -> tuple[ResolvedShape, ResolvedShape] | None:
-    """The shapes with the largest and the smallest requests; None if nodes check more than amounts."""
+    """Returns the shape with the largest requests of `most_of` and that with the smallest of `least_of`; None
+    if the shapes differ in more than `_PLAIN` resources or amounts alone do not determine whether they fit.
+    """
     first, second = most_of
     if replace(first, requests=second.requests) != second:
         return None

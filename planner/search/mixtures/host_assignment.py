@@ -1,13 +1,13 @@
-"""Whether chosen hosts together hold a gang of several classes, and how many pods of each class each host
+"""Checks whether a gang of several classes fits on chosen hosts, and how many pods of each class each host
 gets.
 
     hosts with 4 and 2 free GPUs; a pod of 4 GPUs and one of 2:   4 | 2
     with the pod of 2 on the first host, the second could not hold the pod of 4: this branch is not searched
 
-The walk goes over the hosts and chooses one packing for each. It turns back if the remaining hosts cannot
-hold the remaining pods in some direction (``pooled_classes``). A domain whose pods must be together gets its
-pods as a whole first; then they are assigned to the hosts inside. If the directions describe everything that
-limits the hosts, the walk never turns back."""
+A depth-first search goes over the hosts and chooses one packing for each. It backtracks if the remaining
+hosts cannot hold the remaining pods in some direction (``pooled_classes``). A domain with a rule (for example
+that some pods must be together in it) first gets its pods as a whole; then they are assigned to the hosts
+inside. If the directions describe everything that limits the hosts, the search never backtracks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _FINE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ChosenDomain:
-    """A domain to use, by its capacity class, with the children to use inside it; a host has none."""
+    """A domain to use, by its capacity class. `inside`: the indexes of the children to use, each with the
+    chosen domain; a host has none."""
 
     class_id: int
     inside: tuple[tuple[int, ChosenDomain], ...] = ()
@@ -34,7 +35,10 @@ class ChosenDomain:
 
 @dataclass(frozen=True, slots=True)
 class _PackingTarget:
-    """What gets one packing: a host (`path`: the child indices that lead to it), or a domain as a whole."""
+    """A host or a whole domain that gets one packing, an item of the search.
+
+    `options`: the packings to choose from. `path`: the child indexes that lead to it. `inside`: for a domain,
+    the items among which its pods are then divided."""
 
     options: tuple[PodCount, ...]
     path: tuple[int, ...] = ()
@@ -42,11 +46,11 @@ class _PackingTarget:
 
 
 PodsByHost = dict[tuple[int, ...], PodCount]
-"""The pods of each host, keyed by the child indices that lead to it."""
+"""The pods of each host, keyed by the child indexes that lead to it."""
 
 
 class HostAssignment:
-    """Assigns one gang's pods to chosen hosts."""
+    """Assigns the pods of one gang to chosen hosts. `along`: the directions that are checked."""
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction], budget: WorkBudget) -> None:
         self._classes, self._counts, self._along, self._budget = classes, classes.counts, along, budget
@@ -54,11 +58,12 @@ class HostAssignment:
         self._peaks_by_options: dict[tuple[PodCount, ...], tuple[int, ...]] = {}
 
     def pods_by_host(self, chosen: ChosenDomain, goal: PodCount) -> PodsByHost | None:
-        """The goal divided over the chosen hosts; None if they cannot hold it."""
+        """Returns the pods of the goal divided among the chosen hosts; None if they cannot hold them."""
         return self._over(self._items(chosen), goal)
 
     def lacking_directions(self, chosen: ChosenDomain, goal: PodCount) -> list[Direction]:
-        """The directions in which the chosen hosts have too little, the largest shortage first."""
+        """Returns the directions in which the chosen hosts hold less than the goal needs, the largest
+        relative shortage first."""
         peaks, each = [self._peaks(item) for item in self._items(chosen)], self._counts.each(goal)
         lacking = []
         for place, direction in enumerate(self._along):
@@ -69,7 +74,8 @@ class HostAssignment:
         return [direction for *_, direction in sorted(lacking)]
 
     def _peaks(self, item: _PackingTarget) -> tuple[int, ...]:
-        """Returns the maximum that an item adds in each direction; the same for all hosts of a class."""
+        """Returns the maximum weight that an item holds in each direction; cached by its options, which all
+        hosts of a class share."""
         peaks = self._peaks_by_options.get(item.options)
         if peaks is None:
             highest = [0] * len(self._along)
@@ -81,11 +87,12 @@ class HostAssignment:
         return peaks
 
     def _items(self, chosen: ChosenDomain) -> list[_PackingTarget]:
-        """Returns the items of a domain that is to hold the whole goal."""
+        """Returns the items of a domain that is to hold the whole goal: those of its chosen children."""
         return [item for place, child in chosen.inside for item in self._flat(child, (place,))]
 
     def _flat(self, chosen: ChosenDomain, path: tuple[int, ...]) -> list[_PackingTarget]:
-        """Returns a host or domain as an item; for a domain without a rule, the items inside it."""
+        """Returns a host, or a domain with a rule, as a single item; for any other domain, the items inside
+        it."""
         domain_class = self._classes.domain_classes[chosen.class_id]
         if domain_class is None:
             return [_PackingTarget(self._host_options(chosen.class_id), path)]
@@ -101,8 +108,8 @@ class HostAssignment:
         return self._options_by_class[class_id]
 
     def _together(self, items: Sequence[_PackingTarget], domain_class: CapacityClass) -> tuple[PodCount, ...]:
-        """Returns all that these items could hold together, reduced to what a domain of the class may
-        keep.
+        """Returns the mixtures that these items can hold together, reduced to what the rules of a domain of
+        the class allow.
         """
         counts, no_cost = self._counts, _Free()
         stage: CostBySum = {counts.zero: 0}
@@ -121,7 +128,11 @@ class HostAssignment:
         return tuple(sorted(dict.fromkeys(kept_counts for kept_counts in kept if kept_counts != counts.zero)))
 
     def _over(self, items: Sequence[_PackingTarget], goal: PodCount) -> PodsByHost | None:
-        """Divides the goal over the items: a depth-first search with an iterator of choices for each item."""
+        """Divides the goal among the items by a depth-first search; None if that is not possible.
+
+        `walk`: an iterator of choices for each item so far. `ahead`: for each index, the maximum weight that
+        the items from there on hold in each direction. `dead`: states without a solution.
+        """
         counts = self._counts
         peaks = [self._peaks(item) for item in items]
         ahead = [(0,) * len(self._along)]
@@ -153,8 +164,8 @@ class HostAssignment:
         return self._inside(items, packings)
 
     def _choices(self, item: _PackingTarget, remaining: PodCount, ahead: Sequence[int]) -> Iterator[PodCount]:
-        """Yields what an item may take so that the following items can hold the rest; what leaves them most
-        room first.
+        """Yields the packings of an item with which the following items can hold the rest in each direction;
+        the packing that leaves them the most spare weight first.
         """
         counts = self._counts
         room_by_packing: dict[PodCount, int] = {}
@@ -174,8 +185,8 @@ class HostAssignment:
         return iter(sorted(room_by_packing, key=lambda packing: (-room_by_packing[packing], -packing)))
 
     def _inside(self, items: Sequence[_PackingTarget], packings: Sequence[PodCount]) -> PodsByHost | None:
-        """Returns the pods of each host, after the pods of items that are domains were assigned to the hosts
-        inside.
+        """Returns the pods of each host: the packings of the items, those of domains divided among the items
+        inside; None if a domain's packing cannot be divided.
         """
         pods_by_host: PodsByHost = {}
         for item, counts in zip(items, packings, strict=False):
@@ -190,7 +201,7 @@ class HostAssignment:
 
 
 class _Free(dict[PodCount, int]):
-    """A cost limit of zero, for sums without costs."""
+    """Allows a cost of zero for every sum, for sums without costs."""
 
     def __missing__(self, counts: PodCount) -> int:
         return 0

@@ -1,12 +1,14 @@
-"""The search for several pod classes: by every mixture of them, or pooled where there are too many mixtures.
+"""The search for several pod classes: by every mixture of them, or pooled if there are too many mixtures.
 
-    prefill: 4 pods of 4 GPUs    decode: 8 pods of 1 GPU      24 GPUs together: six nodes of 4 at the least
-    pooled: the six cheapest nodes by GPUs; dealt: four take a prefill pod, two take four decode pods: proved
+    prefill: 4 pods of 4 GPUs    decode: 8 pods of 1 GPU      24 GPUs together: at least six nodes of 4
+    pooled: the six cheapest nodes by GPUs; assigned: four take a prefill pod each, two take four decode pods
+    each: the placement is proved best
 
-A piece of work that has tried many sums switches to pools (``pooled_classes``). It finds the cheapest hosts
-that have enough of the scarcest direction, then also of the next direction in which they fall short, until
-the pods can be assigned to these hosts. The cost of these hosts is the optimum. If the pods cannot be
-assigned although no direction is short, every mixture is tried as before.
+A piece of work that has computed many sums switches to pools (``pooled_classes``). It finds the cheapest
+hosts that have enough weight in the scarcest direction. If the pods cannot be assigned to these hosts, it
+adds the direction in which the hosts lack most, and repeats. If the pods can be assigned, the cost of the
+hosts is the optimum. If they cannot be assigned although no direction lacks, every mixture is searched after
+all.
 
 Once the pools give the optimal cost, the mixtures are searched again within that cost, so that among equal
 placements the first one is the answer. If this search runs out of budget, the assignment of the pools is
@@ -56,9 +58,10 @@ class _PooledPacking(DomainPacking):
     def cheapest(
         self, class_id: int, goal: PodCount, floor: int, ceiling: int | None
     ) -> tuple[int, ChosenDomain] | None:
-        """Returns the lowest cost of enough capacity for the goal in a domain of the class, with the hosts.
+        """Returns the lowest cost of hosts, in a domain of the class, that have enough weight for the goal,
+        and these hosts; None if there are none, or if the cost is above the ceiling.
 
-        None if there is none, or if it is above the ceiling. The cost is known to be at least `floor`.
+        `floor`: a lower bound of the cost.
         """
         self._floors[class_id, self.classes.goal(goal)] = floor
         cost = self._cost_of(class_id, self.classes.goal(goal), ceiling)
@@ -85,7 +88,8 @@ class _PooledPacking(DomainPacking):
         target: PodCount,
         cost: int,
     ) -> ChosenDomain:
-        """Returns which children of a domain or chunk hold the target, by reading the sums backwards."""
+        """Returns the children of a domain or chunk that hold the target at this cost, as a `ChosenDomain`,
+        by reading the sums backwards."""
         children: list[tuple[int, ChosenDomain]] = []
         for place, share, price in frontier.shares(self.counts, target, cost):
             child = domain_class.children[place]
@@ -99,7 +103,7 @@ class _PooledPacking(DomainPacking):
 
 
 class SeveralClassesPacking(DomainPacking):
-    """The packing of several pod classes: by every mixture, or pooled, as the module says."""
+    """The packing of several pod classes: by every mixture, or pooled (see the module)."""
 
     classes: CapacityClasses
 
@@ -161,8 +165,8 @@ class SeveralClassesPacking(DomainPacking):
         raise BudgetEnded
 
     def _scarcest(self, class_id: int, goal: PodCount, among: tuple[Direction, ...]) -> Direction | None:
-        """Returns the direction of which the domain has least relative to the need; None if that is too
-        little.
+        """Returns the direction in which the domain has the least weight relative to the need; None if it has
+        too little in any direction.
         """
         if among not in self._scales:
             self._scales[among] = PooledClasses(self.classes, among)
@@ -182,8 +186,8 @@ class SeveralClassesPacking(DomainPacking):
     # -- the placement -------------------------------------------------------------------------------------
 
     def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
-        """See `DomainPacking`. The pieces of work that other domains have used do not limit the best
-        domain.
+        """See `DomainPacking`. A whole budget is available for the best domain, whatever the other domains
+        have used.
         """
         budget = self._work.budget
         if not budget.hard:
@@ -204,8 +208,8 @@ class SeveralClassesPacking(DomainPacking):
     def _as_dealt(
         self, capacity: DomainCapacity, match: EligibilityMap, pods_by_host: PodsByHost
     ) -> PodsByNode:
-        """Returns the placement for pods that were assigned to capacity classes; equal children are taken in
-        order.
+        """Returns the placement for pods that were assigned to the hosts of a capacity class, whose children
+        may be in another order: the next child of the same class takes the pods.
         """
         if not capacity.children:
             return [(0, self.counts.each(pods_by_host[()]))]

@@ -1,17 +1,22 @@
 """Finds the cheapest way to place all pods of a gang inside one domain, by adding up what its children hold.
 
-- `domain_packing`: the lowest cost of the gang in a domain, and the placement of that cost
-- `domain_options`: how many pods each domain could hold, and at what lowest cost, from the hosts up
-- `work_pieces`: the budget, divided over pieces of work
-- `frontier`: adds up options towards a goal within a cost limit, and finds the options that make up a sum
-- `pod_counts`: arithmetic on pod counts, of one class or several
-- `kept_counts`: how many of the pods that fit a domain may keep under the required levels
-- `bounds`, `joint_bounds`: the fewest domains that some pods need, so that expensive sums are dropped
-- `capacity_classes`: groups equal domains, so that each group is computed once
-- `pooled_classes`: what hosts hold of several classes, as a few sums
+Words of this package: a *count* is a number of pods of each class; an *option* of a domain is a count that it
+could hold, with its lowest cost; a *sum* is a total of options of several domains; a *stage* contains the
+sums over the first domains of a list, each with its lowest cost; the *goal* or *target* is the count to
+reach. A *ceiling* is a maximum cost. A *peak* is the maximum that domains of a level can hold.
 
-The package offers `DomainPacking`, on which `SeveralClassesPacking` of `mixtures` is built. It sees only a
-domain's capacity and eligibility; the level search chooses which domains to pack. Begin with
+- `domain_packing`: the lowest cost of the gang in a domain, and the placement of that cost
+- `domain_options`: the options of each domain, from the hosts up
+- `work_pieces`: the budget, divided into pieces of work
+- `frontier`: adds up options to sums within a cost limit, and finds the options that make up a sum
+- `pod_counts`: arithmetic on counts, of one class or several
+- `kept_counts`: how many of the pods that fit a domain may have under the required levels
+- `bounds`, `joint_bounds`: the fewest domains that some pods need, so that expensive sums are dropped
+- `capacity_classes`: groups equal domains into capacity classes, so that each class is computed once
+- `pooled_classes`: counts of several pod classes, reduced to a few weighted sums
+
+The package offers `DomainPacking`, on which `SeveralClassesPacking` of `mixtures` is built. It depends only
+on a domain's capacity and eligibility; the level search chooses which domains to pack. Begin with
 `domain_packing`.
 """
 

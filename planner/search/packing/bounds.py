@@ -1,4 +1,4 @@
-"""Cost limits: the highest cost of a partial sum from which a placement within the ceiling is still possible.
+"""Cost limits: the highest cost of a sum with which a placement within the ceiling is still possible.
 
     racks with 72, 30, 24, 24 free GPUs; 128 pods of a GPU each
 
@@ -7,9 +7,9 @@ is therefore the price of four racks. A sum that has used two racks for 54 pods 
 least two more racks (72 + 30): it is kept. A sum that has used three racks for 54 pods would end with five
 racks: it is dropped.
 
-In general, at each level the remaining pods need at least as many domains as if these were the largest ones
-(`Peaks`). The ceilings begin with the fewest possible domains of every level. Most gangs have a placement
-within the first ceiling, and then the search examines very few sums.
+In general, at each level the remaining pods need at least as many domains as if these were the largest
+domains (`Peaks`). The ceilings begin with the fewest possible domains of every level. Most gangs have a
+placement within the first ceiling, and then the search examines very few sums.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from planner.search.packing.pod_counts import Allowed, CountAlgebra, Measure, PodCount, SingleClassCounts
 
 _MAX_LISTED = 4096
-"""Up to this number of pods the allowed costs are computed for all numbers at once, as a list for each level;
-for more pods each value is computed on first use."""
+"""Maximum number of pods for which the allowed costs are computed for all numbers of pods at once, as a list
+for each level. For more pods each value is computed on first use."""
 
 
 @dataclass(frozen=True, slots=True)
 class InnerLevels:
-    """The levels inside a domain, from `first` (that of its children) to the hosts. Each has the price of one
-    more domain of the level, and the peaks: the most that one, two, … domains of the level hold."""
+    """The levels inside a domain, from `first` (that of its children) to the hosts. By level: `prices`, the
+    cost of one more domain; `peaks`, the maximum that one, two, … domains of the level hold."""
 
     first: int
     prices: Sequence[int]
@@ -37,7 +37,7 @@ class InnerLevels:
 
 
 class CostLimit:
-    """The cost limits for one goal in one domain."""
+    """The cost limits for one goal inside one domain, within a ceiling."""
 
     def __init__(self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int) -> None:
         self.goal, self.ceiling = goal, ceiling
@@ -54,8 +54,8 @@ class CostLimit:
         self._allowed: dict[int, Allowed] = {}
 
     def allowed(self, level: int) -> Allowed:
-        """The highest allowed cost of a sum in domains of this level and finer, by the pods that it
-        places."""
+        """Returns, by sum, the highest allowed cost of the sum, which is over domains of this level. Costs of
+        coarser domains are not part of it."""
         remembered = self._allowed.get(level)
         if remembered is None:
             max_costs: Allowed = _MaxCosts(self, level)
@@ -65,13 +65,13 @@ class CostLimit:
         return remembered
 
     def _listed(self, level: int) -> bool:
-        """Returns whether all numbers of pods are computed at once: a list is read faster than a
-        dictionary.
+        """Reports whether the allowed costs of all numbers of pods are computed at once: a list is read
+        faster than a dictionary.
         """
         return isinstance(self._counts, SingleClassCounts) and self.goal <= _MAX_LISTED
 
     def _max_costs(self, level: int) -> list[int]:
-        """Returns the same as `allowed`, for every number of pods of one class."""
+        """Returns the same as `allowed` as a list over the number of pods of a single class."""
         place = level - self.first
         prices = [0] * (self.goal + 1)
         for price, needed in zip(self._prices[place:], self._needed(place), strict=True):
@@ -84,7 +84,7 @@ class CostLimit:
         return (fewest_by_amount(self.goal, sums) for sums, *_ in self._peaks[place:])
 
     def max_cost(self, level: int, placed: PodCount) -> int:
-        """The same as `allowed`, for one sum."""
+        """Returns the same as `allowed` for a single sum, `placed`."""
         place = level - self.first
         remaining = self._counts.measure(self._counts.minus(self.goal, placed))
         levels = zip(self._prices[place:], self._peaks[place:], strict=True)
@@ -93,7 +93,8 @@ class CostLimit:
         )
 
     def copies(self, level: int, start: int) -> int:
-        """Returns how many domains of the level can be paid for inside one whose own digits cost `start`."""
+        """Returns how many domains of the level the ceiling allows inside a domain that itself costs
+        `start`."""
         place = level - self.first
         price = self._prices[place]  # a level that exists only for rules costs nothing
         return max(0, self._bases[place] - start) // price if price else sys.maxsize
@@ -112,11 +113,12 @@ class _MaxCosts(dict[PodCount, int]):
 
 
 def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floor: int = 0) -> Iterator[int]:
-    """Yields the ceilings to try, ascending: the fewest domains of each level (`needed`), then more, at last
-    any cost.
+    """Yields the ceilings to search with: the cost of the fewest domains of each level (`needed`), then
+    higher ones, at last one that no cost exceeds. The caller skips a ceiling that is not higher than one
+    before.
 
-    `domains`: how many domains of each level exist, so that no ceiling allows for more. `floor`: a lower
-    bound of the cost; only ceilings above it by at least one host are yielded.
+    `domains`: the maximum number of domains of a level. `floor`: a lower bound of the cost, 0 for none; the
+    first ceiling is then this bound and the price of one host.
     """
     if floor:
         yield floor + prices[-1]
@@ -131,22 +133,22 @@ def cost_limits(needed: Sequence[int], prices: Sequence[int], domains: int, floo
 
 
 def unlimited(prices: Sequence[int]) -> int:
-    """A ceiling that no cost exceeds."""
+    """Returns a ceiling that no cost exceeds."""
     return max(prices) << 64
 
 
 Peaks = tuple[tuple[int, ...], ...]
-"""For each measure, the most that one, two, … domains of a level hold together. No further domain adds more
-than the last one in the list; if the last one adds nothing, neither do further ones."""
+"""For each measure, the maximum that one, two, … domains of a level hold together. A further domain adds at
+most as much as the last one in the list."""
 
 
 _FEW = 3
-"""The number of domains up to which `steady` rounds a peak up. For more domains a rounded peak would make the
-bound too weak."""
+"""Maximum number of domains for which `steady` rounds a peak up. For more domains a rounded peak would make
+the bound too weak."""
 
 
 def fewest(wanted: Measure, peaks: Peaks) -> int:
-    """Returns the fewest domains that can hold what is wanted, by the peaks of their level."""
+    """Returns the minimum number of domains that hold the wanted measure, by the peaks of their level."""
     domains = 0
     for amount, sums in zip(wanted, peaks, strict=True):
         highest = sums[-1]
@@ -165,9 +167,9 @@ def fewest(wanted: Measure, peaks: Peaks) -> int:
 
 
 def fewest_by_amount(max_pods: int, sums: Sequence[int]) -> list[int]:
-    """Returns the fewest domains for 0, 1, … `max_pods` pods of one class, consistent with `fewest`.
+    """Returns the fewest domains for 0, 1, … `max_pods` pods of a single class, consistent with `fewest`.
 
-    Each further domain is a step as wide as the pods that it adds.
+    `sums`: the peaks. The number of domains grows by one for every so many pods as one more domain adds.
     """
     steps = list(map(int.__sub__, sums, (0, *sums)))
     if not steps[-1]:
@@ -186,10 +188,10 @@ def single_peaks(peak: Measure) -> Peaks:
 
 
 def steady(peak: Measure, need: Measure) -> Measure:
-    """Returns the largest peak that gives the same number of domains, if that number is small.
+    """Returns the largest peak with which as many domains are needed as with this one, if these are few.
 
-    The pods of the fullest block change often, and would invalidate every result that depends on them; the
-    number of blocks that are needed rarely changes.
+    The number of pods that fit in the emptiest block changes often, and would invalidate every cached result
+    that depends on it; the number of blocks that are needed rarely changes.
     """
     return tuple(
         max(highest, (amount - 1) // (-(-amount // highest) - 1))

@@ -2,13 +2,13 @@
 
     r1: nodes with 8, 8, 8, 2 free GPUs        r2: nodes with 2, 8, 8, 8 free GPUs        pods of 4 GPUs
 
-The nodes form two classes: "takes two pods", and `EMPTY`. Both racks are in one class: three children that
-take two pods each, in any order. A rack of this class holds at most six pods, and a node at most two (the
+The nodes form two classes: "holds two pods", and `EMPTY`. Both racks are in one class: three children that
+hold two pods each, in any order. A rack of this class holds at most six pods, and a node at most two (the
 peaks). 500 such racks are computed once.
 
-A class says how many pods its domains can hold, by level, and for hosts what each packing costs. Classes
-depend on capacities alone, so they serve every snapshot. `PeaksByClass` adds up the peaks: the maximum that
-one, two, … domains of a level hold together, from which `bounds` derives how many domains a gang needs.
+A class contains how many pods its domains can hold, by level, and for hosts what each packing costs. Classes
+depend on capacities alone, so they are valid in every snapshot. `PeaksByClass` adds up the peaks: the maximum
+that one, two, … domains of a level hold together, from which `bounds` derives how many domains a gang needs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from planner.search.packing.kept_counts import projections, splits, unions
 from planner.search.packing.pod_counts import CountAlgebra, Measure, Option, PodCount, algebra
 
 Exclusivity = Literal["shared", "clear", "apart"]
-"""Which nodes may be used. `shared`: nodes that no other gang holds whole. `clear`: nodes that no other gang
-uses or holds. `apart`: `clear` nodes whose whole reservable domain is clear, because the gang will hold it.
+"""Which nodes a gang may use. `shared`: nodes that no other gang holds whole. `clear`: nodes that no other
+gang uses or holds. `apart`: `clear` nodes in domains of the reservable level that no other gang uses or
+holds, because the gang will hold these domains.
 """
 
 
@@ -43,11 +44,11 @@ EMPTY = 0
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """The common properties of the domains of a class: the level, the classes of the children, and the own
-    cost.
+    """The common properties of the domains of a class: the level, the classes of the children, and the cost
+    of the domain itself.
 
-    A domain with very many children has chunks as its children. A chunk has no cost of its own and may hold
-    all that its children hold.
+    A domain with very many children has chunks as its children. A chunk itself costs nothing, and no rule
+    limits what it holds.
     """
 
     level: int
@@ -59,8 +60,8 @@ class CapacityClass:
 
     @property
     def ordered(self) -> bool:
-        """Whether the children are in the order of the nodes, as for roots and chunks. These
-        rarely have an equal, so that sorting would save nothing.
+        """Whether the children are in the order of the nodes: true for roots and chunks, of which equal ones
+        are rare, so that sorting would save nothing.
 
         The children of other domains are sorted, so that domains which differ only in their order are in one
         class.
@@ -94,33 +95,34 @@ class DomainClasses(Protocol):
         ...
 
     def maximum(self, class_id: int, /) -> Measure:
-        """Returns the maximum that a domain of the class holds."""
+        """Returns the maximum of each measure that a domain of the class holds."""
         ...
 
     def uniform(self, class_id: int, /) -> bool:
-        """Returns whether all domains of each level inside are in one class, down to the hosts.
-
-        True only if no rule limits the pods of the single pod class in any of them.
+        """Reports whether, at each level inside the domain, all domains are in one class and no rule limits
+        their pods, and there is a single pod class.
         """
         ...
 
     def is_limited(self, domain_class: CapacityClass, /) -> bool:
-        """Returns whether a domain of the class may hold less than its children together."""
+        """Reports whether a rule may allow a domain of the class fewer pods than its children can hold."""
         ...
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """Returns what a domain of the level may keep of these counts, as maximal counts."""
+        """Returns the largest counts that the rules allow in a domain of the level whose children can hold
+        `counts`.
+        """
         ...
 
 
 class CapacityClasses:
-    """The classes of the domains of one topology for these pod classes.
+    """The capacity classes of the domains of one topology for these pod classes.
 
-    By class: `domain_classes` (None for a host); the `options` of a host; the `reach`, an upper bound of the
-    pods of each class (exact for a single pod class); the `peaks`, the maximum that one domain of each level
-    holds, from the class's own level to the hosts.
+    The index of a list is the id of a class. `domain_classes`: None for a host. `options`: those of a host.
+    `reach`: an upper bound of the pods of each pod class (exact for a single pod class). `peaks`: the maximum
+    that one domain of each level holds, from the level of the domain itself to the hosts.
     """
 
     def __init__(self, pod_classes: tuple[PodClass, ...], use: Exclusivity, weights: Weights) -> None:
@@ -149,7 +151,7 @@ class CapacityClasses:
         return sum(map(len, self._class_of.values())) + len(self.highest)
 
     def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """Returns the class of a domain; `EMPTY` if it can hold nothing."""
+        """Returns the class of a domain; `EMPTY` if it can hold no pod."""
         class_of = self._class_of.get(match)
         if class_of is None:
             class_of = self._class_of[match] = {}
@@ -160,7 +162,7 @@ class CapacityClasses:
         return class_id
 
     def _inside(self, capacity: DomainCapacity, match: EligibilityMap) -> list[int]:
-        """Returns the classes of the children or chunks that can hold something, in order."""
+        """Returns the classes of the children or chunks that can hold a pod, in order."""
         classes: Sequence[int | None]
         if match.children or match.caps:
             classes = [self.of(child, child_match) for _, child, child_match in inside(capacity, match)]
@@ -179,13 +181,15 @@ class CapacityClasses:
         return self.peaks[class_id][0]
 
     def peak(self, class_id: int, level: int) -> Measure:
-        """Returns the maximum that one domain of the level inside holds; () if none holds anything."""
+        """Returns the maximum that one domain of the level holds, inside a domain of the class; () if no pod
+        fits.
+        """
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][level - domain_class.level if domain_class else 0] if class_id else ()
 
     def kept(self, domain_class: CapacityClass, counts: PodCount) -> PodCount:
-        """Returns the maximum that a domain may keep of what its nodes could hold, under its pod classes'
-        rules.
+        """Returns an upper bound of the counts that the rules allow in a domain whose children can hold
+        `counts`.
         """
         project = self._project[domain_class.level] if domain_class.level > ROOT else None
         counts = project(counts, domain_class.has_name) if project else counts
@@ -207,13 +211,13 @@ class CapacityClasses:
         return True
 
     def unites(self, level: int) -> bool:
-        """Returns whether a domain of the level has all pods of some pod classes, or none of them."""
+        """Reports whether some pod classes must be in a domain of the level with all their pods or none."""
         return level > ROOT and self._united[level] is not None
 
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """Returns every maximal choice of what `kept` bounds: of two pod classes with anti-affinity, each
+        """See `DomainClasses`. If two pod classes have anti-affinity, there is a count with each of them
         alone.
         """
         if level == ROOT:
@@ -264,7 +268,7 @@ class CapacityClasses:
         return class_id
 
     def _packings(self, capacity: DomainCapacity, match: EligibilityMap) -> tuple[PodCount, ...]:
-        """Returns what the host could hold of the pod classes; empty if nothing fits."""
+        """Returns the largest counts that the host could hold; empty if no pod fits."""
         allowed = tuple(
             [
                 not reason and not condition_obstacle(pod_class.shape, capacity)
@@ -294,8 +298,8 @@ class CapacityClasses:
         return class_id
 
     def _of_children(self, domain_class: CapacityClass) -> int:
-        """Returns the class of domains with these children, creating it if needed; `EMPTY` if the rules leave
-        nothing.
+        """Creates the class of domains with these properties and returns its id; `EMPTY` if the rules allow
+        no pod.
         """
         maxima = [self.peaks[child][0] for child in domain_class.children]
         measure = tuple(map(min, map(sum, zip(*maxima, strict=True)), self._wanted))
@@ -309,7 +313,7 @@ class CapacityClasses:
         return self._new(domain_class, [], reach, (measure, *inside))
 
     def _domain_peaks(self, class_id: int) -> tuple[Measure, ...]:
-        """Returns the peaks inside a domain from this child or chunk of it."""
+        """Returns the peaks by level of this child of a domain, or of the children of this chunk."""
         domain_class = self.domain_classes[class_id]
         return self.peaks[class_id][1:] if domain_class and domain_class.is_chunk else self.peaks[class_id]
 
@@ -329,8 +333,8 @@ class CapacityClasses:
 
 
 MAX_LISTED = 64
-"""Maximum number of domains of a level whose sums are listed; further ones are assumed to hold as much as the
-last. For a gang of more racks the bound is slightly weaker, never wrong.
+"""Maximum number of domains of a level whose sums are listed; further domains are assumed to hold as much as
+the last one. For a gang that needs more racks the bound is slightly weaker, but not wrong.
 """
 
 
@@ -359,7 +363,7 @@ class PeaksByClass:
         return peaks
 
     def _row(self, classes: DomainClasses, class_id: int) -> tuple[Peaks, ...]:
-        """Returns the peaks of a child's own level and those inside it; for a chunk only these."""
+        """Returns the peaks of a child's own level and of the levels inside it; for a chunk only these."""
         domain_class, inside = classes.domain_classes[class_id], self.inside(classes, class_id)
         return (
             inside
@@ -373,8 +377,8 @@ def _joined(peaks: Iterable[Peaks]) -> Peaks:
 
 
 def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
-    """Returns the maximum that one more domain adds to any of these sums: (4, 6) and (3, 5) add 4, 2, 3 and
-    2, of which one, two, … domains give 4, 7, 9, 11.
+    """Returns the peaks of several domains together from the peaks of each. For example, in (4, 6) and (3, 5)
+    the domains add 4, 2, 3 and 2; the highest of these, added up, give 4, 7, 9, 11.
     """
     additions: list[int] = []
     for sums in column:
@@ -383,7 +387,7 @@ def _summed(column: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _highest(additions: list[int]) -> tuple[int, ...]:
-    """Returns the sum of the highest, the two highest, … additions; at least one is listed."""
+    """Returns the sums of the highest, the two highest, … additions, without zeros; at least one sum."""
     additions.sort(reverse=True)
     useful = additions.index(0) if not additions[-1] else len(additions)
     return tuple(accumulate(additions[: min(useful, MAX_LISTED) or 1]))

@@ -1,4 +1,4 @@
-"""The options of domains: how many pods each domain could hold, and at what least cost, from the hosts up.
+"""The options of domains: how many pods each domain could hold, and at what lowest cost, from the hosts up.
 
     rack r1: nodes n1 and n2, both free; a pod takes a node; a rack costs 100, a node 1
 
@@ -6,8 +6,8 @@
     options of r1: 1 pod 101, 2 pods 102
 
 The options of a host are its largest packings. The options of a domain are the sums of its children's
-options, cut to what the domain may hold. If some pod classes must be in a domain with all of their pods or
-none, each set of these classes is a goal of its own.
+options, reduced to what the rules of the level allow. If a domain must have all pods of each class or none,
+each set of classes is a goal of its own, and an option if it fits.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from planner.search.packing.pod_counts import (
 from planner.search.packing.work_pieces import WorkPieces
 
 _MAX_CHUNKS = 48
-"""Chunks of wide domains whose sums are kept until the placement is read from them. Of other domains only the
-last one's sums are kept, because most often this domain is filled next. The sums of a large domain take
-megabytes; sums that were dropped are computed again."""
+"""Maximum number of chunks of wide domains whose sums are cached until the placement is read from them. Of
+other domains only the sums of the last one are cached, because the placement is usually read from it next.
+The sums of a large domain take megabytes; those that were dropped are computed again."""
 
 
 _MAX_WHOLE = 6
-"""The most pod classes for which each set of whole classes is a goal of its own: six classes make 64 goals
-for each domain."""
+"""Maximum number of pod classes for which each set of whole classes is a goal of its own: six classes make 64
+goals for each domain."""
 
 
 AbleChild = tuple[int, DomainCapacity, EligibilityMap, int]
-"""A child or chunk that can hold something: its first node's index, its capacity, eligibility and class."""
+"""A child or chunk that can hold a pod: the index of its first node, its capacity, eligibility and class."""
 
 
 class DomainOptions(ABC):
-    """The options of one gang's pod classes by class of domain, and their sums within a limit.
+    """The options of a gang's pod classes, by capacity class of a domain, and their sums within a limit.
 
-    `DomainPacking` inherits from it. As a field it would call back to its owner, and packings have no cycles
-    of references (webhook/server/garbage_collection.py). `beam`: how many sums are kept at each step; 0 for
-    all of them, which makes the search exact.
+    `DomainPacking` inherits from this class. If it had it as a field, each would refer to the other, and
+    packings must have no cycles of references (webhook/server/garbage_collection.py). `beam`: how many sums
+    are kept at each step; 0 for all of them, which makes the search exact.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class DomainOptions(ABC):
         """Returns the lowest cost of the goal in a domain of the class; None if it does not fit."""
 
     def _able(self, capacity: DomainCapacity, match: EligibilityMap) -> list[AbleChild]:
-        """Returns the children or chunks of a domain that can hold something."""
+        """Returns the children or chunks of a domain that can hold a pod."""
         able: list[AbleChild] = []
         start = 0
         for _, child, child_match in inside(capacity, match):
@@ -92,12 +92,12 @@ class DomainOptions(ABC):
         return able
 
     def _options_of(self, class_id: int, limit: CostLimit) -> list[Option]:
-        """Returns the options of a class that can be useful within the limit."""
+        """Returns the options of a class with which a placement within the limit is possible."""
         options = self._options.get((class_id, limit))
         if options is None:
             domain_class = self.classes.domain_classes[class_id]
             level = self._host_level
-            if domain_class:  # a chunk is as far from the root as the children of its domain
+            if domain_class:  # the options of a chunk are sums over domains of the next level
                 level = domain_class.level + 1 if domain_class.is_chunk else domain_class.level
             allowed = limit.allowed(level) if level >= limit.first else None
             if domain_class is None:
@@ -116,10 +116,9 @@ class DomainOptions(ABC):
         return options
 
     def _too_dear(self, class_id: int, domain_class: CapacityClass, goal: PodCount, allowed: Allowed) -> bool:
-        """Returns whether the pods that the domain holds are not worth the cost of one more domain of its
-        level.
+        """Reports whether the cost of the domain itself exceeds the allowed cost even of all its pods.
 
-        The nodes of a half-used rack are then not examined if only whole racks are few enough.
+        For example, the nodes of a half-used rack are not examined if only empty racks are few enough.
         """
         if domain_class.is_chunk:
             return False
@@ -127,8 +126,8 @@ class DomainOptions(ABC):
         return domain_class.own_cost > allowed[reach]
 
     def _sums_of(self, domain_class: CapacityClass, class_id: int, limit: CostLimit) -> list[Option]:
-        """Returns the options of a domain or chunk: the sums of its children's options, reduced to what it
-        may keep.
+        """Returns the options of a domain or chunk: the sums of its children's options, reduced to what the
+        rules allow.
         """
         if not domain_class.is_chunk and self._all_or_nothing(domain_class.level):
             return self._whole_options(class_id, limit.goal)
@@ -158,8 +157,8 @@ class DomainOptions(ABC):
     def _all_sums(
         self, children: Sequence[int], class_id: int, limit: CostLimit, level: int, start: int
     ) -> CostBySum:
-        """Returns the last sums of `_all_stages` alone, for callers that do not need to know which domain
-        holds what.
+        """Returns only the last stage of `_all_stages`, for callers that do not need to know which child
+        holds which pods.
         """
         stage: CostBySum = {self.counts.zero: start}
         hosts = self.classes.domain_classes[children[0]] is None
@@ -174,7 +173,8 @@ class DomainOptions(ABC):
         return stage
 
     def _hosts_alike(self, class_id: int, hosts: Sequence[int]) -> list[list[Option]]:
-        """Returns what the hosts in a domain offer of one pod class; the same for every limit."""
+        """Returns the options of the hosts in a domain for a single pod class, with equal ones merged; they
+        are the same for every limit."""
         steps = self._of_hosts.get(class_id)
         if steps is None:
             offers = [self.classes.options[host] for host in hosts]
@@ -182,9 +182,10 @@ class DomainOptions(ABC):
         return steps
 
     def _alike_together(self, offers: Iterable[list[Option]], goal: PodCount) -> list[list[Option]]:
-        """Merges domains that each offer the same single number of pods, as most nodes of a rack do.
+        """Returns the options of the domains, with those that have the same single count merged into one, as
+        for most nodes of a rack.
 
-        The cheapest are used first: 18 sums for 18 nodes instead of one per node and number of pods.
+        Of these the cheapest are used first: 18 sums for 18 nodes instead of one per node and number of pods.
         """
         steps: list[list[Option]] = []
         costs_by_counts: dict[PodCount, list[int]] = {}
@@ -198,7 +199,7 @@ class DomainOptions(ABC):
         return steps + alike
 
     def _cheapest_first(self, counts: PodCount, costs: Iterable[int], goal: PodCount) -> list[Option]:
-        """Returns the lowest cost of one, two, … domains with so many pods each, up to the goal."""
+        """Returns the options of one, two, … domains with this count each, up to the goal."""
         options: list[Option] = []
         held = self.counts.zero
         for cost in accumulate(sorted(costs)):
@@ -209,8 +210,8 @@ class DomainOptions(ABC):
         return options
 
     def _in_chunk(self, class_id: int, limit: CostLimit) -> FrontierSearch:
-        """Returns the sums of a chunk's children. They are kept, because the placement in the chunk is read
-        from them.
+        """Returns the sums over a chunk's children. They are cached, because the placement in the chunk is
+        read from them.
         """
         frontier = self._chunks.pop((class_id, limit), None)
         if frontier is None:
@@ -223,13 +224,13 @@ class DomainOptions(ABC):
         return frontier
 
     def _all_or_nothing(self, level: int) -> bool:
-        """Returns whether a domain of the level must have several pod classes completely or not at all."""
+        """Reports whether a domain of the level must have all pods of each class or none of them."""
         return 1 < len(self._pod_classes) <= _MAX_WHOLE and all(
             pod_class.count == 1 or pod_class.required >= level > ROOT for pod_class in self._pod_classes
         )
 
     def _whole_options(self, class_id: int, goal: PodCount) -> list[Option]:
-        """Returns the options of whole pod classes; each set of them is a goal of its own."""
+        """Returns the options of a domain that has only whole pod classes; each set of them is a goal."""
         domain_class = self.classes.domain_classes[class_id]
         assert domain_class is not None, "hosts have their options"
         costs: CostBySum = {}
@@ -251,8 +252,8 @@ class DomainOptions(ABC):
     def _stages_to_goal(
         self, children: Sequence[int], limit: CostLimit, level: int, ceiling: int | None
     ) -> FrontierSearch:
-        """Returns the options of these domains of the level, and the sums from which the goal can be
-        reached.
+        """Returns the options of these domains of the level, and the sums with which the goal can be reached
+        inside them.
         """
         offers = self._offers(children, limit, level, 0)
         reaches = [self.classes.reach[child] for child in children]
@@ -262,8 +263,8 @@ class DomainOptions(ABC):
     def _all_stages(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int = 0
     ) -> FrontierSearch:
-        """Returns the options of these domains and all their sums: other domains may hold the rest of the
-        goal.
+        """Returns the options of these domains and all their sums, because other domains may hold the rest
+        of the goal.
         """
         offers = self._offers(children, limit, level, start)
         stages: list[CostBySum] = [{self.counts.zero: start}]
@@ -274,21 +275,21 @@ class DomainOptions(ABC):
     def _offers(
         self, children: Sequence[int], limit: CostLimit, level: int, start: int
     ) -> list[list[Option]]:
-        """Returns the options of these domains inside one that costs `start` itself, without superfluous
-        ones.
+        """Returns the options of these children of a domain that costs `start` itself, without superfluous
+        ones (`cheapest`).
         """
         return cheapest(children, partial(self._options_of, limit=limit), limit.copies(level, start))
 
     def _steps(
         self, children: Sequence[int], offers: Sequence[list[Option]], limit: CostLimit
     ) -> list[list[Option]]:
-        """Returns what each of these domains adds to the sums of those before it.
+        """Returns the options of each of these domains that have to be added to the sums before it.
 
-        If several equal domains are uniform inside, as untouched racks are, all but one of them may be full
-        or empty: two partly used ones can be changed into a full one and a smaller one at no higher cost. So
-        the first has all its options, and each further one only the largest. All sums that can reach the goal
-        stay the same, and a further block of 144 nodes adds one step instead of 144. With several pod classes
-        no domain is uniform.
+        If several equal domains are uniform inside, as pristine racks are, all but one of them may be full or
+        empty: two partly used ones can be changed into a full one and a smaller one at no higher cost. So the
+        first has all its options, and each further one only the largest. All sums with which the goal can be
+        reached stay the same, and a further block of 144 nodes adds one step instead of 144. With several pod
+        classes no domain is uniform.
         """
         if len(self._pod_classes) > 1:
             return list(offers)

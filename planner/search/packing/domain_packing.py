@@ -1,26 +1,26 @@
 """Finds the cheapest way to place every pod of a gang inside one domain: exact, from the hosts up.
 
-    rack r1: 3 free nodes     rack r2: 2 free nodes     four pods of a node each; a rack costs 100, a node 1
+    rack r1: 3 free nodes     rack r2: 2 free nodes     four whole-node pods; a rack costs 100, a node 1
 
     options of r1: 1 pod 101, 2 pods 102, 3 pods 103          options of r2: 1 pod 101, 2 pods 102
     sums after r1:  0:0  1:101  2:102  3:103
     sums after r2:  0:0  1:101  2:102  3:103  4:204           four pods cost 204: 3 + 1 (2 + 2 costs the same)
 
-An *option* is a number of pods of each class that a domain could hold, with the least cost of holding them.
-The options of a host are its largest packings. The options of a domain are the sums of its children's
-options, cut to what the domain may hold. Costs are integers that add up, so the least cost of the whole gang
-is the true optimum.
+An *option* is a number of pods of each class that a domain could hold, with its lowest cost. The options of a
+host are its largest packings. The options of a domain are the sums of its children's options, reduced to what
+its rules allow. Costs are integers that add up, so the lowest cost of the whole gang is the true optimum.
 
-To keep the sums few, the search drops sums that cannot become a placement within a ceiling (`bounds`,
-`joint_bounds`), and for each count keeps only the children that offer it at the lowest cost. If a ceiling
-allows no placement, the search tries a higher one.
+To keep the sums few, the search drops sums with which no placement within a ceiling is possible (`bounds`,
+`joint_bounds`), and for each count keeps only the children that offer it at the lowest cost. If there is no
+placement within a ceiling, the search is repeated with a higher one.
 
 The placement is read from the sums backwards: from the last child to the first, each child gets its smallest
-option that is part of an optimum. So ties fill earlier nodes (r1 gets three pods in the example).
+option that is part of an optimum. So of equal placements the one that fills earlier nodes is chosen (r1 gets
+three pods in the example).
 
-The search counts its work, and raises `BudgetEnded` past the budget. A packing that is cached for later plans
-has a budget for each piece of work, so that no answer depends on how much an earlier plan has spent. A search
-with a `beam` keeps only that many sums at each step: its placement is valid, but perhaps not the best.
+The search counts its steps, and raises `BudgetEnded` after its budget. A packing that is cached for later
+plans has a budget for each piece of work, so that no answer depends on how much an earlier plan has spent. A
+search with a `beam` keeps only that many sums at each step: its placement is valid, but not proved best.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ from planner.search.packing.work_pieces import WorkPieces
 from planner.search.result import PodsByNode
 
 _BoundsOfGoal = Literal["unknown", "separate", "joint once", "joint"]
-"""Which bounds worked last for a number of pods: separate ones for each level, or those of `joint_bounds`.
+"""The bounds that worked last for a number of pods: separate for each level, or those of `joint_bounds`.
 
 Separate bounds rarely change when a pod comes or goes, so the next plan can reuse most results. Joint bounds
-finish searches that separate bounds do not, but change often. So a search tries separate bounds first, with
-few sums, and then joint bounds. If another plan asks for the same number of pods, it tries separate bounds
-once more, with many sums. This choice affects only the time: if one kind does not finish a search, the other
-is tried. If joint bounds prove that more domains are needed, separate bounds cannot succeed and are skipped.
+finish searches that separate bounds do not, but change often. A search therefore tries separate bounds first,
+with few sums, then joint bounds. If another plan has the same number of pods, it tries separate bounds once
+more, with many sums. The choice affects only the time: if one kind does not finish a search, the other is
+tried. If joint bounds prove that more domains are needed, separate bounds cannot succeed and are skipped.
 """
 
 
 _SEPARATE_BOUNDS: dict[_BoundsOfGoal, int] = {"unknown": 8_000, "separate": 600_000, "joint once": 600_000}
-"""Sums that are tried with separate bounds. With 2,000 to 8,000 the first plan of 1,024 whole nodes on 9,216
-took the same time."""
+"""Maximum number of sums with separate bounds. With 2,000 to 8,000 the first plan of 1,024 whole nodes on
+9,216 took the same time."""
 
 
 _JOINT_BOUNDS = 2 * BUDGET
-"""Sums that are tried with the joint bounds, where each piece of work has its own budget: 1,031 whole nodes
-on 9,216 of which a few have pods take 3,600,000, in half of the time in which the bounds of each level and a
-beam found a place that was not proved."""
+"""Maximum number of sums with joint bounds if each piece of work has its own budget: 1,031 whole nodes on
+9,216, of which a few have pods, take 3,600,000. That took half as long as separate bounds and a beam, whose
+placement was not proved best."""
 
 
 _FEW_DOMAINS = 16
@@ -82,15 +82,15 @@ later plans few. With joint bounds each of the later plans took 67 ms instead of
 
 
 _FITS_BUDGET, _FITS_BEAM = 100_000, 24
-"""The budget, in sums, for counting how many pods of several classes fit one domain, for a message; then a
-beam with twice as many sums, which may count too few. A thirtieth of a plan's budget, because a refusal names
-one such domain for each level."""
+"""The budget, in sums, for counting how many pods of several classes fit in a domain, for a message; then the
+beam of a search with twice the budget, which may count too few. It is a thirtieth of a plan's budget, because
+a refusal names one such domain for each level."""
 
 
 class DomainPacking(DomainOptions):
-    """The least cost of one gang's pod classes in domains of one topology, and the placement of that cost.
+    """The lowest cost of a gang's pod classes in domains of one topology, and the placement of that cost.
 
-    Without a budget each piece of work has its own, and what is found stays good for later plans.
+    Without a `budget` each piece of work has its own, and later plans can use the results.
     """
 
     classes: CapacityClasses | PooledClasses
@@ -129,24 +129,22 @@ class DomainPacking(DomainOptions):
         return len(self.classes) + len(self._covers) + len(self._options)
 
     def reach(self, capacity: DomainCapacity, match: EligibilityMap) -> PodCount:
-        """Returns an upper bound of the pods of each class that the domain can hold; exact for a single pod
-        class.
-        """
+        """Returns the maximum count in the domain: exact for a single pod class, else an upper bound."""
         return self.classes.reach[self.classes.of(capacity, match)]
 
     def bound(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> Measure:
-        """Returns the maximum pods of each class that one domain of the level inside holds; () if none holds
-        anything.
+        """Returns the maximum measure that one domain of the level, inside this domain, holds; () if no pod
+        fits.
         """
         return self.classes.peak(self.classes.of(capacity, match), level)
 
     def may_hold_all(self, capacity: DomainCapacity, match: EligibilityMap, level: int) -> bool:
-        """Returns whether a domain of the level inside may hold the whole gang; a cheap check."""
+        """Reports, by a cheap check, whether a domain of the level in this one may hold the whole gang."""
         peak = self.bound(capacity, match, level)
         return bool(peak) and all(map(int.__ge__, peak, self._need))
 
     def least_cost(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """Returns a lower bound of the cost of the whole gang in the domain; a cheap check."""
+        """Returns, by a cheap computation, a lower bound of the cost of the whole gang in the domain."""
         class_id = self.classes.of(capacity, match)
         domain_class, need = self.classes.domain_classes[class_id], self._need
         if domain_class is None:
@@ -158,9 +156,9 @@ class DomainPacking(DomainOptions):
         )
 
     def cost(self, capacity: DomainCapacity, match: EligibilityMap, ceiling: int | None = None) -> int | None:
-        """Returns the lowest cost of the whole gang inside the domain; None if it does not fit.
+        """Returns the lowest cost of the whole gang inside the domain; None if the gang does not fit.
 
-        With a ceiling also None if it costs more. A search that is cached ignores the ceiling.
+        None also if the cost is above the ceiling, which a packing that is cached for later plans ignores.
         """
         class_id = self.classes.of(capacity, match)
         if self._work.own_budgets:
@@ -176,14 +174,15 @@ class DomainPacking(DomainOptions):
         return cost
 
     def fits(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """The most pods of the gang that the domain can hold at once."""
+        """Returns the maximum number of pods of the gang that fit in the domain at the same time."""
         class_id = self.classes.of(capacity, match)
         if class_id not in self._max_pods:
             self._max_pods[class_id] = self._max_pods_of(class_id)
         return self._max_pods[class_id]
 
     def _max_pods_of(self, class_id: int) -> int:
-        """Counts with a separate search; if that takes too long, with a beam search, which may find fewer."""
+        """Returns the same as `fits`, by a search of its own; if its budget ends, by a beam search, which may
+        find fewer pods."""
         for beam in (0, _FITS_BEAM):
             budget = WorkBudget(_FITS_BUDGET << bool(beam))
             search = DomainPacking(self._pod_classes, self._use, self.weights, budget, beam, self.classes)
@@ -193,7 +192,8 @@ class DomainPacking(DomainOptions):
         return 0
 
     def place(self, capacity: DomainCapacity, match: EligibilityMap) -> PodsByNode:
-        """The cheapest placement inside a domain that holds the gang; ties fill earlier nodes."""
+        """Returns the cheapest placement inside a domain that holds the gang; of equal ones, the one that
+        fills earlier nodes."""
         cost = self.cost(capacity, match)
         assert cost is not None, "only a domain that holds the gang is asked for its placement"
         return self._cover(capacity, match, self.counts.full, cost)
@@ -203,10 +203,9 @@ class DomainPacking(DomainOptions):
     def _limit(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> CostLimit:
-        """Returns the allowed costs of sums inside a domain of this class that reach the goal within the
-        ceiling.
+        """Returns the limit of the costs of sums inside a domain of this class, for this goal and ceiling.
 
-        The ceiling excludes the domain's own cost; None means no ceiling.
+        The ceiling excludes the cost of the domain itself; None means no ceiling.
         """
         domain_class = self.classes.domain_classes[class_id]
         first = domain_class.level + 1 if domain_class else len(self.weights.domains) - 1
@@ -225,8 +224,9 @@ class DomainPacking(DomainOptions):
         return limit
 
     def _peaks_inside(self, class_id: int, need: Measure, *, exact: bool = False) -> tuple[Peaks, ...]:
-        """Returns the maximum that domains of each level inside hold together; for a host, the maximum that
-        it holds.
+        """Returns the peaks of each level inside a domain of this class; for a host, its own peaks.
+
+        Without `exact`, peaks of cached packings are rounded up so that they change less often (`steady`).
         """
         if self._work.own_budgets and not exact and isinstance(self.classes, CapacityClasses):
             peaks = self.classes.peaks[class_id][self.classes.domain_classes[class_id] is not None :]
@@ -264,7 +264,7 @@ class DomainPacking(DomainOptions):
         return self._min_cost_within(class_id, goal, ceiling)
 
     def _joint_bounds(self, class_id: int) -> Bounds:
-        """Returns the joint bounds, cached for the last domain: a plan asks twice for the same one."""
+        """Returns the joint bounds; those of the last domain are cached, because a plan needs them twice."""
         bounds = self._joint_bounds_of.get(class_id)
         if bounds is None:
             assert isinstance(self.classes, CapacityClasses), "pools have no joint bounds"
@@ -273,22 +273,20 @@ class DomainPacking(DomainOptions):
         return bounds
 
     def _joint_bounds_tell_more(self, class_id: int, goal: PodCount) -> bool:
-        """Returns whether the goal needs more domains than the bounds of each level say, so these allow no
-        placement.
-        """
+        """Reports whether joint bounds require more domains than separate bounds do."""
         need = self.counts.measure(goal)
         separate = [fewest(need, level_peaks) for level_peaks in self._peaks_inside(class_id, need)]
         exact = self._peaks_inside(class_id, need, exact=True)
         return fewest_by_level(goal, exact, self._joint_bounds(class_id)) != separate
 
     def _may_do_with_few_domains(self, class_id: int, need: Measure) -> bool:
-        """Returns whether `_FEW_DOMAINS` domains of each level may be enough, by their peaks."""
+        """Reports whether, by the peaks, `_FEW_DOMAINS` domains of each level but the hosts may be enough."""
         peaks = self._peaks_inside(class_id, need, exact=False)
         return all(fewest(need, level_peaks) <= _FEW_DOMAINS for level_peaks in peaks[:-1])
 
     def _joint_bounds_hold(self, domain_class: CapacityClass) -> bool:
-        """Returns whether `joint_bounds` apply: one class of pods, and at least two levels, all with a
-        cost.
+        """Reports whether `joint_bounds` are valid: for a single pod class and at least two levels inside the
+        domain, all of which have a cost.
         """
         prices = self.weights.domains[domain_class.level + 1 :]
         one_class = len(self._pod_classes) == 1 and isinstance(self.classes, CapacityClasses)
@@ -297,9 +295,9 @@ class DomainPacking(DomainOptions):
     def _min_cost_within(
         self, class_id: int, goal: PodCount, ceiling: int | None, pairs: Bounds | None = None
     ) -> int | None:
-        """Returns the lowest cost, by repeated searches with higher ceilings until one has a placement.
+        """Returns the lowest cost, by searches with higher and higher ceilings until one has a placement.
 
-        `pairs`: bounds over two levels at once (`joint_bounds`); without them each level has its own.
+        `pairs`: the joint bounds; None for separate bounds.
         """
         domain_class, need = self.classes.domain_classes[class_id], self.counts.measure(goal)
         assert domain_class is not None, "a host has its options"
@@ -362,8 +360,8 @@ class DomainPacking(DomainOptions):
         return self._split_among(able, frontier, target, frontier.stages[-1][target])
 
     def _fills_hosts(self, able: Sequence[AbleChild], target: PodCount) -> bool:
-        """Returns whether pods of one class take all that these hosts hold, as in most racks of a large
-        gang.
+        """Reports whether the children are hosts and the target, of a single pod class, is all that they
+        hold, as in most racks of a large gang.
         """
         if len(self._pod_classes) != 1 or able[0][1].children:
             return False
@@ -372,7 +370,7 @@ class DomainPacking(DomainOptions):
     def _split_among(
         self, able: Sequence[AbleChild], frontier: FrontierSearch, target: PodCount, cost: int
     ) -> PodsByNode:
-        """Returns where the pods of `target` go among these children at this cost, by reading the sums
+        """Returns the pods of `target` on each node inside these children, at this cost, by reading the sums
         backwards.
         """
         by_child: list[PodsByNode] = []
@@ -389,7 +387,7 @@ class DomainPacking(DomainOptions):
     def _reached(
         self, class_id: int, domain_class: CapacityClass, target: PodCount, cost: int, children: Sequence[int]
     ) -> FrontierSearch:
-        """Returns the sums of these children of a domain, in this order, within the cost of the target."""
+        """Returns the sums over these children of a domain, in this order, within the target's cost."""
         if domain_class.ordered and (class_id, target) in self._frontiers:
             return self._frontiers[class_id, target]
         limit = self._within.get((class_id, target))

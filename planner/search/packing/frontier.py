@@ -1,10 +1,11 @@
-"""Sums of options: which numbers of pods several domains hold together, and at what least cost.
+"""Sums of options: which numbers of pods several domains hold together, and at what lowest cost.
 
     options of r1: 1 pod 101, 2 pods 102        of r2: 1 pod 101, 2 pods 102        the gang: three pods
     sums after r1: 0:0  1:101  2:102            after r2: 1:101  2:102  3:203       three pods cost 203
-    read backwards: r2 gets the smallest option that leaves 203, 1 pod at 101; r1 holds the other two at 102
+    read backwards: r2 gets its smallest option with which the total is 203, 1 pod at 101; r1 holds the other
+    two pods at 102
 
-Sums that cannot become a placement within the limit are dropped as soon as they are made.
+A sum with which no placement within the limit is possible is dropped at once.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from planner.search.packing.pod_counts import Allowed, CostBySum, CountAlgebra, 
 
 
 class FrontierSearch(NamedTuple):
-    """The options of several domains within a limit, and the least cost of each sum over the first 0, 1, … of
-    these domains."""
+    """The options of several domains within a limit (`offers`), and the lowest cost of each sum over the
+    first 0, 1, … of these domains (`stages`)."""
 
     limit: CostLimit
     offers: list[list[Option]]
@@ -29,7 +30,7 @@ class FrontierSearch(NamedTuple):
     def shares(
         self, counts: CountAlgebra, target: PodCount, cost: int
     ) -> Iterator[tuple[int, PodCount, int]]:
-        """The domains that hold the target at this cost, the last one first: index, pods and price of each.
+        """Yields the domains that hold the target at this cost, the last one first: index, count and price.
 
         Each domain gets its smallest option that is part of a placement of this cost; the domains before it
         hold the rest. So earlier domains hold as much as they can.
@@ -43,7 +44,8 @@ class FrontierSearch(NamedTuple):
 
 
 class Frontier:
-    """Adds up options in one count algebra. `effort`: the steps of the budget that one sum costs."""
+    """Adds up options of one count algebra to sums. `effort`: the steps of the budget that one sum costs;
+    `beam`: the number of sums that are kept at each step, 0 for all."""
 
     def __init__(self, counts: CountAlgebra, budget: WorkBudget, effort: int, beam: int) -> None:
         self._counts, self._budget, self._effort, self._beam = counts, budget, effort, beam
@@ -56,10 +58,10 @@ class Frontier:
         level: int,
         ceiling: int | None,
     ) -> list[CostBySum]:
-        """The sums after the first 0, 1, … of the domains of this level, on the way to the limit's goal.
+        """Returns the sums over the first 0, 1, … of these domains of the level, up to the limit's goal.
 
-        A sum is dropped if the remaining domains (`reaches`) cannot hold the rest of the goal, or if its cost
-        exceeds the limit or the ceiling, whichever is lower.
+        A sum is dropped if the remaining domains cannot hold the rest of the goal (`reaches`: the maximum
+        that each holds), or if its cost exceeds the limit or the ceiling, whichever is lower.
         """
         counts, goal = self._counts, limit.goal
         rest = [counts.zero]
@@ -82,15 +84,15 @@ class Frontier:
     def extended(
         self, stage: CostBySum, options: Sequence[Option], limit: CostLimit, level: int
     ) -> CostBySum:
-        """The sums with one more domain's options."""
+        """Returns the sums with the options of one more domain added."""
         self._budget.spend(len(stage) * (len(options) + 1) * self._effort)
         allowed = limit.allowed(level)
         return self.narrowed(self._counts.sums(stage, options, limit.goal, allowed), allowed)
 
     def narrowed(self, stage: CostBySum, allowed: Allowed) -> CostBySum:
-        """The sums for which no larger sum has the same or a lower cost; with a beam, at most its number.
+        """Returns the sums for which no larger sum has the same or a lower cost; with a beam at most as many.
 
-        Half of a beam are the largest sums, the other half those with the most room below their allowed cost.
+        Half of a beam are the largest sums, the other half those with costs furthest below the allowed cost.
         """
         kept = self._counts.undominated(stage)
         self._budget.spend(len(stage))
@@ -110,11 +112,11 @@ class Frontier:
 def cheapest(
     classes: Sequence[int], options: Callable[[int], list[Option]], copies: int
 ) -> list[list[Option]]:
-    """Returns the options of domains of these classes, without options that `copies` others offer at no
-    higher cost.
+    """Returns the options of domains of these classes, without the options of which `copies` other domains
+    offer the same count at no higher cost.
 
-    If a placement uses at most that many domains, one of the others can always replace such an option. So the
-    best placement, and the first of equal ones, is still among the options.
+    If a placement uses at most `copies` domains, one of the others can always replace such an option. So the
+    best placement, and the first of equal ones, still consists of the remaining options.
     """
     if copies >= len(classes):
         return [options(class_id) for class_id in classes]
@@ -138,8 +140,8 @@ def cheapest(
 def _smallest_option(
     counts: CountAlgebra, before: CostBySum, options: Sequence[Option], target: PodCount, cost: int
 ) -> tuple[int, PodCount]:
-    """Returns the price of the smallest option that is part of this cost, and what the domains before it
-    hold.
+    """Returns the price of the smallest option with which the target is reached at this cost, and the count
+    that the domains before it hold. `before`: the sums over these domains.
     """
     held_at: dict[int, list[PodCount]] = {}
     for held, paid in before.items():

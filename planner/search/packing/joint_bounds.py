@@ -1,17 +1,17 @@
-"""The fewest domains of each level that some pods need, computed for two neighbouring levels at once.
+"""Lower bounds of the number of domains that some pods need, computed for two neighbouring levels at once.
 
     1 block of racks with 12, 12, 12 free nodes          10 blocks of racks with 18, 4, 4 free nodes
 
-60 pods of a whole node each need two blocks: 36 + 26. The bound of the rack level alone (`bounds`) says that
-four racks of 18 nodes are enough. But any *two* blocks have at best the racks 18, 12, 12, 12, 4, 4: all six
-are needed.
+60 pods of a whole node each need two blocks: 36 + 26. By the bound of the rack level alone (`bounds`), four
+racks of 18 nodes are enough. But any *two* blocks have at best the racks 18, 12, 12, 12, 4, 4: all six are
+needed.
 
-To prove this without trying every pair of blocks, each used rack pays a toll, here 4 pods. The value of a
-block is the most that its racks hold above their tolls: 3 * (12 - 4) = 24 for the first block, 18 - 4 = 14
-for each other one. So r racks in two blocks hold at most 4 r + 24 + 14 pods, and 60 pods need (60 - 38) / 4
-racks, rounded up: six. Each toll gives a valid bound, and the largest one counts. (This is a Lagrangian
-relaxation. On half-used clusters of 9,216 nodes it gave the true number of racks in all samples that were
-measured, where the bound of the rack level alone was up to 20 racks too low.)
+To prove this without trying every pair of blocks, subtract a *toll* from each used rack, here 4 pods. The
+*surplus* of a block is the maximum that its racks hold above their tolls: 3 * (12 - 4) = 24 for the first
+block, 18 - 4 = 14 for each other one. So r racks in two blocks hold at most 4 r + 24 + 14 pods, and 60 pods
+need (60 - 38) / 4 racks, rounded up: six. Each toll gives a valid bound; the largest bound is used. (This is
+a Lagrangian relaxation. On half-used clusters of 9,216 nodes it gave the true number of racks in all measured
+samples; the bound of the rack level alone was up to 20 racks too low.)
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from planner.search.packing.capacity_classes import MAX_LISTED, CapacityClasses
 from planner.search.packing.pod_counts import CountAlgebra, PodCount
 
 _MAX_TOLLS = 64
-"""The most tolls of a level that are tried, spread evenly over the useful ones. Fewer tolls make the bounds
-weaker, never wrong. Pods of one GPU on racks of 72 GPUs have up to 72 useful tolls, and the time grows with
-the number of tolls (4 to 8 ms with 18 tolls on 9,216 nodes)."""
+"""Maximum number of tolls of a level, spread evenly over the useful ones. Fewer tolls make the bounds weaker,
+but not wrong. Pods of one GPU on racks of 72 GPUs have up to 72 useful tolls, and the time grows with the
+number of tolls (4 to 8 ms with 18 tolls on 9,216 nodes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelPairBound:
-    """For a level and the next finer one: by toll, what the best 0, 1, 2, … domains of the level hold above
-    the tolls of the finer domains that they use."""
+    """The joint bound of a level and the next finer one. `surplus`: by toll, the total surplus of the 0, 1,
+    2, … domains of the level with the largest surplus."""
 
     surplus: tuple[tuple[int, tuple[int, ...]], ...]
     _best_tolls: dict[int, _BestTolls] = field(default_factory=dict, compare=False)
 
     def fewest_finer(self, domains: int, pods: int) -> int:
-        """Returns the fewest domains of the finer level that `domains` domains of the level need for the
-        pods.
+        """Returns a lower bound of the domains of the finer level that the pods need in `domains` domains of
+        the level.
         """
         best = self._best_tolls.get(domains)
         if best is None:
@@ -55,10 +55,10 @@ class LevelPairBound:
 
 
 class _BestTolls(NamedTuple):
-    """For each number of pods, the toll with the best bound: `tolls[0]` up to `starts[0]` pods, and so on.
+    """The toll with the largest bound for each number of pods: `tolls[0]` below `starts[0]` pods, and so on.
 
     For one toll the bound is a line over the number of pods, steeper for lower tolls. Each toll is therefore
-    best for one interval, and one is evaluated instead of 64.
+    best in one interval, and a single toll is evaluated instead of 64.
     """
 
     starts: list[int]
@@ -95,8 +95,8 @@ def level_pair_bounds(classes: CapacityClasses, class_id: int) -> Bounds:
 
 
 def _domains_inside(classes: CapacityClasses, domains: Mapping[int, int]) -> Counter[int]:
-    """Returns the classes of the children of these domains with their numbers; children of a chunk count
-    directly.
+    """Returns by capacity class the number of children of these domains; `domains`: their number by class.
+    The children of a chunk count as children of its domain.
     """
     inside: Counter[int] = Counter()
     for domain, copies in domains.items():
@@ -121,9 +121,10 @@ def _pair_bound(classes: CapacityClasses, domains: Mapping[int, int]) -> LevelPa
 
 
 def _tolls(holds: Sequence[tuple[int, ...]]) -> list[int]:
-    """Returns what one more finer domain can add anywhere: the bound is best at one of these tolls.
+    """Returns the useful tolls, ascending: the numbers of pods that one more finer domain can add. One of
+    these tolls gives the largest bound.
 
-    A list of full length may continue with equal additions, so tolls below its last one are left out.
+    A list of full length may continue with equal additions, so tolls below its last addition are left out.
     """
     added = {sums[0] for sums in holds}
     lowest = 1
@@ -149,7 +150,8 @@ def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: 
     """Returns the fewest domains of each level for the pods, from the coarsest (at least `at_least`) to the
     finest.
 
-    More domains of a coarser level always cost more than any number of finer ones.
+    The bound of a level assumes the fewest domains of the coarser one: one more of these always costs more
+    than any number of finer domains.
     """
     needed: list[int] = []
     for place, level_peaks in enumerate(peaks):
@@ -160,7 +162,7 @@ def fewest_by_level(pods: int, peaks: Sequence[Peaks], pairs: Bounds, at_least: 
 
 
 class JointCostLimit(CostLimit):
-    """A `CostLimit` for one class of pods in which all levels have a cost."""
+    """A `CostLimit` with joint bounds, for a single pod class and levels that all have a cost."""
 
     def __init__(
         self, counts: CountAlgebra, goal: PodCount, levels: InnerLevels, ceiling: int, pairs: Bounds
@@ -170,17 +172,17 @@ class JointCostLimit(CostLimit):
         needed = fewest_by_level(goal, levels.peaks, pairs)
         paid = map(int.__mul__, levels.prices, needed)
         self._bases = list(accumulate(paid, int.__sub__, initial=ceiling))
-        # The number of domains of each level that can be paid for: the remaining pods may be in all of them.
+        # How many domains of each level the ceiling allows: the remaining pods may be in all of them.
         self._payable = list(map(int.__floordiv__, self._bases, levels.prices))
 
     def _listed(self, level: int) -> bool:
-        """Returns True only for the coarsest level: finer domains hold few pods, and each number takes longer
-        here.
+        """Reports whether a list is used: only for the coarsest level, because finer domains hold few pods,
+        and each number of pods takes longer with joint bounds.
         """
         return level == self.first and super()._listed(level)
 
     def _needed(self, place: int) -> Iterator[list[int]]:
-        """Yields the same as `fewest_by_level`, for all numbers of pods at once."""
+        """Yields for each level the fewest domains by joint bounds, for 0, 1, … pods."""
         needed: list[int] = []
         for pair, separate in zip((None, *self._pairs[place:]), super()._needed(place), strict=True):
             jointly = map(pair.fewest_finer, needed, range(self.goal + 1)) if pair else separate
@@ -188,7 +190,7 @@ class JointCostLimit(CostLimit):
             yield needed
 
     def max_cost(self, level: int, placed: PodCount) -> int:
-        """See `CostLimit.allowed`."""
+        """See `CostLimit.max_cost`."""
         place, remaining = level - self.first, self.goal - placed
         if remaining <= 0:
             return self._bases[place]

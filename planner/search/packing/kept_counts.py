@@ -1,9 +1,10 @@
-"""How many of the pods that its nodes could hold a domain may keep, under the levels that the pods require.
+"""Reduces the number of pods that the nodes of a domain could hold to the number that the rules of the level
+allow in the domain: the pods that it *keeps*.
 
-    a rack whose nodes could hold 7 of 12 pods
-      required in one rack         0: all twelve are there, or none
-      slices of 4 within a rack    4: slices are there wholly
-      one pod a rack               1
+    a rack whose nodes could hold 7 of 12 pods keeps
+      required in one rack         0: a rack has all twelve pods, or none
+      slices of 4 within a rack    4: a rack has only whole slices
+      anti-affinity over racks     1
 
 If two pod classes have anti-affinity to each other over a level, a domain keeps only one of them (`splits`).
 If pod classes must be together in one domain, it keeps all of them or none (`unions`).
@@ -20,12 +21,12 @@ from planner.search.packing.pod_counts import CountAlgebra, PodCount
 def projections(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """Returns for each level what one of its domains may keep of the counts that its nodes hold; None keeps
-    all.
+    """Returns by level the function from the count that a domain's nodes could hold, and whether the domain
+    has a name, to the count that it keeps; None if it keeps all.
 
-    A pod class required in one domain of the level is kept completely or not at all; slices are kept
-    completely; of pods that must differ over the level one is kept. A domain without the level's label
-    (`has_name` False) can keep neither a required class nor slices.
+    A pod class that is required in one domain of the level is kept completely or not at all; slices are kept
+    completely; of pods with anti-affinity over the level one is kept. A domain without the level's label
+    (`has_name` False) keeps neither a required class nor slices.
     """
     return [_projection(pod_classes, counts, level) for level in range(levels)]
 
@@ -34,9 +35,8 @@ Split = Callable[[PodCount], tuple[PodCount, ...]]
 
 
 def splits(pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int) -> list[Split | None]:
-    """Returns for each level what a named domain may keep if some pod classes have anti-affinity to others.
-
-    Of each two such classes it keeps one. None if there are none.
+    """Returns by level the function from a count to the counts that a named domain may keep because of
+    anti-affinity between pod classes: of each two such classes one. None if there are no such classes.
     """
     return [_split(pod_classes, counts, level) for level in range(levels)]
 
@@ -45,7 +45,7 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
     pairs = [
         (first, second)
         for first in range(len(pod_classes))
-        if pod_classes[first].anti_affinity_with  # hardly any: without them it is not quadratic
+        if pod_classes[first].anti_affinity_with  # true of few classes, so this is not quadratic
         for second in range(first + 1, len(pod_classes))
         if level in separated(pod_classes[first], pod_classes[second])
     ]
@@ -67,10 +67,9 @@ def _split(pod_classes: Sequence[PodClass], counts: CountAlgebra, level: int) ->
 def unions(
     pod_classes: Sequence[PodClass], counts: CountAlgebra, levels: int
 ) -> list[Callable[[PodCount, bool], PodCount] | None]:
-    """Returns for each level what a domain may keep if several pod classes must be together in it or in a
-    finer one.
-
-    It keeps all of these classes or none. The entry is None if there are no such classes.
+    """Returns by level the function from a count, and whether the domain has a name, to the count that the
+    domain keeps if several pod classes must be together, in it or in a finer domain: all pods of these
+    classes or none. None if there are no such classes.
     """
     return [_union(pod_classes, counts, level) for level in range(levels)]
 
@@ -93,7 +92,7 @@ def _union(
 
     def united(value: PodCount, has_name: bool) -> PodCount:
         each = list(counts.each(value))
-        for _ in members:  # what one union loses, another may lose because of it
+        for _ in members:  # if one union loses its pods, another with the same class loses them too
             for at_this_level, indices in members:
                 if (at_this_level and not has_name) or any(
                     each[index] < pod_classes[index].count for index in indices
@@ -113,7 +112,7 @@ def _projection(
 
     def keep(pod_class: PodClass, count: int, has_name: bool) -> int:
         if has_name and level in pod_class.anti_affinity_levels and count > 1:
-            # Pods that must be together at a finer level cannot be reduced to one.
+            # Pods that must be together at a finer level cannot be reduced to a single pod.
             unit = (
                 pod_class.count
                 if pod_class.required > level

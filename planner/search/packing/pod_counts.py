@@ -1,17 +1,18 @@
-"""Numbers of pods by class, each packed into one plain integer, so that the search adds them quickly.
+"""Numbers of pods by class, all packed into one integer, so that the search adds them quickly.
 
     two classes, 5 and 3 pods wanted: a field of five bits for each, the first class in the higher bits
 
-    0 0101 0 0011    all that is wanted (163)        0 0010 0 0001    two of the one and one of the other (65)
-    ^      ^         the spare bit of each field
+    0 0101 0 0011    all wanted pods (163)           0 0010 0 0001    two of the first class, one of the other
+    ^      ^         the spare bit of each field                      (65)
 
-Adding two such integers adds the pods of each class. To compare them field by field, the spare bits of one
-are set and the other is subtracted: a spare bit is cleared exactly where the other has more pods of that
+To add two such integers is to add the pods of each class. To compare them field by field, the spare bits of
+one are set and the other is subtracted: a spare bit is cleared exactly if the other has more pods of that
 class.
 
-Counts are capped at what is wanted, so that sums stay small and "covers everything" is an equality. The
-*measure* of a count is the number of pods of each class and, for several classes, the total request of each
-resource. The most of each measure that one domain may hold gives a lower bound of the number of domains.
+Counts are capped at the wanted number of pods, so that sums stay small, and a sum has all wanted pods exactly
+if it equals `full`. The *measure* of a count is the number of pods of each class and, for several classes,
+the total request of each resource. The maximum of each measure in one domain gives a lower bound of the
+number of domains.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ PodCount = int
 
 
 Option = tuple[PodCount, int]
-"""What a domain could hold, and its lowest cost."""
+"""A count that a domain could hold, and its lowest cost."""
 
 
 CostBySum = dict[PodCount, int]
-"""Sums of options, each with its least cost."""
+"""Sums of options, each with its lowest cost."""
 
 
 Measure = tuple[int, ...]
 
 
 _MAX_COMPARED = 400
-"""Maximum number of sums of three or more classes that are compared with each other: at most 80,000
-comparisons. Of more sums all are kept.
+"""Maximum number of sums of three or more classes that are compared with each other, which takes at most
+80,000 comparisons. If there are more, all are kept.
 """
 
 
@@ -53,41 +54,41 @@ class Allowed(Protocol):
 
 
 class CountAlgebra(Protocol):
-    """The operations of the search on counts."""
+    """The operations of the search on counts. `full`: all wanted pods; `zero`: no pods."""
 
     full: PodCount
     zero: PodCount
 
     def add(self, counts: PodCount, other: PodCount) -> PodCount:
-        """The sum, capped at what is wanted."""
+        """Returns the sum, capped at the wanted pods."""
         ...
 
     def minus(self, counts: PodCount, other: PodCount) -> PodCount:
-        """Returns what remains of `counts`, never below zero."""
+        """Returns `counts` without `other`, by class never below zero."""
         ...
 
     def smaller(self, counts: PodCount, other: PodCount) -> PodCount:
-        """The smaller number of each pod class."""
+        """Returns the smaller of both numbers of each pod class."""
         ...
 
     def covers(self, counts: PodCount, other: PodCount) -> bool:
-        """Whether `counts` has at least as many of each pod class."""
+        """Reports whether `counts` has at least as many pods of each class as `other`."""
         ...
 
     def size(self, counts: PodCount) -> int:
-        """Pods in all."""
+        """Returns the total number of pods."""
         ...
 
     def each(self, counts: PodCount) -> tuple[int, ...]:
-        """The number of each pod class."""
+        """Returns the number of pods of each class."""
         ...
 
     def pack(self, counts: Sequence[int]) -> PodCount:
-        """The counts of these numbers, capped at what is wanted."""
+        """Returns the count with these numbers of pods of each class, capped at the wanted pods."""
         ...
 
     def measure(self, counts: PodCount) -> Measure:
-        """Returns the number of each pod class, and their total requests."""
+        """Returns the measure: the number of pods of each class, and their total requests."""
         ...
 
     def sums(
@@ -98,8 +99,8 @@ class CountAlgebra(Protocol):
         allowed: Allowed,
         min_pods: int = 0,
     ) -> CostBySum:
-        """Returns the sums before and with one of these options, capped at the goal and within their allowed
-        costs.
+        """Returns the sums `before`, and each of them with one of the options added, capped at the goal and
+        within their allowed costs.
 
         A sum that has reached the goal is not extended. Options are sorted by count; for one pod class their
         costs ascend. Sums of fewer than `min_pods` pods may be left out, because they cannot reach the goal.
@@ -107,7 +108,8 @@ class CountAlgebra(Protocol):
         ...
 
     def undominated(self, stage: CostBySum) -> CostBySum:
-        """Returns the sums for which no larger sum has the same or a lower cost."""
+        """Returns the sums for which no larger sum has the same or a lower cost. If there are very many, it
+        may return all."""
         ...
 
 
@@ -181,8 +183,9 @@ class MultiClassCounts:
     """Counts of several pod classes in one integer: a bit field per class, the first class in the most
     significant bits.
 
-    Each field has a spare bit on top, which tells which of two counts is larger without unpacking them.
-    `asked`: for each resource that several pod classes request, the request of each.
+    Each field has a spare bit on top, so that two counts are compared without unpacking them. `wanted`: the
+    number of pods of each class. `asked`: for each resource that several pod classes request, the request of
+    each class.
     """
 
     zero: PodCount = 0
@@ -279,8 +282,9 @@ class MultiClassCounts:
         return kept
 
     def _undominated_pairs(self, by_cost: Sequence[Option]) -> CostBySum:
-        """The same for two pod classes. The largest counts so far form a staircase: sorted by the first
-        number rising, their second numbers fall, so one binary search tells whether a count is below it."""
+        """Returns the same as `undominated` for two pod classes. If the largest counts so far are sorted by
+        the first number ascending, their second numbers descend, so that one binary search finds whether a
+        count is dominated."""
         kept: CostBySum = {}
         rising: list[int] = []
         falling: list[int] = []
@@ -299,7 +303,7 @@ class MultiClassCounts:
 
 
 def algebra(pod_classes: Sequence[PodClass]) -> CountAlgebra:
-    """The algebra for these pod classes."""
+    """Returns the algebra for these pod classes."""
     if len(pod_classes) == 1:
         return SingleClassCounts(pod_classes[0].count)
     names = sorted({name for pod_class in pod_classes for name in pod_class.shape.requests})

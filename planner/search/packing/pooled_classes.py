@@ -1,15 +1,15 @@
-"""Pools: what domains hold of several pod classes, as a few weighted sums instead of every mixture.
+"""Pools: what domains can hold of several pod classes, as a few weighted sums instead of every mixture.
 
     hosts with 4 free GPUs each; a gang of 6 pods of 2 GPUs (S) and 3 pods of 4 GPUs (L)
-    direction (S 2, L 4): the gang weighs 6 * 2 + 3 * 4 = 24, a host adds at most 4: 6 hosts or more
-    direction (S 0, L 1): the gang weighs 3, a host adds at most 1:                   3 hosts or more
-    dealt to 6 hosts:     SS SS SS L L L: it fits, so 6 is the optimum
+    direction (S 2, L 4): the gang weighs 6 * 2 + 3 * 4 = 24, a host holds at most 4: 6 hosts or more
+    direction (S 0, L 1): the gang weighs 3, a host holds at most 1:                   3 hosts or more
+    assigned to 6 hosts:  SS SS SS L L L: it fits, so 6 is the optimum
 
-Eight trays of four GPUs hold 16 pods of two GPUs, or 8 pods of four, or any mixture. As a pool they hold 32
-GPUs. A *direction* gives each pod class a weight. A host adds at most the weight of its best packing, and a
-gang needs the weight of all its pods. So the cheapest hosts that have enough in every direction cost no more
-than any placement. If the pods can be assigned to these hosts (``host_assignment``), this is the optimum. In
-a pool each host has one option instead of one for each mixture."""
+Eight nodes of four GPUs hold 16 pods of two GPUs, or 8 pods of four, or any mixture. As a pool they hold 32
+GPUs. A *direction* is a weight for each pod class. A host holds at most the weight of its heaviest packing,
+and a gang has the weight of all its pods. So the cheapest hosts with enough weight in every direction cost no
+more than any placement. If the pods can be assigned to these hosts (``host_assignment``), their cost is the
+optimum. In a pool each host has a single option instead of one for each mixture."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ T = TypeVar("T")
 
 
 Direction = Measure
-"""How much one pod of each pod class weighs."""
+"""The weight of one pod of each pod class."""
 
 
 def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[Direction, ...]:
-    """Returns the directions that bound most gangs, for these numbers of pods of each class.
+    """Returns the directions that give the best bounds for most gangs. `wanted`: the number of pods of each
+    class; directions of classes without pods are left out.
 
-    One direction per pod class, and for each resource and amount one over the pods that request at least that
-    amount: a node with three free GPUs has none for pods of four.
+    There is one for each pod class, and for each resource and amount two over the classes that request at
+    least that amount, with their requests and with 1 as weights: a node with three free GPUs has no room for
+    pods of four.
     """
     is_wanted = [bool(count) for count in wanted]
     all_directions = [
@@ -67,13 +69,13 @@ def directions(pod_classes: Sequence[PodClass], wanted: Sequence[int]) -> tuple[
 
 
 def weight(direction: Direction, each: Sequence[int]) -> int:
-    """Returns the weight of these numbers of each pod class."""
+    """Returns the total weight of these numbers of pods of each class."""
     return sum(map(int.__mul__, direction, each))
 
 
 class PooledClasses:
-    """The classes of `CapacityClasses` under the same ids, with counts pooled in some directions: one option
-    per host.
+    """The classes of `CapacityClasses` under the same ids, with counts replaced by their weights in the
+    directions `along`; each host has one option.
     """
 
     def __init__(self, classes: CapacityClasses, along: Sequence[Direction]) -> None:
@@ -92,24 +94,24 @@ class PooledClasses:
         return len(self._sums)
 
     def of(self, capacity: DomainCapacity, match: EligibilityMap) -> int:
-        """The class of a domain."""
+        """Returns the class of a domain."""
         return self.base.of(capacity, match)
 
     def maximum(self, class_id: int) -> Measure:
-        """Returns the useful maximum of a domain of the class in each direction."""
+        """Returns the maximum weight of a domain of the class in each direction, capped at the gang's."""
         return self.counts.each(self.reach[class_id])
 
     def peak(self, class_id: int, level: int) -> Measure:
-        """No domain of the level in here has more than the whole."""
+        """Returns the maximum of the whole domain, an upper bound for one domain of the level inside it."""
         return self.maximum(class_id) if class_id else ()
 
     def goal(self, counts: PodCount) -> PodCount:
-        """Returns the pooled weight of these numbers of pods."""
+        """Returns the weights of a count of pods, as a count in the pool."""
         each = self.base.counts.each(counts)
         return self.counts.pack([weight(direction, each) for direction in self.along])
 
     def uniform(self, class_id: int, /) -> bool:
-        """Returns False: what a domain keeps of a pool may differ from what its children hold."""
+        """Returns False, because what a domain keeps of a pool may differ from what its children hold."""
         return False
 
     def is_limited(self, domain_class: CapacityClass, /) -> bool:
@@ -119,8 +121,8 @@ class PooledClasses:
     def each_kept(
         self, level: int, counts: PodCount, *, has_name: bool, caps: tuple[CountCap, ...] = ()
     ) -> tuple[PodCount, ...]:
-        """Returns what a domain may keep of what its children hold: less of a pod class that must be
-        together.
+        """Returns the weights that the rules allow in a domain whose children hold `counts`: less if the pods
+        of a class must be together.
         """
         return (self.counts.pack(self._kept(level, self.counts.each(counts), caps, has_name=has_name)),)
 
@@ -129,7 +131,7 @@ class PooledClasses:
         return max(weight(direction, counts) for counts in options)
 
     def sums(self, class_id: int) -> Measure:
-        """Returns the maximum that a domain of the class adds in each direction."""
+        """Returns the maximum weight that a domain of the class holds in each direction."""
         max_sums = self._sums.get(class_id)
         if max_sums is None:
             domain_class = self.domain_classes[class_id]
@@ -149,8 +151,8 @@ class PooledClasses:
         return max_sums
 
     def _kept(self, level: int, sums: Measure, caps: tuple[CountCap, ...], *, has_name: bool) -> Measure:
-        """Returns what the domain may keep: limited in directions of a single pod class, everything in
-        others.
+        """Returns the weights that the rules allow in a domain. They are applied only in directions of a
+        single pod class; in others the domain keeps everything.
         """
         counts = self.base.counts
         others = counts.each(counts.full if self.base.unites(level) else counts.zero)
@@ -176,10 +178,10 @@ class PooledClasses:
 
 
 class NestedCounts(MultiClassCounts):
-    """Sums in several directions, some of which include others.
+    """Counts in several directions, some of which include others.
 
-    A pod of four GPUs counts as four in the direction of all GPUs. A sum with enough pods of four therefore
-    has their GPUs too, and more GPUs than the other pods need are useless and are cut off. A direction that
+    A pod of four GPUs weighs four in the direction of all GPUs. A sum with enough pods of four therefore has
+    their GPUs too, and more GPUs than the other pods need are useless and are cut off. A direction that
     includes several others is cut to the largest of the resulting values, so that sums which were cut
     differently stay comparable.
     """
@@ -231,7 +233,7 @@ class NestedCounts(MultiClassCounts):
 
 
 def _times(outer: Direction, inner: Direction) -> int:
-    """Returns how many times the outer direction includes the inner one, for any pods."""
+    """Returns how many times the outer direction includes the inner one, whatever the pods."""
     return min(
         outer_weight // inner_weight
         for outer_weight, inner_weight in zip(outer, inner, strict=True)
@@ -240,7 +242,7 @@ def _times(outer: Direction, inner: Direction) -> int:
 
 
 class _ByClass(dict[int, T], Generic[T]):
-    """A value for each class, computed on first use."""
+    """Values by capacity class, computed on first use."""
 
     def __init__(self, make: Callable[[int], T]) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""The budget of one packing, divided over pieces of work and trials.
+"""The budget of one packing, divided into pieces of work and trials.
 
-    piece (cost, class 7)    ends after 3,000,000 sums: asked for again, it ends at once
-    piece (cost, class 8)    has 3,000,000 of its own
-    trial of 60              of a shared budget of 100: it takes 40, so 60 are left afterwards
+    piece (cost, class 7)    uses up its 3,000,000 sums: when it is requested again, it ends at once
+    piece (cost, class 8)    has another 3,000,000
+    trial of 60              of a shared budget of 100: it uses 40, so 60 are left afterwards
 
 A packing that is cached for later plans has a budget for each piece of work, so that no answer depends on how
 much an earlier plan has spent. A packing for a single search shares the budget of that search.
@@ -17,7 +17,7 @@ from planner.model.work_budget import BUDGET, BudgetEnded, WorkBudget
 
 
 class WorkPieces:
-    """The work that a packing may still do. Without an external budget each piece of work has its own."""
+    """The remaining budget of a packing. If `budget` is None, each piece of work has its own."""
 
     def __init__(self, budget: WorkBudget | None) -> None:
         self.own_budgets = budget is None
@@ -27,10 +27,10 @@ class WorkPieces:
 
     @contextmanager
     def piece(self, *work: object) -> Iterator[None]:
-        """Runs a piece of work, with a budget of its own if the search has none.
+        """Runs a piece of work, with a budget of its own if the packing shares none.
 
-        A piece that exceeded its budget is not tried again: another plan would spend the same without a
-        result.
+        Raises `BudgetEnded` at once for a piece that used up its budget before: it would spend the same again
+        without a result. `work`: identifies the piece.
         """
         if not self.own_budgets or self._in_trial:
             yield
@@ -48,9 +48,9 @@ class WorkPieces:
 
     @contextmanager
     def trial(self, work: int) -> Iterator[None]:
-        """Runs work that may use at most `work` of the budget.
+        """Runs work that may use at most `work` steps of the budget.
 
-        Of a shared budget only the used part is gone afterwards; of a piece's own budget nothing.
+        Afterwards a shared budget is reduced by what the trial has used; the budget of a piece is not.
         """
         left, own_budget = self.budget.left, self.own_budgets
         part = self.budget.left = work if own_budget else min(left, work)
