@@ -1,5 +1,5 @@
 """Reads YAML and JSON files from disk, each object with its file and line.
 
-`reader.documents` and `reader.objects` read paths; `yaml_documents` parses text within limits that protect
-against hostile files; `junit` writes the XML that CI systems show. Begin with `reader`.
+`reader.documents` and `reader.objects` read files and folders; `yaml_documents` parses text within limits
+that protect against hostile files; `junit` writes test results as XML for CI systems. Begin with `reader`.
 """

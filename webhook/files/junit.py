@@ -1,7 +1,5 @@
-"""Writes JUnit XML, which every CI system shows: a document of suites with cases. The caller defines the
-cases.
-
-It follows Jenkins' schema, which most readers accept.
+"""Writes JUnit XML, which CI systems show: a document with suites, which have cases. It follows Jenkins'
+schema, which most readers accept.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 @dataclass(frozen=True, slots=True)
 class JunitCase:
-    """One test case. `message`, `type` and `detail` describe a failure; `output` is the text of a passed
-    case.
+    """One test case. `message`, `type` and `detail` describe a case that did not pass; `output` is the text
+    of one that passed.
 
-    The source location is in `detail` or `output`, because the schema has no attribute for it.
+    Callers write the source location into `detail` or `output`, because the schema has no attribute for it.
     """
 
     name: str
@@ -36,7 +34,7 @@ class JunitCase:
 
 @dataclass(frozen=True, slots=True)
 class JunitSuite:
-    """Cases under a name. `timestamp`: when they ran, UTC without a zone, as the schema requires."""
+    """A named list of cases. `timestamp`: when they ran, in UTC without a zone, as the schema requires."""
 
     name: str
     cases: Sequence[JunitCase]
@@ -81,12 +79,12 @@ def _add(
 
 
 def _nonempty(**attributes: str) -> dict[str, str]:
-    """Returns the attributes that have a value."""
+    """Returns the attributes whose value is not empty."""
     return {key: value for key, value in attributes.items() if value}
 
 
 def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
-    """Returns the counts that suites and the document have in common."""
+    """Returns the attributes with counts that a suite and the document both have."""
     return {
         "tests": str(len(cases)),
         "failures": str(sum(case.outcome == "failure" for case in cases)),
@@ -96,5 +94,5 @@ def _counts(cases: Sequence[JunitCase]) -> dict[str, str]:
 
 
 def _seconds(seconds: float) -> str:
-    """Returns seconds with three digits, as the schema allows; plain 0 if nothing was measured."""
+    """Returns seconds with three decimals, as the schema allows; "0" if nothing was measured."""
     return f"{seconds:.3f}" if seconds else "0"

@@ -1,4 +1,4 @@
-"""Reads YAML and JSON files from disk, for clusters and manifests; no other module does."""
+"""Reads YAML and JSON files from disk, for clusters and manifests. No other module does that."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ STDIN = "-"
 
 
 FILE_LIMIT = 512 * 1024 * 1024
-"""Maximum bytes of one file; `kubectl get nodes,pods -o yaml` of 10,000 nodes stays below."""
+"""Maximum size of one file in bytes; `kubectl get nodes,pods -o yaml` of 10,000 nodes is smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of a file; `index` counts the file's documents from 0; `-` is standard input."""
+    """One document of a file. `file`: the path, `-` for standard input. `index`: its number in the file, from
+    0."""
 
     file: str
     index: int
@@ -35,25 +36,26 @@ class Document:
 
 
 def documents(paths: Sequence[str]) -> list[Document]:
-    """Returns every YAML or JSON document in files and folders (recursively, by name), without empty ones.
+    """Returns the YAML and JSON documents in files and folders (recursively, sorted by name), apart from
+    empty ones.
 
-    Raises `InputError` with the file, the line of a syntax error, and the fault.
+    Raises `InputError` with the file, the line of a syntax error, and what is wrong.
     """
     return [document for path in paths for file in _files(path) for document in _documents(file)]
 
 
 def objects(paths: Sequence[str]) -> list[Document]:
-    """Returns the Kubernetes objects in files: documents, and the items of List kinds.
+    """Returns the Kubernetes objects in files and folders: documents, and the items of List kinds.
 
-    Raises the errors of `documents`, and `InputError` for a document that is not an object with a kind.
+    Raises `InputError` as `documents` does, and for a document that is no object with kind and apiVersion.
     """
     return [item for document in documents(paths) for item in _items(document)]
 
 
 def objects_and_errors(paths: Sequence[str]) -> tuple[list[Document], list[InputError]]:
-    """Returns the objects of the readable files, and the error of each other path.
+    """Returns the objects of the readable files, and an error for each other file or path.
 
-    Raises `InputError` for an empty path.
+    Raises `InputError` only for an empty path.
     """
     read: list[Document] = []
     errors: list[InputError] = []
@@ -102,8 +104,9 @@ def _files(path: str) -> list[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """The files in a folder and the folders in it. A folder that cannot be read is an error: what lies in it
-    would be missing from a report without a word."""
+    """Yields the files in a folder, recursively. Raises `InputError` for a folder that cannot be read,
+    because its files would otherwise be missing from a report unnoticed.
+    """
     for root, _, names in os.walk(folder, onerror=_cannot_be_read):
         paths = (Path(root, name) for name in names if name.endswith(SUFFIXES))
         yield from (str(path) for path in paths if path.is_file())
@@ -134,7 +137,7 @@ def _read(file: str) -> bytes:
     try:
         if file == STDIN:
             return sys.stdin.buffer.read()
-        with Path(file).open("rb") as opened:  # a pipe or a device tells no size, so one byte more is read
+        with Path(file).open("rb") as opened:  # reads one byte more, because a pipe or device has no size
             content = opened.read(FILE_LIMIT + 1)
         if len(content) > FILE_LIMIT:
             raise InputError(f"larger than {FILE_LIMIT // 2**20} MiB", Where(file))

@@ -1,10 +1,11 @@
-"""YAML as Kubernetes reads manifests, at the speed of libyaml and with bounds that a hostile file meets.
+"""Parses YAML as Kubernetes reads manifests, at the speed of libyaml and within limits against hostile files.
 
-The one reader of YAML files: plain values (`load_all`), values with the place of each (`load_marked`), or the
-nodes below (`compose_all`). No dates and no base-60 numbers; keys are text; a key that stands twice, a number
-that JSON cannot hold, and what nests or unfolds (by aliases) past the limits is `YamlError` with its line and
-column. libyaml composes recursively in C, so a file that may nest deeply is first walked as a flat stream of
-events.
+It returns plain values (`load_all`), values with their positions (`load_marked`), or PyYAML's nodes
+(`compose_all`). Unlike in YAML 1.1, there are no dates and no base-60 numbers, and keys are text.
+`YamlError`, with line and column, is raised for a duplicate key, for a number that JSON cannot represent, and
+for a document that exceeds the limits of nesting or of expanded aliases. libyaml composes nodes recursively
+in C, which deep nesting could crash; a text that may nest deeply is therefore first checked as a flat stream
+of events.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import yaml
 from webhook.jsontools.path import Path
 
 DEPTH_LIMIT = 128
-"""Levels of nesting of one document."""
+"""Maximum nesting of a document."""
 
 
 NODES_LIMIT = 1_000_000
-"""Values that a document with aliases may unfold to."""
+"""Maximum number of values of a document with aliases, after the aliases are expanded."""
 
 
 INT64_MIN, UINT64_MAX = -(2**63), 2**64 - 1
@@ -62,7 +63,7 @@ _T = TypeVar("_T")
 
 
 class YamlError(ValueError):
-    """Text that is no YAML, or not as Kubernetes reads it. `line` and `column` from 1; 0: not known."""
+    """The text is no YAML, or not valid for Kubernetes. `line`, `column`: from 1; 0 if unknown."""
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
         super().__init__(problem)
@@ -71,7 +72,8 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a value stands; for a block scalar, where its text begins, and the `indent` of its lines."""
+    """The position of a value, from line 1 and column 1. For a block scalar, it is where its text begins, and
+    `indent` is the indentation of its lines."""
 
     line: int
     column: int
@@ -80,14 +82,14 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class MarkedDocument:
-    """The value of a document, and the place of each value in it by its path."""
+    """The value of a document, and the position of each value in it, by path."""
 
     value: Any
     marks: Mapping[Path, Mark]
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """The loader of all; `_check` comes before it."""
+    """The PyYAML loader of all functions below. `_check` runs before it, because it recurses."""
 
 
 def _resolvers() -> dict[str | None, list[tuple[str, re.Pattern[str]]]]:
@@ -110,7 +112,8 @@ def _wrong(node: yaml.Node, problem: str) -> yaml.constructor.ConstructorError:
 
 
 def _constructed(construct: Callable[..., _T], loader: Any, node: yaml.ScalarNode) -> _T:
-    """A scalar's value; PyYAML raises whatever comes for a text that its tag does not allow (`!!int ""`)."""
+    """Returns the value of a scalar. Turns the various errors that PyYAML raises for a text that its tag does
+    not allow (`!!int ""`) into one with a position."""
     try:
         return construct(loader, node)
     except (ValueError, OverflowError, LookupError):
@@ -122,14 +125,17 @@ def _boolean(loader: Any, node: yaml.ScalarNode) -> bool:
 
 
 def _no_base_60(node: yaml.ScalarNode) -> None:
-    """`!!int 1:30` is 90 in YAML 1.1 alone; the API server's reader knows no such number."""
+    """Raises an error for a base-60 number: `!!int 1:30` is 90 in YAML 1.1, but no number to the API
+    server.
+    """
     if ":" in node.value:
         raise _wrong(node, f"{node.value[:24]!r} is no {node.tag.removeprefix(_TAG)}")
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
     _no_base_60(node)
-    # 64 binary digits with as many underscores; Python refuses to read far longer ones.
+    # 64 binary digits, with as many underscores, are below 130 characters. Python refuses to parse far longer
+    # numbers, so these count as too large.
     value: int = 2**64 if len(node.value) > 130 else _constructed(_Base.construct_yaml_int, loader, node)
     if not INT64_MIN <= value <= UINT64_MAX:
         raise _wrong(node, f"{node.value[:24]} does not fit in 64 bits")
@@ -161,7 +167,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
 
 
 def _name(loader: Any, key_node: yaml.Node) -> str:
-    """A key as text: `1` and `true` as JSON writes them."""
+    """Returns a mapping key as text; `1` and `true` as in JSON."""
     key = loader.construct_object(key_node, deep=True)
     return key if isinstance(key, str) else orjson.dumps(key).decode()
 
@@ -194,25 +200,27 @@ for _tag in ("set", "omap", "pairs", "binary", "timestamp"):
 
 
 def load_all(text: bytes) -> list[Any]:
-    """The values of a text's documents. Raises `YamlError`."""
+    """Returns the values of the documents in a text, None for an empty one. Raises `YamlError`."""
     return _read(text, lambda: list(yaml.load_all(text, Loader=_Loader)))
 
 
 def load_marked(text: str, *, max_depth: int, max_values: int) -> list[MarkedDocument]:
-    """The documents of a text, empty ones left out, with the place of each value.
+    """Returns the documents in a text with the position of each value, without empty documents.
 
-    Raises `YamlError`, also for a document that is deeper or has more values, aliases unfolded.
+    Raises `YamlError`, also for a document that is nested deeper than `max_depth` or has more than
+    `max_values` values after its aliases are expanded.
     """
     return _read(text.encode(), lambda: list(_marked(text, max_depth, max_values)))
 
 
 def compose_all(text: str) -> list[yaml.Node | None]:
-    """The nodes of a text's documents. Raises `YamlError`."""
+    """Returns PyYAML's root node of each document in a text, None for an empty one. Raises `YamlError`."""
     return _read(text.encode(), lambda: list(yaml.compose_all(text, Loader=_Loader)))
 
 
 def _read(text: bytes, read: Callable[[], _T]) -> _T:
-    """What `read` gives of a text within the limits; whatever PyYAML raises as `YamlError`."""
+    """Checks the limits of a text, and returns the result of `read`. Raises every error of PyYAML as
+    `YamlError`."""
     try:
         _check(text)
         return read()
@@ -245,7 +253,7 @@ def _marked(text: str, max_depth: int, max_values: int) -> Iterator[MarkedDocume
 
 
 def _nodes(loader: Any, node: yaml.Node, path: Path) -> Iterator[tuple[Path, yaml.Node]]:
-    """Each value's path and node, after construction: merge keys are unfolded then."""
+    """Yields the path and node of each value. To be called after construction, which expands merge keys."""
     yield path, node
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
@@ -256,7 +264,9 @@ def _nodes(loader: Any, node: yaml.Node, path: Path) -> Iterator[tuple[Path, yam
 
 
 def _mark_of(node: yaml.Node, rows: Sequence[str]) -> Mark:
-    """The place of a node, from 1; of a quoted or block scalar that of its text."""
+    """Returns the position of a node; of a quoted or block scalar, that of its text. `rows`: the text's
+    lines.
+    """
     line, column = node.start_mark.line + 1, node.start_mark.column + 1
     style = node.style if isinstance(node, yaml.ScalarNode) else None
     if style in ("'", '"'):
@@ -271,9 +281,10 @@ def _mark_of(node: yaml.Node, rows: Sequence[str]) -> Mark:
 
 
 def _check(text: bytes) -> None:
-    """Raises `yaml.MarkedYAMLError` where the text nests or unfolds past the limits.
+    """Raises `yaml.MarkedYAMLError` if the text exceeds the limits of nesting or of expanded aliases.
 
-    Cheap for what cannot: only a text with many open brackets, deep indentation or aliases is walked.
+    Only a text with many open brackets, deep indentation or aliases can do so; other texts are not parsed
+    here, which saves time.
     """
     if (
         _depth_of_brackets(text) <= DEPTH_LIMIT // 2
@@ -314,7 +325,7 @@ def _past(problem: str, event: yaml.Event) -> yaml.constructor.ConstructorError:
 
 
 def _depth_of_brackets(text: bytes) -> int:
-    """The deepest that flow collections can nest; too much where brackets stand in text, never too little."""
+    """Returns an upper bound for the nesting of flow collections: brackets in strings are counted too."""
     brackets = text.translate(None, _NOT_BRACKETS)
     opens_only = brackets.count(b"[") + brackets.count(b"{")
     if opens_only <= DEPTH_LIMIT // 2:

@@ -1,7 +1,8 @@
 """Reads admissions from the API server's audit log (audit.k8s.io/v1, one JSON event per line). Pure.
 
-An event has the sent object (level Request or above) and whether it was admitted, but not what webhooks
-changed. Events of patches have no whole object. The old object of an update is taken from an earlier event.
+At level Request and above, an event has the sent object and whether it was admitted, but not what webhooks
+changed. An event of a patch does not have the whole object. The old object of an update is taken from an
+earlier event.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from webhook.workloads.kinds import row_of
 API_VERSION = "audit.k8s.io/v1"
 _VERBS: dict[str, Operation] = {"create": "CREATE", "update": "UPDATE", "delete": "DELETE"}
 _OURS = ".bayplan.dev"
-"""The suffix of our webhooks' names, which the API server includes in the message of a refusal."""
+"""The suffix of the names of Bayplan's webhooks, which the API server writes into the message of a
+refusal.
+"""
 MOST_REMEMBERED = 20_000
-"""Maximum number of remembered objects, to bound memory. Updates of forgotten objects are left out."""
+"""Maximum number of objects that are remembered for later updates, to bound memory. Updates of other objects
+are left out."""
 
 Json = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class AuditLog:
-    """Converts events to admissions, in their order. `left_out`: number of events without a known object, or
-    without a known old object.
+    """Converts events to admissions; the events must be passed in their order. `left_out`: the number of
+    events whose object, or old object, is unknown.
     """
 
     left_out: int = 0
@@ -50,7 +54,7 @@ class AuditLog:
         if event.get("stage") != "ResponseComplete" or ref.get("subresource") or not code:
             return None
         refused = code >= 400 and _OURS in message
-        if code >= 400 and not refused:  # it did not reach our webhook, or something else refused it
+        if code >= 400 and not refused:  # it did not reach Bayplan's webhook, or something else refused it
             return None
         key = tuple(str(ref.get(part) or "") for part in ("apiGroup", "resource", "namespace", "name"))
         sent = event.get("requestObject") if operation != "DELETE" else self._stored.get(key)

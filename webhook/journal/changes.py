@@ -1,6 +1,6 @@
-"""The fields that policies change, with their values, and the differences between two sets of changes. Pure.
+"""Lists the fields that policies change, with their values, and compares two such lists. Pure.
 
-Values are kept as JSON, without secret values (`secrets`), because the journal stores them.
+Values are kept as JSON. Secret values (`secrets`) are left out, because the journal stores the lists.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from webhook.jsontools.path import Path, dotted, find
 FieldChanges = Mapping[str, str]
 """The new value of each changed field as JSON, by dotted path; "" for a removed field."""
 FIELDS = 6
-"""Number of changed fields that a message names."""
+"""Maximum number of changed fields that a message names."""
 LONGEST_VALUE = 1000
-"""Maximum length of a value; a longer one is kept as its beginning and a digest, which suffices to
-compare.
+"""Maximum length of a value in characters. Of a longer one, the beginning and a digest are kept, which
+suffices to compare values.
 """
 SHOWN = 80
-"""Maximum length of a value in a message."""
+"""Maximum length of a value in a message, in characters."""
 
 SECRET = "(left out)"
-"""Replaces the JSON of a value that may be secret."""
+"""Stands in place of the JSON of a value that may be secret."""
 
 Json = Mapping[str, Any]
 
 
 def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
-    """Returns the fields that JSON Patch operations change in an object of this kind, down to
-    single values.
+    """Returns the new values that JSON Patch operations set, as JSON by dotted path, down to single values.
+
+    `kind`: the kind of the object, on which it depends what may be secret. A removed field has the value "".
     """
     changed: dict[str, str] = {}
     for operation in patches:
@@ -51,8 +52,8 @@ def field_changes(patches: Iterable[Json], kind: str) -> dict[str, str]:
 
 
 def changes_differ(was: FieldChanges, now: FieldChanges) -> tuple[str, tuple[str, ...]]:
-    """Returns the differences between two sets of changes in words ("" for none), and the fields
-    that differ.
+    """Returns the differences between two sets of changes as text ("" for none), and the fields that
+    differ.
     """
     added = [field for field in now if field not in was]
     left_out = [field for field in was if field not in now]
@@ -89,7 +90,7 @@ def _without_secrets(path: Path, value: Any, kind: str) -> Any:
 
 
 def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
-    """Yields scalar values with their paths; a list of scalars counts as one value."""
+    """Yields the single values in a value, with their paths; a list of scalars counts as one value."""
     if isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _leaves((*path, str(key)), inner)

@@ -1,6 +1,6 @@
-"""The course of a cluster: what gangs hold and which gangs wait, from one admission to the next. Pure.
+"""Records the course of a cluster: what gangs hold, and which gangs wait, over time. Pure.
 
-A replay has two courses: the recorded one from the entries, and the one of the replayed decisions.
+A replay has two courses: the recorded one, from the entries, and that of the replayed decisions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webhook.report.fabric_map import fabric_maps
 from webhook.wire.request import AdmissionRequest
 
 Rack = tuple[tuple[str, int], ...]
-"""The nodes of a rack, each with its number of GPUs."""
+"""The nodes of a domain of the last level above the hosts, each with its number of GPUs."""
 
 
 def gpu_racks(snapshot: Snapshot) -> list[Rack]:
@@ -37,8 +37,8 @@ def gpu_racks(snapshot: Snapshot) -> list[Rack]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a gang: the GPUs of its pods by node (`taken`) and in total (`gpus`), and reserved idle
-    GPUs.
+    """The place of a gang. `taken`, `gpus`: the GPUs of its pods, by node and in total. `idle`: the GPUs that
+    it holds without using them.
     """
 
     gang: str
@@ -55,7 +55,9 @@ class ClusterCourse:
     """
 
     def __init__(self, name: str, snapshot: Snapshot, racks: Sequence[Rack], start: float) -> None:
-        """Starts at `start` with these racks, and with the pods and reservations of the snapshot."""
+        """Starts at time `start` with these racks, and with the pods and reservations of the snapshot.
+
+        `name`: the name of the course."""
         self.name, self._start = name, start
         self._use = RackUse([[gpus for _, gpus in rack] for rack in racks])
         names = (node for rack in racks for node, _ in rack)
@@ -99,11 +101,11 @@ class ClusterCourse:
             self._waits.append(GangWait(gpus, now - since, never=True))
 
     def waiting(self) -> list[str]:
-        """Returns the waiting gangs."""
+        """Returns the names of the waiting gangs."""
         return list(self._waiting)
 
     def holders(self) -> dict[str, str]:
-        """Returns the id of the reservation of each gang that has a place."""
+        """Returns the id of the reservation of each gang that has a place, by gang name."""
         return {place.gang: reservation for reservation, place in self._places.items()}
 
     def course(self, end: float) -> Course:
@@ -119,7 +121,7 @@ class ClusterCourse:
         self._recorder.advance(max(now - self._start, self._recorder.now), state)
 
     def _take_existing(self, snapshot: Snapshot) -> None:
-        """Takes the GPUs of the pods and reservations in the snapshot."""
+        """Marks the GPUs of the snapshot's pods and reservations as taken."""
         for node, number in self._number.items():
             gpus = min(gpus_of(snapshot.taken_on(node)), self._use.free[number])
             self._use.take([(number, gpus)])
@@ -137,7 +139,7 @@ class ClusterCourse:
         self._idle += idle
 
     def _end(self, reservation: str) -> bool:
-        """Ends a reservation, and returns whether it existed."""
+        """Ends a reservation, and returns whether there was one with this id."""
         place = self._places.pop(reservation, None)
         if place is not None:
             self._use.give(place.taken)
@@ -160,8 +162,8 @@ class ClusterCourse:
 
 @dataclass(slots=True)
 class Recorded:
-    """Builds the recorded course from entries. `tells_places`: whether any entry had a reservation or a
-    queued gang; entries of an audit log have neither.
+    """Builds the recorded course from entries. `tells_places`: an entry had a reservation or a queued gang;
+    entries of an audit log have neither.
     """
 
     cluster: ClusterCourse
@@ -191,7 +193,8 @@ class Recorded:
 
 
 def gangs_of(request: AdmissionRequest, gangs: Iterable[str]) -> Iterator[str]:
-    """Yields those of `gangs` that belong to the request's object: with its name, or parts of it."""
+    """Yields those of `gangs` (names) that belong to the request's object: the object as a gang, and its
+    replicas."""
     metadata = (request.object or request.old_object or {}).get("metadata")
     name = request.name or (metadata.get("name") if isinstance(metadata, dict) else "")
     own = f"{request.namespace}/{request.kind.kind}/{name}"

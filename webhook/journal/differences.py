@@ -14,19 +14,20 @@ from webhook.journal.entries import LONGEST, Answered, JournalEntry
 from webhook.report.model import Fate, Outcome, Report, Result
 
 CHANGED = "fields"
-"""The property of a result that lists the fields with different changes."""
+"""The name of the result property that lists the fields that are changed differently."""
 EXAMPLES = 3
-"""Number of objects named in a result for several admissions."""
+"""Maximum number of objects that a result for several admissions names."""
 
 Key = tuple[str, str, str, str, str]
 
 
 @dataclass(slots=True)
 class Differences:
-    """Collects the differences of admissions. Equal answers are only counted.
+    """Collects the differences between recorded and replayed answers. Equal answers are only counted.
 
-    Admissions with the same difference (rule, policy, namespace, kind, fields) are one result, with the
-    values of the first.
+    Admissions with the same difference (rule, policy, namespace, kind, fields) are one result, which has the
+    message of the first. `was`, `now`: number of admissions by recorded and by replayed outcome. `first`,
+    `last`: times of the first and last admission, in seconds since the epoch.
     """
 
     admissions: int = 0
@@ -67,7 +68,8 @@ class Differences:
         return replace(result, message=result.message + count_words, properties=properties)
 
     def words(self) -> Iterator[str]:
-        """Yields lines with the number of admissions, and of each outcome that has a different number."""
+        """Yields lines of text: the number of admissions, and both numbers of each outcome for which they
+        differ."""
         if not self.admissions:
             yield "no admission was decided again"
             return
@@ -78,7 +80,7 @@ class Differences:
 
 
 def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
-    """Yields the differences in one admission."""
+    """Yields the differences between the recorded answer of an admission and its replayed answer `now`."""
     was = entry.answer
     blank = Result(
         entry.name, "warn", "policy", PLAN, api_version=entry.request.kind.api_version,
@@ -99,7 +101,7 @@ def differences(entry: JournalEntry, now: Answered) -> Iterator[Result]:
 
 
 def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
-    """Yields the gangs with a different decision or place; only gangs that are in both answers."""
+    """Yields a result for each gang in both answers that has another decision or place."""
     for gang in (name for name in was.gangs if name in now.gangs):
         before, place_before, _ = was.gangs[gang]
         after, place, _ = now.gangs[gang]
@@ -117,7 +119,7 @@ def _placed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
 
 
 def _changed(blank: Result, was: Answered, now: Answered) -> Iterator[Result]:
-    """Yields by policy the fields that it newly sets, no longer sets, or sets to another value."""
+    """Yields a result for each policy that now sets other fields, or sets a field to another value."""
     for policy in dict.fromkeys((*was.changes, *now.changes)):
         words, fields = changes_differ(was.changes.get(policy, {}), now.changes.get(policy, {}))
         if fields:

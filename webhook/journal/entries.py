@@ -1,6 +1,7 @@
 """Converts an admission to a line of the journal and back. Pure.
 
-A line is JSON: time, phase, the request as the API server sends it (without secrets), and the answer.
+A line is a JSON object: time, phase, the request as the API server sends it (without secrets), the answer,
+and which reservations began and ended since the line before.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Json = Mapping[str, Any]
 
 
 class NotAnEntryError(ValueError):
-    """A line is not an admission. The message says why."""
+    """A line is not a valid admission. The message says why."""
 
 
 def as_json(value: object) -> str:
@@ -46,8 +47,8 @@ def as_json(value: object) -> str:
 
 @contextmanager
 def reading(form: str) -> Iterator[None]:
-    """Converts all errors of reading a line to `NotAnEntryError`. `form`: what the line should be,
-    in words.
+    """Converts all errors of reading a line to `NotAnEntryError`. `form`: text for what the line should
+    be.
     """
     try:
         yield
@@ -62,7 +63,7 @@ def reading(form: str) -> Iterator[None]:
 
 
 class GangAnswer(NamedTuple):
-    """The decision on a gang, its place in words ("" for none), and the number of GPUs that it requests."""
+    """The decision on a gang, its place as text ("" for none), and the number of GPUs that it requests."""
 
     decision: str
     place: str = ""
@@ -71,11 +72,11 @@ class GangAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The part of a decision that is compared, as in mode enforce.
+    """The part of a decision that a replay compares. It is that of mode `enforce`, whatever the mode was.
 
-    `gangs`: by name. `changes`: by policy, the changed fields with their values. `policy`: the policy that
-    refuses. `whole`: whether changes and gangs are known; an audit log only has whether the object was
-    admitted.
+    `policy`: the first policy that refuses, `plan` for the planner, "" for none. `mode`: that of the
+    namespace. `gangs`: by name. `changes`: the changed fields and their values, by policy. `whole`: gangs and
+    changes are known; False for an audit log, which only says whether the object was admitted.
     """
 
     allowed: bool
@@ -90,12 +91,13 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One admission. `time`: seconds since the epoch. `gone`: reservations that ended since the entry before
-    it. `came`: reservations that were made since then, including those of this admission.
+    """One admission. `time`: seconds since the epoch. `claims`: ids of the reservations that the object
+    claimed. `gone`: ids of reservations that ended since the entry before. `came`: reservations that were
+    made since then, including those of this admission.
 
-    `claims`: reservations that the object claimed. `stored`: whether the object is known to be stored, so
-    that its reservations are claimed immediately. This is so for an audit log, which has one event per
-    object; a journal has two calls.
+    `stored`: the object is known to be stored, so that its reservations are claimed immediately. It is True
+    for entries of an audit log, which has one event per object; a journal has a mutating and a validating
+    call.
     """
 
     time: float
@@ -108,8 +110,8 @@ class JournalEntry:
     stored: bool = False
 
     def begun(self, held: Reservation) -> float:
-        """Returns when a reservation of `came` began, in seconds since the epoch. It may be earlier than this
-        entry: the controller's reservations are only recorded with the next admission.
+        """Returns when a reservation in `came` began, in seconds since the epoch. It may be earlier than this
+        entry, because the controller's reservations are recorded with the next admission.
         """
         return held.created if 0 < held.created < self.time else self.time
 
@@ -125,7 +127,7 @@ class JournalEntry:
 
 
 def answered(decision: Decision, kind: str) -> Answered:
-    """Returns the part of a decision on an object of this kind that is compared."""
+    """Returns the part of a decision that a replay compares. `kind`: the kind of the object."""
     response = decision.in_enforce
     changes: dict[str, dict[str, str]] = {}
     for effect in decision.effects:
@@ -151,7 +153,7 @@ def answered(decision: Decision, kind: str) -> Answered:
 
 
 def _place(domain: Iterable[str], reservation: Any) -> str:
-    """Returns the domain of a gang; its nodes if it is not in a single domain."""
+    """Returns a gang's domain as text; its nodes if it is not in a single domain; "" if it has no place."""
     path = "/".join(part for part in domain if part)
     if path or reservation is None:
         return path
@@ -166,8 +168,8 @@ def line_of(
     gone: Iterable[str] = (),
     came: Iterable[Reservation] = (),
 ) -> bytes:
-    """Returns the admission as a line of JSON, with a line feed. `moment`: seconds since the epoch. `gone`,
-    `came`: reservations that ended, or that others made, since the line before.
+    """Returns the admission as a line of JSON, with a line feed. `moment`: seconds since the epoch. `gone`:
+    ids of reservations that ended since the line before. `came`: reservations that others made since then.
     """
     answer = answered(decision, request.kind.kind)
     claims = [step.reservation for step in decision.steps if isinstance(step, ReservationClaim)]
@@ -193,7 +195,9 @@ def line_of(
 
 
 def reserved(request: AdmissionRequest, decision: Decision) -> tuple[Reservation, ...]:
-    """Returns what the decision reserves; nothing for a dry run, or in modes other than enforce."""
+    """Returns the reservations that the decision makes; none for a dry run, or in modes other than
+    `enforce`.
+    """
     if request.dry_run or decision.mode != "enforce":
         return ()
     return tuple(step.reservation for step in decision.steps if isinstance(step, Wish))
@@ -210,7 +214,7 @@ def _request(request: AdmissionRequest) -> dict[str, Any]:
 
 
 LATEST = 4_102_444_800.0
-"""The year 2100, in seconds since the epoch. A larger number is in another unit, such as milliseconds."""
+"""The year 2100, in seconds since the epoch. A larger number is in another unit, for example milliseconds."""
 
 
 def _time(seconds: object) -> float:

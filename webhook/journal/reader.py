@@ -20,16 +20,16 @@ from webhook.journal.entries import HEAD, VERSION, JournalEntry, NotAnEntryError
 from webhook.wire.review import BODY_LIMIT
 
 LINE_LIMIT = 2 * BODY_LIMIT
-"""Maximum length of a line in bytes, enough for an object and its old object. It keeps a file without line
-feeds from filling the memory.
+"""Maximum length of a line in bytes, enough for an object and its old object. It is limited so that a file
+without line feeds does not fill the memory.
 """
 SUFFIXES = (".jsonl", ".log", ".json")
 
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads the files and folders at `paths`. `problems`: what could not be read; complete when `entries`
-    ends.
+    """Reads the files and folders at `paths`. `problems`: text for what could not be read; complete when
+    `entries` has ended.
     """
 
     paths: Sequence[str]
@@ -50,8 +50,8 @@ class JournalReader:
         return list({file.resolve(): file for file in every_file}.values())
 
     def _once(self, entries: Iterable[JournalEntry]) -> Iterator[JournalEntry]:
-        """Removes duplicates from overlapping files: entries with the same time, request UID, phase and
-        object.
+        """Yields the entries without duplicates from overlapping files: entries with the same time, request
+        UID, phase and object.
         """
         moment, seen, repeated = -1.0, set[tuple[str, str, str]](), 0
         for entry in entries:
@@ -99,7 +99,7 @@ class JournalReader:
 
 
 def _document(line: bytes) -> tuple[dict[str, Any], str]:
-    """Returns the JSON object in a line, and "" or the error."""
+    """Returns the JSON object in a line, and text for what is wrong with the line, "" for nothing."""
     if len(line) > LINE_LIMIT:
         return {}, f"a line of more than {LINE_LIMIT} bytes"
     try:

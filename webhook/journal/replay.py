@@ -1,9 +1,9 @@
-"""Decides entries again in their order. Each decision sees the cluster after the decisions before it. Pure.
+"""Decides entries again in their order, each in the cluster as the decisions before it leave it. Pure.
 
-Decisions are made by the webhook's own function (`admission.decision.decide`). Holds begin and expire at the
-times of the entries. Claims, deletions and ends of reservations are repeated from the entries. When a place
-is released, waiting gangs are admitted in the order of the controller's queue. A gang that starts earlier or
-later than recorded runs as long as recorded.
+Decisions are made by the webhook's own function (`admission.decision.decide`), with the times of the entries.
+Claims, deletions and ends of reservations are taken from the entries. When a reservation is released, waiting
+gangs are admitted in the order of the queue, as the controller does. A gang that starts earlier or later than
+recorded runs as long as recorded.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from webhook.workloads.options import MODE
 
 @dataclass(slots=True)
 class Replay:
-    """The state of a replay. `snapshot`: the cluster without the gangs of the entries, None to replay only
-    policies. `environment`: with the parameters in force.
+    """The state of a replay. `snapshot`: the cluster, at first without the gangs of the entries; None to
+    replay only policies. `environment`: includes the parameters in force.
 
-    `waiting`: gangs that wait now. `let_in`: gangs that got a place after waiting, with their waiting times
-    in seconds. `course`: records all of this, if given. `lengths`: how long gangs run if they start earlier
-    than recorded; a gang without a length ends when it was recorded to end.
+    `waiting`: the gangs that wait now, by name. `let_in`: by name, how many seconds a gang waited that got a
+    place. `course`: records all of this, if given. `lengths`: how long gangs run that start earlier than
+    recorded; a gang without a length ends at its recorded end.
     """
 
     policies: PolicySet
@@ -50,18 +50,20 @@ class Replay:
     course: ClusterCourse | None = None
     lengths: RunLengths = field(default_factory=RunLengths)
     _since: dict[str, float] = field(default_factory=dict)
-    """The recorded start of each reservation."""
+    """The recorded start of each reservation, in seconds since the epoch, by id; until its recorded end."""
     _lengths: dict[str, float] = field(default_factory=dict)
-    """The recorded lengths of reservations that start later in the replay and have not ended."""
+    """The recorded lengths, in seconds, of reservations that start later in the replay and have not ended
+    there, by id.
+    """
     _early: set[str] = field(default_factory=set)
-    """Reservations that end earlier in the replay than recorded."""
+    """The ids of reservations that end earlier in the replay than recorded."""
     _over: dict[str, str] = field(default_factory=dict)
-    """Reservations that have ended in the replay, but not in the record, with their gangs. Recorded calls for
-    these gangs must not start them again.
+    """The gangs of reservations that have ended in the replay, but not in the record, by reservation id.
+    Recorded calls for these gangs must not start them again.
     """
 
     def answer(self, entry: JournalEntry) -> Answered | None:
-        """Returns the replayed answer; None for a call that only claims or releases."""
+        """Replays an entry, and returns the new answer; None for a call that only claims or releases."""
         self._since.update((held.id, entry.begun(held)) for held in entry.came if held.id not in self._since)
         self.until(entry.time, entry.gone)
         request = self._in_its_namespace(entry)
@@ -80,8 +82,8 @@ class Replay:
         return answered(decision, request.kind.kind)
 
     def until(self, moment: float, gone: Collection[str] = ()) -> None:
-        """Releases reservations that expire until `moment`, each at its time, and those with ids in `gone`.
-        Admits waiting gangs that fit.
+        """Releases the reservations that end until `moment`, each at its time, and those with ids in `gone`.
+        After each release, admits waiting gangs that fit.
         """
         while due := min(self._ends(), default=0.0):
             if due > moment:
@@ -117,13 +119,13 @@ class Replay:
                 self._hold(replace(held, expires=begun + moment - since), moment)
 
     def _forget(self, name: str) -> None:
-        """Forgets a reservation that has ended in the record too."""
+        """Removes the notes about a reservation that has ended in the record too."""
         self._early.discard(name)
         self._over.pop(name, None)
 
     def _end_of(self, name: str, begun: float) -> float | None:
-        """Returns the end of a gang that starts earlier than recorded; None if its start is already
-        recorded.
+        """Returns when a gang ends that starts at `begun`, earlier than recorded; None if the replay has
+        reached its recorded start, or if its length is unknown.
         """
         seconds = None if name in self._since else self.lengths.next_from(name, begun)
         if seconds is None:
@@ -166,8 +168,8 @@ class Replay:
             self.course.hold(reservation, now)
 
     def _in_its_namespace(self, entry: JournalEntry) -> AdmissionRequest:
-        """Returns the request with the recorded mode of its namespace, if the cluster does not have the
-        Namespace.
+        """Returns the request; with a Namespace object that has the recorded mode, if the cluster has
+        none.
         """
         request = entry.request
         if (
@@ -191,8 +193,9 @@ class Replay:
         return replace(self.environment, waiting=lambda: waiting, now=now)
 
     def _carried_out(self, decision: Decision, entry: JournalEntry) -> None:
-        """Applies the decision's reservations. They are claimed immediately if the object is known to be
-        stored.
+        """Carries out the ledger steps of a decision, and notes which of its gangs wait.
+
+        Reservations are claimed immediately if the object is known to be stored.
         """
         for step in decision.steps:
             if isinstance(step, Wish) and step.reservation.id not in self._over:
@@ -213,7 +216,9 @@ class Replay:
                 self.waiting.pop(name, None)
 
     def _claimed(self, claims: Iterable[str], request: AdmissionRequest, now: float) -> None:
-        """Claims the reservations of a stored object: its own in the replay, and the recorded claims."""
+        """Claims the reservations of a stored object: those that it has in the replay, and the recorded
+        ones.
+        """
         metadata = (request.object or {}).get("metadata") or {}
         own = set(gangs_of(request, (held.gang for held in self._book() if held.state == "held")))
         claimed = {*claims, *map(reservation_id, own)}
@@ -223,8 +228,9 @@ class Replay:
                 self._hold(replace(held, expires=ends, state="claimed", owner_uid=uid), now)
 
     def _deleted(self, request: AdmissionRequest, now: float) -> None:
-        """Releases what a deleted object holds. If its gang has already ended, only its records are
-        removed.
+        """Releases what a deleted object holds, and removes its waiting gangs.
+
+        A gang that starts later in the replay than recorded is not affected: it runs for its recorded length.
         """
         if request.dry_run:
             return

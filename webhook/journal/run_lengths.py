@@ -1,6 +1,7 @@
-"""How long gangs ran, read before a replay starts. Pure.
+"""Determines how long gangs ran, before a replay starts. Pure.
 
-A gang that starts earlier in the replay may end before the entry with its recorded end.
+The replay needs this in advance: a gang that starts earlier than recorded ends before the replay reaches the
+entry with its recorded end.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from webhook.journal.entries import JournalEntry
 
 @dataclass(slots=True)
 class RunLengths:
-    """The runs of each reservation in order: start (seconds since the epoch) and length (seconds). Only these
-    two numbers are kept for a run, so that a journal of gigabytes needs little memory.
+    """The runs of each reservation in order of time, by reservation id: start (seconds since the epoch) and
+    length (seconds). Only these two numbers are kept, so that a journal of gigabytes needs little memory.
     """
 
     _begun: dict[str, list[float]] = field(default_factory=dict)
@@ -37,8 +38,8 @@ class RunLengths:
 
 
 def run_lengths(entries: Iterable[JournalEntry]) -> RunLengths:
-    """Returns the run lengths of all gangs that ended by themselves. The run of a gang that a user deleted
-    has no length, because the time of the deletion does not depend on its start.
+    """Returns the run lengths of all gangs that ended by themselves. Gangs that a user deleted are left out,
+    because the time of a deletion does not depend on the start of the gang.
     """
     lengths = RunLengths()
     running: dict[str, tuple[str, float]] = {}

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 LEFT_OUT = ""
-"""Replaces a removed value. The field stays, because policies may test whether it exists."""
+"""Replaces a secret value in a field that is kept, because policies may test whether the field exists."""
 _ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
 """Annotations that contain a copy of the whole object."""
 _ENVIRONMENTS = ("env", "envVars", "env_vars")
 """Fields with environment variables: a list of variables, or a map of names to values."""
 _TEXTS = ("runtimeEnvYAML", "userData", "cloudInit")
-"""Fields with an environment as one text (Ray), or with the configuration of a machine."""
+"""Fields whose text contains an environment (Ray), or the configuration of a machine."""
 _VALUES = ("data", "stringData", "binaryData")
 """The data fields of a Secret or ConfigMap."""
 
 
 def without_secrets(value: Any) -> Any:
-    """Returns the object without values of environment variables, data of Secrets and ConfigMaps, and managed
-    fields.
+    """Returns the object without values of environment variables, data of Secrets and ConfigMaps, managed
+    fields, and annotations that contain the object.
     """
     if isinstance(value, list):
         return [without_secrets(item) for item in value]
@@ -42,7 +42,7 @@ def _inside(key: str, value: Any) -> Any:
 
 
 def _variable(item: Any) -> Any:
-    """Returns a variable with its name and the source of its value, but without the value."""
+    """Returns an environment variable with its name and `valueFrom`, but without its value."""
     if not isinstance(item, Mapping):
         return LEFT_OUT
     return {key: LEFT_OUT if key == "value" else inner for key, inner in item.items()}

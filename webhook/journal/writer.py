@@ -28,9 +28,9 @@ from webhook.wire.request import AdmissionRequest
 FILES = 8
 """Number of files kept by one process; a new file replaces the oldest."""
 QUEUE = 2_000
-"""Maximum number of admissions waiting to be written: a few seconds under heavy load."""
+"""Maximum number of admissions that wait to be written: those of a few seconds under heavy load."""
 STOP_SECONDS = 10.0
-"""Seconds that a stopping server waits for the queue to be written."""
+"""Maximum time, in seconds, that a stopping server waits for the queue to be written."""
 
 _Call = tuple[float, Phase, AdmissionRequest, Decision]
 
@@ -38,7 +38,7 @@ log = logging.getLogger("bayplan")
 
 
 def dropped_admissions() -> Counter:
-    """Returns the counter of dropped admissions, without a registry."""
+    """Returns the counter of dropped admissions, not yet registered for `/metrics`."""
     return Counter(
         "bayplan_journal_dropped", "Admissions that the journal lacks (`serve --journal`)", registry=None
     )
@@ -46,8 +46,9 @@ def dropped_admissions() -> Counter:
 
 @dataclass
 class JournalWriter:
-    """Writes admissions to files in `folder`, with at most `most_bytes` bytes by this process. `name`: part
-    of the file names; unique to the process.
+    """Writes admissions to files in `folder`, in which this process keeps at most `most_bytes` bytes.
+
+    `name`: part of the file names, unique to the process. `clock`: returns seconds since the epoch.
     """
 
     folder: Path
@@ -81,7 +82,7 @@ class JournalWriter:
             self.dropped.inc()
 
     def close(self) -> None:
-        """Writes the rest of the queue, and stops the thread."""
+        """Writes the rest of the queue, for up to `STOP_SECONDS`, stops the thread, and closes the file."""
         if self._thread is not None:
             self._queue.put(None)
             self._thread.join(STOP_SECONDS)
@@ -123,9 +124,9 @@ class JournalWriter:
             self._files.pop(0).unlink(missing_ok=True)
 
     def _changes(self, request: AdmissionRequest, decision: Decision) -> tuple[list[str], list[Reservation]]:
-        """Returns the reservations that ended, and those that others made, since the last admission. They are
-        only known if the decision saw a newer revision of the ledger. Reservations that existed when the
-        journal started are not recorded.
+        """Returns the ids of the reservations that ended, and the reservations that others made, since the
+        last admission. They are known only if the decision saw a newer revision of the ledger. Reservations
+        that existed when the journal started are not returned.
         """
         own_ids = {held.id for held in reserved(request, decision)}
         if decision.plan is None or decision.plan.snapshot.revision <= self._revision:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 DEPTH_LIMIT = 128
-"""Maximum nesting; real workloads stay below 30, and the bound keeps every recursive function safe."""
+"""Maximum nesting of external input. Real workloads stay below 30; recursive functions are safe with 128."""
 
 
 def deeper_than(value: object, limit: int) -> bool:
-    """Returns whether nesting exceeds `limit`. Works level by level, so that it does not recurse itself."""
+    """Returns whether the value is nested deeper than `limit`. Does not recurse, but works level by level."""
     level: list[object] = [value]
     for _ in range(limit):
         level = [

@@ -1,8 +1,8 @@
-"""The JSON Patch (RFC 6902) of a decision: from the received object to the resulting object.
+"""Makes the JSON Patch (RFC 6902) between two JSON values, for example a received object and the result.
 
-The jsonpatch library is not used: its `make_patch` sometimes gives operations that do not lead to the result,
-because it merges an add and a remove of equal values into a move and then miscounts. Also, Python treats true
-as equal to 1. Lists are aligned at their ends: equal elements at the front and the back stay.
+The jsonpatch library is not used: the operations of its `make_patch` sometimes do not lead to the result,
+because it merges an add and a remove of equal values into a move and then miscounts. It also compares as
+Python does, where true equals 1. Of two lists, equal elements at the front and at the back stay.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from webhook.jsontools.path import escape
 def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns the operations that turn `before` into `after`; [] if they are equal.
 
-    Only add, remove and replace are used, because a `move` is hard to read.
+    The operations are add, remove and replace only, because a move is hard to read.
     """
     return list(_differences(before, after, ""))
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Returns JSON equality: unlike in Python, true is not 1."""
+    """Returns whether two JSON values are equal; unlike in Python, true does not equal 1."""
     if left is right:
         return True
     if isinstance(left, dict):
@@ -37,10 +37,10 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
-    """Yields the operations below a JSON Pointer.
+    """Yields the operations that turn `before` into `after`, both at the JSON Pointer `path`.
 
-    Policies and the plan share with the object before them what they leave as it is, so most pairs of values
-    are one value: those are passed over, and no pointer is written for what is inside.
+    Policies and the plan share unchanged parts with the object before them, so most pairs of values are the
+    same object. Comparing by identity first avoids going through them.
     """
     if before is after:
         return
@@ -76,7 +76,7 @@ def _of_lists(before: list[Any], after: list[Any], path: str) -> Iterator[dict[s
 
 
 def _common_ends(before: list[Any], after: list[Any]) -> tuple[int, int]:
-    """Returns how many elements at the front, and of the rest at the back, are equal."""
+    """Returns how many elements at the front are equal, and how many of the rest at the back."""
     shorter = min(len(before), len(after))
     front = 0
     while front < shorter and equal(before[front], after[front]):

@@ -1,10 +1,12 @@
-"""Applies a JSON Patch as the API server does (evanphx/json-patch). Differences from RFC 6902:
+"""Applies a JSON Patch (RFC 6902) as the API server does (evanphx/json-patch):
 
-- `replace` on a missing key of a map adds it; on a missing index of a list it is an error.
-- `add` at an existing key of a map replaces the value; `-` appends; an index past the end is an error.
+- `replace` of a missing key of a map adds the key, unlike in RFC 6902; of a missing index of a list it is an
+  error.
+- `add` at an existing key of a map replaces the value; at `-` of a list it appends; an index beyond the end
+  is an error.
 - `remove` of a missing value is an error.
-- `test` on a missing key compares with null. A failing `test` raises TestFailedError, which the caller turns
-  into a silent no-op of the whole patch.
+- `test` of a missing key compares with null, unlike in RFC 6902. A failing `test` raises `TestFailedError`;
+  the caller then leaves out the whole patch without an error.
 
 The given object is never modified, even if a later operation fails: containers on the path to a change are
 copied, and all others are shared with the result.
@@ -23,17 +25,19 @@ OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 
 
 class PatchError(ValueError):
-    """An operation that cannot be carried out. The message names the path, never a value."""
+    """An operation cannot be applied. The message names the path, never a value, which may be secret."""
 
 
 class TestFailedError(PatchError):
-    """A failing `test` operation."""
+    """A `test` operation failed."""
 
     __test__ = False
 
 
 def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """Returns the object after all operations. Raises PatchError (TestFailedError for a failing `test`)."""
+    """Returns the object after all operations. Raises `PatchError`; `TestFailedError` for a failing
+    `test`.
+    """
     if not operations:
         return obj
     draft = _PatchedObject(obj)
@@ -43,7 +47,7 @@ def apply(obj: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def tokens(pointer: str) -> list[str]:
-    """Returns the unescaped steps of a JSON Pointer. Raises `PatchError` if it is none."""
+    """Returns the unescaped steps of a JSON Pointer. Raises `PatchError` if the text is no JSON Pointer."""
     if pointer and not pointer.startswith("/"):
         raise PatchError(f"path {pointer!r} must begin with '/'")
     return pointer_steps(pointer)
@@ -73,7 +77,9 @@ def _apply_one(draft: _PatchedObject, operation: Mapping[str, Any]) -> None:
 
 
 class _PatchedObject:
-    """An object that is being patched; `own`: the ids of the containers that were copied already."""
+    """An object that is being patched. `holder`: a map with the object at the key "", so that the root has a
+    parent too. `own`: by `id`, the containers that were copied already, so that each is copied once.
+    """
 
     __slots__ = ("holder", "own")
 
@@ -82,7 +88,9 @@ class _PatchedObject:
         self.own: dict[int, Any] = {}
 
     def parent(self, path: str) -> tuple[Any, str]:
-        """Returns the container of the path's last step, copied so that it may be modified, and that step."""
+        """Returns the list or map that contains the path's last step, copied so that it may be modified, and
+        that step. Raises `PatchError` if the path does not lead to one.
+        """
         steps = ["", *tokens(path)]
         node: Any = self.holder
         for depth, step in enumerate(steps[:-1]):

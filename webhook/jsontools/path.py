@@ -1,4 +1,4 @@
-"""A path into a JSON value: keys of maps and indices of lists; and the same as a JSON Pointer."""
+"""Paths into JSON values, as tuples of map keys and list indexes, and as JSON Pointers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def pointer(path: Path) -> str:
 
 
 def pointer_steps(text: str) -> list[str]:
-    """Returns the steps of a JSON Pointer, unescaped; [] for "", the whole value. What is before the first
-    slash is left out.
+    """Returns the unescaped steps of a JSON Pointer; [] for "", which is the whole value. Text before the
+    first slash is ignored.
     """
     return [step.replace("~1", "/").replace("~0", "~") for step in text.split("/")[1:]]
 
@@ -48,8 +48,8 @@ def find(value: Any, path: Path) -> Any:
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
-    """Returns a copy along the path with another value at its end; the rest is shared. The path must
-    exist.
+    """Returns a copy of `value` with `new` at the path, which must exist. Only the containers on the path are
+    copied.
     """
     if not path:
         return new

@@ -1,25 +1,26 @@
-"""The CEL variable `cluster`: what policies may know of the cluster, as plain JSON.
+"""The CEL variable `cluster`: what policies can read about the cluster, as plain JSON.
 
 - `known`: true if there is a cluster
-- `topologies`: levels by topology name, "" for one from the nodes' labels; `aliases`: by topology, other
-  names of levels with their label keys; `hostless`: topologies whose object does not list the hostname, which
-  is added
-- `levels`: every level key
-- `nodePools`: nodes, selector and topology by name
-- `largestFree`: by topology and level, the maximum of free GPUs in one domain (`gpus`), that domain, and the
-  maximum when empty
-- `resources`: the maximum of each resource on one node
-- `mig`: by product, the board's profiles (`profiles`, empty for an unknown board), the maximum of each on one
-  node when empty (`most`) and now (`free`)
-- `gpuShare`: by product and GPU resource, one GPU's share of its node (`gpu_shares`)
+- `topologies`: the level keys of each topology, by its name ("" for one derived from node labels);
+  `aliases`: by topology, other names of levels with their label keys; `hostless`: topologies whose object
+  does not list the hostname level, which is added
+- `levels`: the level keys of all topologies
+- `nodePools`: number of nodes, selector and topology of each node pool, by name
+- `largestFree`: by topology and level, the domain with the most free GPUs (`domain`), their number (`gpus`),
+  and the most GPUs of a domain when empty (`gpusWhenEmpty`)
+- `nodes`, `gpus`: number of nodes and of their GPUs; `resources`: the largest amount of each resource on any
+  node
+- `mig`: by GPU product, the MIG profiles of the board (`profiles`, empty for an unknown board), and the most
+  slices of each profile on one node when empty (`most`) and now (`free`)
+- `gpuShare`: for each product and GPU resource, one GPU's share of its node (`gpu_shares`)
 - `domains`: every domain above the hosts; `gpuNodes`: the kinds of GPU nodes by labels (`cluster_inventory`)
-- `watched`: true if an object that is not listed does not exist, unlike in files, which may be incomplete
-- `schedulers`: by schedulerName (Kueue by "kueue"), what indicates it; `queues`: by system the known queues,
-  Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is ours) the Topology objects that it reads,
-  with their levels (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue the Topologies of
-  its flavors, if known
-- `nodeKinds`: nodes grouped by what they offer, to be passed to functions (`planner.node.node_groups`)
-- `numa`, `claims`, `cliques`: NUMA zones, device claims and NVLink cliques (`cluster_hardware`)
+- `watched`: true if an object that is not listed does not exist; false for files, which may be incomplete
+- `schedulers`: by schedulerName (Kueue by "kueue"), how it was detected; `queues`: the known queues of each
+  system, Kueue's as NAMESPACE/NAME; `followed`: by system ("bayplan" is Bayplan itself), the Topology objects
+  that it reads, with their levels (`planner.manifests.schedulers`); `queueTopologies`: by Kueue LocalQueue,
+  the Topologies of its flavors, if known
+- `nodeKinds`: nodes grouped by what they offer, an argument of policy functions (`planner.node.node_groups`)
+- `numa`, `claims`, `cliques`, `limits`, `migNodes`: see `cluster_hardware`
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from webhook.variables.cluster_inventory import domains, gpu_nodes
 from webhook.variables.gpu_shares import gpu_shares
 
 _NODE_KEYS: DerivedSection[str, object] = DerivedSection("keys of `cluster` that depend on nodes")
-"""By key: those of `_OF_NODES`, which depend only on nodes, topologies and hardware."""
+"""Caches the values of `_OF_NODES` by key; they depend only on nodes, topologies and hardware."""
 
 
 NO_CLUSTER: Mapping[str, Any] = {
@@ -76,10 +77,10 @@ NO_CLUSTER: Mapping[str, Any] = {
 
 
 class ClusterVariable(Mapping[str, object]):
-    """The variable `cluster` of one snapshot; each key is computed on first use.
+    """The variable `cluster` of one snapshot; each value is computed on first use.
 
-    Keys that depend only on nodes, topologies and hardware are cached with these (`snapshot.base`), so they
-    stay valid when pods and reservations change.
+    Values that depend only on nodes, topologies and hardware are cached with `snapshot.base`, so they stay
+    valid when pods and reservations change.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -102,7 +103,9 @@ class ClusterVariable(Mapping[str, object]):
 
 
 _VARIABLES: DerivedSection[None, ClusterVariable] = DerivedSection("the variable `cluster`")
-"""One per snapshot, so that all expressions of all requests on it share the results."""
+"""Caches one variable per snapshot, so that all requests that are decided on the snapshot share its
+values.
+"""
 
 
 def cluster_variable(snapshot: Snapshot) -> ClusterVariable:
@@ -120,7 +123,9 @@ def _all_largest(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _free(snapshot: Snapshot, name: str) -> dict[str, int]:
-    """Returns what the node can provide now; nothing if it is cordoned, not ready or held whole."""
+    """Returns the node's free amounts by resource; {} if it is cordoned, not ready or held whole by a
+    gang.
+    """
     node = snapshot.nodes[name]
     if node.cordoned or not node.ready or name in snapshot.holders:
         return {}
@@ -135,7 +140,9 @@ def _gpus(amounts: Resources) -> int:
 
 
 def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, object]:
-    """Returns by level the domain with the most free GPUs, and the maximum when empty."""
+    """Returns the entries of `largestFree` for one topology, by level key.
+
+    `free`: the free amounts of each node, by name."""
     free_sums = [0]
     empty = [0]
     for node in tree.nodes:
@@ -156,8 +163,8 @@ def _largest(tree: TopologyTree, free: Mapping[str, Resources]) -> dict[str, obj
 
 
 def _pools(snapshot: Snapshot) -> dict[str, object]:
-    """Returns node pools: those of topologies with a selector, and those of KAI's label (`byLabel`), which
-    have a topology if all of their nodes belong to the same one.
+    """Returns the node pools by name: topologies with a node selector, and the values of KAI's node pool
+    label (`byLabel`). The latter have a topology if all of their nodes belong to only one.
     """
     pools: dict[str, object] = {
         t.name: {
@@ -182,7 +189,7 @@ def _pools(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _homes(snapshot: Snapshot) -> dict[str, set[str]]:
-    """Returns the topologies to which each node belongs."""
+    """Returns the names of the topologies to which each node belongs, by node name."""
     homes: dict[str, set[str]] = {}
     for topology in snapshot.topologies:
         if topology.source != "none":
@@ -220,7 +227,7 @@ def _mig(snapshot: Snapshot) -> dict[str, object]:
 
 
 def _followed(snapshot: Snapshot) -> dict[str, object]:
-    """Returns by system the Topology objects that it reads, each with its levels."""
+    """Returns the level keys of the Topology objects that each system reads, by system and object name."""
     topologies = snapshot.base.schedulers.topologies
     return {
         system: {name: list(levels) for name, levels in own.items()} for system, own in topologies.items()
@@ -255,8 +262,8 @@ _OF_NODES: dict[str, _Maker] = {
     },
     **HARDWARE,
 }
-"""Keys that do not change as long as nodes, topologies and hardware do not."""
+"""Functions that compute the values that change only with nodes, topologies and hardware, by key."""
 
 
 _OF_PODS: dict[str, _Maker] = {"largestFree": _all_largest, "mig": _mig}
-"""Keys that pods and reservations change."""
+"""Functions that compute the values that also change with pods and reservations, by key."""

@@ -1,13 +1,14 @@
-"""The parts of the CEL variable `cluster` about hardware. Plain JSON.
+"""The values of the CEL variable `cluster` about hardware and limits. Plain JSON.
 
-- `numa`: for every node, if any has a NodeResourceTopology: labels, taints and allocatable, the Topology
-  Manager's `policy` and `scope` ("none" without one) and its `zones`
-- `claims`: by NAMESPACE/NAME, what ResourceClaims and ResourceClaimTemplates request, and the template of
-  each ComputeDomain
-- `cliques`: the clique of each node on multi-node NVLink (`<ClusterUUID>.<CliqueID>`, a label of GPU feature
-  discovery)
-- `limits`: by namespace, its LimitRanges' bounds (`ranges`) and what its ResourceQuotas have left (`quotas`)
-- `migNodes`: each combination in which nodes are divided into MIG slices, with the number of nodes
+- `numa`: for every node: labels, taints, allocatable, `policy` and `scope` of the Topology Manager ("none"
+  without one), and NUMA `zones`; empty if no node has a NodeResourceTopology or is known to align pods
+- `claims`: what ResourceClaims and ResourceClaimTemplates request, and the template of each ComputeDomain, by
+  NAMESPACE/NAME
+- `cliques`: by node name, the clique of nodes on multi-node NVLink (`<ClusterUUID>.<CliqueID>`, a label of
+  GPU feature discovery)
+- `limits`: by namespace, the bounds of its LimitRanges (`ranges`), and of its ResourceQuotas the hard limits
+  and what is left (`quotas`)
+- `migNodes`: each combination of MIG slices into which nodes are divided, with product and number of nodes
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _numa(node: Node, base: Infrastructure) -> dict[str, object]:
 
 
 def _mig_nodes(snapshot: Snapshot) -> list[dict[str, object]]:
-    """Returns each combination in which some nodes are divided, once, in the order of the nodes."""
+    """Returns each combination of product and MIG slices of a node once, in the order of the nodes."""
     counts: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for node in snapshot.nodes.values():
         offers = {**node.allocatable, **node.pending}
@@ -92,7 +93,7 @@ def _of(
 
 
 def claims_json(claims: Claims) -> dict[str, object]:
-    """`{"claims": {name: [{class, count}]}, "templates": …, "domains": {name: template}}`."""
+    """Returns `{"claims": {name: [{class, count}]}, "templates": …, "domains": {name: template}}`."""
     return {
         "claims": {name: _requests(claim) for name, claim in claims.claims.items()},
         "templates": {name: _requests(claim) for name, claim in claims.templates.items()},
@@ -111,4 +112,4 @@ HARDWARE: dict[str, Callable[[Snapshot], object]] = {
     "migNodes": _mig_nodes,
     "cliques": _cliques,
 }
-"""The parts by name; all of them stay valid while nodes and hardware do not change."""
+"""Functions that compute these values, by key. They change only with the cluster's nodes and hardware."""

@@ -1,4 +1,4 @@
-"""The domains of each topology by name, and the kinds of GPU nodes by label."""
+"""The values `domains` and `gpuNodes` of the CEL variable `cluster`."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ GPU_LABELS = {
     "nvswitch": NVSWITCH_LABEL,
     "interconnect": INTERCONNECT_LABEL,
 }
-"""Labels that GPU feature discovery (and, for the last, an administrator) sets on nodes. Every value is
-text.
+"""Node labels that GPU feature discovery sets, by the field of `gpuNodes`; `interconnect` is set by an
+administrator.
 """
 
 
 def domains(snapshot: Snapshot) -> list[dict[str, object]]:
-    """Returns each named domain above the hosts: topology, level, name, path, nodes and the uplink in Gb/s.
+    """Returns each named domain above the hosts: topology, level, name, path, number of nodes, and the speed
+    of its uplink in Gb/s (`gbps`). The order is that of the topologies and their trees.
 
-    The uplink is the slowest cable of the switch with the domain's name (`Topology` `spec.links`), 0.0 if
-    unknown. In the order of topologies and their trees.
+    The speed is that of the slowest link of the switch with the domain's name (`spec.links` of the Topology),
+    0.0 if unknown.
     """
     rows: list[dict[str, object]] = []
     for topology in snapshot.topologies:
@@ -81,11 +82,11 @@ def _slowest(snapshot: Snapshot, topology: str) -> dict[str, float]:
 
 
 def gpu_nodes(nodes: Iterable[Node]) -> list[dict[str, object]]:
-    """Returns the kinds of nodes with GPUs or slices by their labels, with the number of nodes of each.
+    """Returns the kinds of nodes with GPUs or MIG slices, each with the number of its nodes.
 
-    `memory` (MiB) and `count` are numbers, 0 if the label is missing or not a number; other labels are text,
-    "" if missing. `clique`: whether the node is in a multi-node NVLink domain; `gpus`: its whole GPUs;
-    `slices`: whether it offers MIG slices.
+    The nodes of a kind have the same `GPU_LABELS` and GPUs. `memory` (MiB) and `count` are numbers, 0 if the
+    label is missing or not a number; other labels are text, "" if missing. `clique`: whether the nodes are in
+    a multi-node NVLink domain. `gpus`: whole GPUs of one node. `slices`: whether the nodes offer MIG slices.
     """
     counts: dict[tuple[tuple[str, object], ...], int] = {}
     for node in nodes:

@@ -27,15 +27,15 @@ def gang_variable(
     members: Iterable[GroupMember] = (),
     reservations: Iterable[Reservation] = (),
 ) -> dict[str, Any]:
-    """Returns `gang`: the gang and its requests. Several gangs of one object are equal; the first represents
-    them.
+    """Returns the variable `gang`: the gang of an object, and what it requests. If the object has several
+    gangs (replicas), they are equal, and the first is returned.
 
-    Amounts are per pod, cpu in millicores, the rest in base units. `podSet` is the PodSet whose template is
-    shown, "" on the workload itself; `labels` and `annotations` are the workload's own in both cases. `queue`
-    is that of the PodGroup which a pod names; `schedulers` are those that its templates name, without the
-    default one. A PodSet's `constraint` is in addition to the gang's. `fellows` are further pods of its
-    Kubernetes PodGroups (`members`); `role` is prefill, decode or router, by label or name, and `beside` the
-    places of the same service's other roles (`webhook.placement.service_roles`).
+    Amounts are per pod, cpu in millicores, the rest in base units. `podSet`: the PodSet whose template the
+    policy runs on, "" on the workload itself. `labels`, `annotations`: those of the workload, in both cases.
+    `queue`: that of the PodGroup that a pod names. `schedulers`: those that the templates name, without the
+    default one. `constraint` of a PodSet: in addition to that of the gang. `fellows`: further pods of its
+    Kubernetes PodGroups (`members`). `role`: prefill, decode or router, by label or name. `beside`: the
+    places of the other roles of the same service (`webhook.placement.service_roles`).
     """
     group = workload.gangs[0] if workload.gangs else PodGroup(name="", pod_sets=workload.left)
     return {
@@ -53,7 +53,8 @@ def gang_variable(
 
 def _size(workload: Workload, group: PodGroup) -> dict[str, Any]:
     """Returns the number of pods and GPUs, the PodSets, and the number of gangs."""
-    # Templates with equal containers share one mapping of requests (`shape_of`), and hundreds of PodSets do.
+    # Computed once for each mapping of requests: templates with equal containers, which may be hundreds,
+    # share one mapping (`shape_of`).
     amounts: dict[int, dict[str, Any]] = {}
     for pod_set in group.pod_sets:
         if id(pod_set.shape.requests) not in amounts:
@@ -95,7 +96,7 @@ def _metadata_of(workload: Workload, obj: Mapping[str, Any]) -> dict[str, Any]:
 def _neighbours(
     workload: Workload, members: Iterable[GroupMember], reservations: Iterable[Reservation]
 ) -> dict[str, Any]:
-    """Returns other members: pods of its PodGroups, and the places of the same service's other roles."""
+    """Returns `fellows` and `beside`: pods of the same PodGroups, and places of the service's other roles."""
     gangs = (group.name for group in workload.gangs)
     return {
         "fellows": [
@@ -106,7 +107,7 @@ def _neighbours(
 
 
 def _placement_request(group: PodGroup) -> dict[str, Any]:
-    """Returns the requested place, the fields that request it, and what happens if there is none."""
+    """Returns the requested placement, the keys that request it, and what happens if there is no place."""
     return {
         "constraint": _constraint_json(group.constraint),
         "topologies": sorted({value for _, kind, value in group.origins if kind == "topology"}),
@@ -122,7 +123,7 @@ def _texts(metadata: Any, part: str) -> dict[str, str]:
 
 
 def _schedulers(workload: Workload, obj: Any) -> list[str]:
-    """Returns the schedulers that pod templates name, in order, each once."""
+    """Returns the schedulers that pod templates name, in order, each once, without the default scheduler."""
     names = dict.fromkeys(str(spec.get("schedulerName") or "") for spec in pod_specs(obj, workload))
     return [name for name in names if name not in ("", DEFAULT_SCHEDULER)]
 

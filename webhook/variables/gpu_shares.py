@@ -1,6 +1,7 @@
-"""A GPU's share of its node: what a container gets per GPU if it states no cpu and memory.
+"""Computes a GPU's share of its node: the cpu and memory per GPU for a container that states none.
 
-Shares are those of empty nodes, so that as many pods fit as a node has GPUs, whatever runs there now.
+The share is that of an empty node, less a reserve, so that as many one-GPU pods fit as a node has GPUs,
+whatever runs there now.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from planner.node.node_groups import RESERVE_CPU, RESERVE_MEMORY, claimable
 
 
 def gpu_shares(nodes: Iterable[Node]) -> list[dict[str, object]]:
-    """Returns for each product and GPU resource: GPUs per node, and whole cores and bytes per GPU.
+    """Returns, for each product and GPU resource: GPUs per node, and per GPU whole cores and bytes of memory.
 
-    If nodes of one product differ, the smallest share counts, so that it fits on each of them. GPUs that a
-    node offers only by device claims are known from the label of GPU feature discovery.
+    If nodes of one product differ, the smallest values count, so that the share fits on each node. The number
+    of GPUs that a node offers only by device claims comes from a label of GPU feature discovery.
     """
     shares: dict[tuple[str, str], tuple[int, int, int]] = {}
     for node in nodes:

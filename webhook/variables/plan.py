@@ -29,9 +29,9 @@ NO_PLAN: Mapping[str, Any] = {
 
 
 class PlanVariable:
-    """`plan` for an object and for each of its PodSets.
+    """The variable `plan` for an object and for each of its PodSets.
 
-    A policy may read it for each of hundreds of PodSets, so what they have in common is computed once.
+    Policies may read it for hundreds of PodSets, so what is equal for all of them is computed once.
     """
 
     def __init__(self, plan: WorkloadPlan) -> None:
@@ -43,10 +43,11 @@ class PlanVariable:
         }
 
     def of(self, pod_set: str) -> Mapping[str, Any]:
-        """Returns `plan` for the PodSet whose template is shown, or for the whole object if that is "".
+        """Returns `plan` for the PodSet on whose template a policy runs, or for the whole object if "".
 
-        `ranks`: the node of each rank of that PodSet, in the order of the topology; empty for the whole
-        object. `gangs`: each gang (each replica of a LeaderWorkerSet) with its name, decision, level, domain
+        `nodes`: the nodes of the PodSet's pods. `ranks`: the node of each rank of the PodSet (in the object's
+        first gang with its decision), neighbouring ranks close in the topology; empty for the whole object.
+        `gangs`: each gang (for example each replica of a LeaderWorkerSet) with name, decision, level, domain
         and nodes.
         """
         poll("policies")
@@ -71,7 +72,7 @@ class _AssignmentsByPodSet:
             self._by_pod_set.setdefault(assignment.pod_set, []).append(assignment)
 
     def of(self, pod_set: str) -> Sequence[Assignment]:
-        """Returns the assignments of a PodSet, those of all for ""."""
+        """Returns the assignments of a PodSet; those of all PodSets for ""."""
         return self._by_pod_set.get(pod_set, ()) if pod_set else self.placed.answer.assignments
 
     def shown(self, nodes: list[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The admission request, as policies see it.
+"""The admission request.
 
-`webhook.wire.review` decodes it from the wire; `from_object` makes one from a manifest. Field names are those
-of `admission.k8s.io/v1` in snake case; `as_cel` returns them as policies spell them.
+`webhook.wire.review` decodes it from an AdmissionReview; `from_object` makes one from a manifest. Field names
+are those of `admission.k8s.io/v1` in snake case; `as_cel` returns the fields under their names in CEL.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class AdmissionRequest:
     """An admission request. `object`: None on DELETE. `old_object`: None on CREATE.
 
     `namespace`: "" for cluster-scoped kinds. `namespace_object`: the Namespace, whose labels a
-    namespaceSelector matches; None if unknown. `request_kind` and `request_resource`: those of the original
-    request before a conversion, None if they are the same as `kind` and `resource`.
+    namespaceSelector matches; None if unknown. `request_kind`, `request_resource`: those of the original
+    request, if the API server converted the object to another version for the webhook; None if not stated.
     """
 
     uid: str
@@ -193,8 +193,8 @@ def from_object(
 ) -> AdmissionRequest:
     """Returns the request that applying a manifest would cause.
 
-    `namespace`: default for namespaced objects without one. On DELETE, `obj` is the deleted object: as the
-    API server does, the request has it as `old_object`, and no `object`.
+    `namespace`: the namespace of namespaced objects that state none. On DELETE, `obj` is the deleted object;
+    as from the API server, the request then has it as `old_object`, and `object` is None.
     """
     kind = GroupVersionKind.of(obj)
     raw = obj.get("metadata")

@@ -1,8 +1,8 @@
 """Decodes and encodes AdmissionReview v1. No I/O.
 
-There are two kinds of errors. A malformed call (not JSON, not a review, nested too deeply) raises `BadCall`,
-which the server answers with HTTP 4xx. A malformed object in a valid call is answered with HTTP 200 and
-`allowed: false`.
+There are two kinds of errors. A malformed call (not JSON, not an AdmissionReview, nested too deeply) raises
+`BadCall`, which the server answers with HTTP 4xx. A malformed object in a valid call is answered with HTTP
+200 and `allowed: false`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ from webhook.jsontools.depth import DEPTH_LIMIT, deeper_than
 from webhook.wire.request import AdmissionRequest, GroupVersionKind, GroupVersionResource, UserInfo
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""Maximum size of a body in bytes; the API server's own limit for a request."""
+"""Maximum size of a body in bytes: the API server's own limit for a request."""
 
 
 WARNING_WIDTH = 120
-"""Maximum length of a line of warnings, as Kubernetes recommends. Short sentences share a line."""
+"""Length of a warning, in characters, that Kubernetes recommends not to exceed. A longer warning is split
+into sentences; short sentences share a line.
+"""
 
 
 WARNING_LIMIT = 256
-"""Length up to which the API server never truncates a warning, regardless of their number."""
+"""Length of a warning, in characters, up to which the API server never truncates it, however many there
+are.
+"""
 
 
 WARNINGS_TOTAL = 4096
-"""Total length of a response's warnings that the API server passes on."""
+"""Total length of a response's warnings, in characters, that the API server passes on."""
 
 
 API_VERSION = "admission.k8s.io/v1"
@@ -51,7 +55,7 @@ _ABOUT = re.compile(
     r"(?:would (?:be \w+|warn)(?=: ))?"
     r"(?:(?:: )?(?:policy '[^']+'|[^\s/:]+/[^\s/:]+/[^\s:]+))?"
 )
-"""Matches the subject of a warning: an object or a policy, with the prefix of mode warn."""
+"""Matches the beginning of a warning that names an object or a policy, with the prefix of mode `warn`."""
 
 
 _NAMES_OBJECT = re.compile(r"(?:would (?:be \w+|warn): )?[^\s/:]+/[^\s/:]+/[^\s:]+")
@@ -131,10 +135,10 @@ def encode(uid: str, response: Response, about: str = "") -> bytes:
 
 
 def fit_warnings(warnings: Iterable[str], about: str = "") -> list[str]:
-    """Splits warnings into lines that kubectl shows completely: at most 4,096 characters in total, no
-    duplicates.
+    """Returns the warnings as lines that kubectl shows completely, without duplicates. Lines beyond a total
+    of `WARNINGS_TOTAL` are left out.
 
-    A warning that does not name its object begins with `about`. Otherwise kubectl, which omits repeated
+    A warning that does not name its object gets the prefix `about`. Otherwise kubectl, which omits repeated
     lines, would print it for only one of several objects of an `apply`.
     """
     lines: list[str] = []
@@ -151,9 +155,10 @@ def fit_warnings(warnings: Iterable[str], about: str = "") -> list[str]:
 
 
 def _lines(text: str, opening: str) -> list[str]:
-    """Splits a long warning into a line per sentence. Each line begins with the subject of the warning,
-    because kubectl omits a line that it has printed before, even for another object of the same `apply`.
-    `opening`: a prefix of the first line, which does not count for its width.
+    """Returns the lines of a warning; a long one is split between sentences. Each line begins with the object
+    or policy that the warning names, because kubectl omits a line that it has printed before, even for
+    another object of the same `apply`. `opening`: a prefix of the first line, which does not count for its
+    width.
     """
     if len(text) <= WARNING_WIDTH:
         return [f"{opening}{text}"]
@@ -174,7 +179,8 @@ def _lines(text: str, opening: str) -> list[str]:
 
 
 def _clause_end(line: str, start: int, limit: int) -> int:
-    """Returns where to break a long line: after a clause, else after a word, else anywhere."""
+    """Returns the index at which to break a long line: after a clause, otherwise after a word, otherwise at
+    `limit`. `start`: the length of the line's prefix."""
     ends = (line.rfind(mark, start, limit) + 1 for mark in ("; ", ": ", ", ", " "))
     return next((end for end in ends if end > start + WARNING_WIDTH // 2), limit)
 
