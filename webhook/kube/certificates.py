@@ -351,7 +351,7 @@ class _Serving:
 
     def _store(self, pair: KeyPair) -> None:
         for path, content in ((self._certificate, pair.certificate_pem), (self._key, pair.key_pem)):
-            # A new file, so that the change is visible whatever its time and size.
+            # A new file makes the change visible even if time and size are the same.
             path.unlink(missing_ok=True)
             path.touch(mode=0o600)
             path.write_bytes(content)

@@ -62,10 +62,12 @@ def notes_of(snapshot: Snapshot, held: list[tuple[PodGroup, Reservation]]) -> di
 
 
 def holds_words(gang: Gang) -> str:
+    """Returns the number of the gang's pods as the subject of a sentence: "8 pods hold"."""
     return counted(gang.group.size, "pod holds", "pods hold")
 
 
 def place_words(reservation: Reservation) -> str:
+    """Returns the path of the reservation's domain, or the number of its nodes if they share none."""
     nodes = {assignment.node for assignment in reservation.assignments}
     return "/".join(reservation.domain) or counted(len(nodes), "node")
 

@@ -64,7 +64,7 @@ async def _of_pod_group(api: Api, pod: Unbound) -> list[str]:
     path = POD_GROUPS.format(pod.ref.namespace)
     try:
         groups, _ = await api.list(path, fieldSelector=f"metadata.name={pod.pod_group}")
-    except ApiError:  # not KAI's, or not readable: only the pod's own message is used
+    except ApiError:  # KAI's PodGroups do not exist or may not be read: only the pods' own messages are used
         return []
     return [text for group in groups for text in _reasons(group.get("status") or {})]
 

@@ -137,8 +137,8 @@ def _gang_of(pod: Unbound, works: Mapping[str, Work]) -> tuple[str, str]:
     """Returns the name of a pod's gang ("" for none), and the UID of the object that accounts for the pod.
 
     That object is the nearest workload above the pod that is a gang or a member of one, else the pod itself.
-    If there is no such workload, the pod belongs to the gang that it names or is, unless its template names a
-    gang and an owner is not known yet.
+    If there is no such workload, the pod has a gang of its own (`Unbound.group`), or none while it belongs to
+    a replica and an owner is not known yet.
     """
     owner, steps = pod.owner, 0
     while owner in works and steps < 8:

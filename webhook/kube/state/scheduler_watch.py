@@ -54,5 +54,7 @@ class SchedulerWatch:
         return [{**head, "metadata": {"name": name}} for name in self._served]
 
     def pods(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yields the key of one pod and the system for each system that any pod indicates."""
+        """Yields, for each system that any pod indicates, the key of one such pod, and the system in a
+        tuple.
+        """
         return ((next(iter(keys)), (name,)) for name, keys in self._pods.items())

@@ -46,7 +46,7 @@ async def said_of(api: Api, name: str) -> list[KueueSays]:
     def is_its(item: Json) -> bool:
         if (
             kind in POD_GANGS and item["metadata"]["name"] == own
-        ):  # for a group of pods it has the group's name
+        ):  # the Workload of a pod group has the group's name
             return True
         return any((owner.get("kind"), owner.get("name")) == (kind, own) for owner in _owners(item))
 
