@@ -32,9 +32,9 @@ def plan_aside(snapshot: Snapshot, group: PodGroup, rivals: int) -> Answer:
     none.
 
     A gang that will hold no whole domain accepts another place at the same level with as many nodes, even if
-    these are less full. A gang that will hold whole domains accepts only domains of equal capacity, inside
-    domains that are in use where those of the first place are, so that no additional pristine (unused) domain
-    is opened. The same snapshot, gang and number of rivals give the same answer.
+    these are less full. A gang that will hold whole domains accepts only domains of equal capacity whose
+    surrounding domains are in use like those of the first place, so that no additional pristine (unused)
+    domain is opened. The same snapshot, gang and number of rivals always have the same answer.
     """
     answers = [plan(snapshot, group)]
     around, passed = snapshot, _passed(group.name, rivals)

@@ -49,7 +49,7 @@ class LevelFit:
     empty: LevelAttempt
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON."""
+        """Returns the level as plain JSON."""
         return {"level": self.level or None, "now": _best(self.now), "whenEmpty": _best(self.empty)}
 
 
@@ -85,7 +85,7 @@ class Details:
         return tuple(way.words for way in self.ways_ever)
 
     def to_json(self) -> dict[str, object]:
-        """Plain JSON."""
+        """Returns the numbers as plain JSON."""
         return {
             "required": self.required or None,
             "preferred": self.preferred or None,

@@ -25,7 +25,7 @@ from planner.search.outcome import Outcome
 
 
 def plan(snapshot: Snapshot, group: PodGroup) -> Answer:
-    """Returns the planner's answer for one gang. An invalid request gets a rejection, not an exception.
+    """Returns the planner's answer for one gang. An invalid request is rejected in the answer, not raised.
 
     Raises `DeadlinePassed` if the caller has set a deadline (`planner.model.deadline`) and it passes.
     """

@@ -149,7 +149,7 @@ class PlacementProblem:
 def resolve(snapshot: Snapshot, group: PodGroup) -> PlacementProblem:
     """Returns the problem of a gang in a snapshot in which it holds nothing.
 
-    A request that cannot be met as written gives a problem with a `refusal`; nothing is raised.
+    If the request cannot be satisfied as stated, the problem has a `refusal`; nothing is raised.
     """
     group = with_resource_tolerations(snapshot, group)
     try:

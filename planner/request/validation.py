@@ -14,8 +14,8 @@ MOST_PODS = 100_000
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a fault
-    """The request cannot be satisfied as written. `reason`: the CamelCase token of the answer; `message`: its
-    text.
+    """The request can never be satisfied as stated. `reason`: the CamelCase token of the answer; `message`:
+    its text.
     """
 
     def __init__(self, reason: str, message: str) -> None:

@@ -3,7 +3,7 @@
     two pods of a whole node each    racks  nodes  opened racks  ...
     in one rack that is in use         1      2         0               cheapest
     in one pristine rack               1      2         1
-    in two racks that are in use       2      2         0               dearest: the first digit decides
+    in two racks that are in use       2      2         0               highest cost: the first digit decides
 
 The digits of the integer, from the most to the least significant:
 

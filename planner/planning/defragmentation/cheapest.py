@@ -88,8 +88,8 @@ class CheapestFirst:
         return sorted(frozenset().union(*(self.bundles[index] for index in chosen)))
 
     def _cheapest_rest(self, lacking: int) -> list[list[Cost]]:
-        """Returns for each index the smallest costs among the bundles from there on, where only movables in a
-        single bundle are counted.
+        """Returns for each index the smallest costs among the bundles from there on, without the movables
+        that are in several bundles.
 
         Each list has at most as many costs as bundles are lacking at first.
         """

@@ -1,7 +1,7 @@
 """Plans several movables as if they were one gang, if planning them one after the other fails.
 
 The search for a gang with several pod classes tries every way to divide the free nodes among them, so it
-finds a place for all movables where one exists, within its budget. Each movable gets its part of the answer.
+finds a place for all movables if one exists, within its budget. Each movable gets its part of the answer.
 """
 
 from __future__ import annotations

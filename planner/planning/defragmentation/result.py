@@ -42,7 +42,7 @@ class Defragmentation:
         return cost_of(move.movable for move in self.moves)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Returns the moves as plain JSON."""
         return {
             "topology": self.topology.name,
             "level": self.level or None,
@@ -69,7 +69,7 @@ class NoMoves:
     exact: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Returns the explanation as plain JSON."""
         kept = [{"domain": list(domain), "why": why} for domain, why in self.kept.items()]
         return {"reason": self.reason, "message": self.message, "kept": kept, "exact": self.exact}
 

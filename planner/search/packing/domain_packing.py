@@ -355,7 +355,7 @@ class DomainPacking(DomainOptions):
         frontier = self._reached(
             class_id, domain_class, target, cost - domain_class.own_cost, [child_id for *_, child_id in able]
         )
-        if target not in frontier.stages[-1]:  # only a beam can lose what its own options promised
+        if target not in frontier.stages[-1]:  # possible only with a beam, which drops sums
             raise BudgetEnded
         return self._split_among(able, frontier, target, frontier.stages[-1][target])
 

@@ -101,7 +101,7 @@ class Frontier:
         sizes: dict[PodCount, int] = {}
         passed: dict[PodCount, int] = {}
         for counts, cost in kept.items():
-            poll("search")  # both are computed per class
+            poll("search")  # sizes and allowed costs take time for each pod class
             sizes[counts], passed[counts] = -self._counts.size(counts), cost - allowed[counts]
         largest = sorted(kept, key=lambda counts: (sizes[counts], kept[counts], counts))[: self._beam // 2]
         roomiest = sorted(kept, key=lambda counts: (passed[counts], sizes[counts], counts))[: self._beam]

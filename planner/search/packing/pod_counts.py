@@ -203,7 +203,7 @@ class MultiClassCounts:
 
     def add(self, counts: PodCount, other: PodCount) -> PodCount:
         total, spare = counts + other, self._spare
-        # All spare bits are left, so no class exceeds what is wanted, as for nearly all sums.
+        # If all spare bits are left, no class exceeds the wanted pods: the common case.
         return total if ((self.full | spare) - total) & spare == spare else self.smaller(total, self.full)
 
     def minus(self, counts: PodCount, other: PodCount) -> PodCount:
@@ -215,7 +215,7 @@ class MultiClassCounts:
         smaller = ((other | spare) - counts) & spare
         if smaller == spare:
             return counts
-        # A spare bit less itself shifted down to the lowest bit: ones in all bits of the field below it.
+        # A spare bit minus the lowest bit of its field has ones in all bits of the field below the spare bit.
         keep = smaller - (smaller >> self._bits - 1)
         return (counts & keep) | (other & ~(keep | smaller) & ~spare)
 

@@ -174,7 +174,7 @@ def away_from_counted(
     """Returns the result of `capped` with the pod classes excluded from nodes that already have counted pods.
 
     kube-scheduler counts pods on the nodes to which the plan pins a pod. On the remaining nodes it finds none
-    that were there before, so the pods may be bindable where those of `capped` are not.
+    that were there before, so the pods may be bindable even if those of `capped` are not.
     """
     kept_off: list[PodClass] = []
     for index, pod_class in enumerate(pod_classes):
