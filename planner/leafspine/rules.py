@@ -65,7 +65,7 @@ def in_fabric(problem: PlacementProblem, place: Place, budget: WorkBudget | None
     except Refusal as refusal:
         return Outcome(problem.refused(refusal))
     if not fabrics:
-        note = "the leaf-spine rules were not followed: no topology here has a level above the host"
+        note = "the leaf-spine rules were not followed: no node here is in a domain above the host"
         return place(problem.noting(note), budget)
     fast, problem = _fast_enough(fabrics, problem)
     if not fast:
@@ -100,7 +100,9 @@ def _fabrics(problem: PlacementProblem) -> tuple[list[LeafSpine], PlacementProbl
     snapshot, domain = problem.snapshot, problem.gang.fabric.domain
     allowed = [request.topology for request in problem.requests]
     by_topology = {
-        t.name: fabric for t in snapshot.topologies if (fabric := leaf_spine(snapshot, t)) is not None
+        t.name: fabric
+        for t in snapshot.topologies
+        if (fabric := leaf_spine(snapshot, t)) is not None and fabric.leaves
     }
     fabrics = [by_topology[t.name] for t in allowed if t.name in by_topology]
     if not domain:

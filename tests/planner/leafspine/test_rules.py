@@ -213,6 +213,15 @@ def test_without_a_level_above_the_host_the_rules_are_not_followed():
     assert "not followed" in answer.warnings[0]
 
 
+@pytest.mark.parametrize("wish", [{}, {"gbps": 100.0}, {"domain": "l1"}, {"strategy": "distributed"}])
+def test_a_topology_without_a_node_in_its_leaves_is_no_fabric(wish):
+    """The Topology has a level above the host, but no node carries its label."""
+    bare = [replace(node(name), labels={HOSTNAME: name}) for name in "ab"]
+    answer = plan(snapshot(bare, [Topology("fabric", ("leaf", HOSTNAME))]), wishing(2, **wish))
+    assert answer.decision == "admitted"
+    assert any("not followed" in warning for warning in answer.warnings)
+
+
 def config(**spec: object) -> dict[str, object]:
     """The ConfigMap of the leaf-spine scheduler."""
     content = {"apiVersion": "topology.scheduler/v1alpha1", "kind": "SchedulerConfig", "spec": spec}

@@ -28,7 +28,7 @@ class MoveMetrics:
         """Returns counters at zero, without a registry."""
         sets = Counter(
             "bayplan_defragmentations",
-            "Looks for moves for a gang that waits, by what came of them",
+            "Searches for moves for a waiting gang, by result",
             ["outcome"],
             registry=None,
         )

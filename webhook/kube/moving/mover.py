@@ -79,7 +79,7 @@ class Mover:
         """Frees these nodes by moving the gangs and pods named in `planned`. `aim`: the goal in words;
         `gang`: the gang to be placed there, "" if none.
 
-        Raises `Stopped`; if no pod was evicted by then, the nodes are uncordoned.
+        Raises `Stopped` or `ApiError`; if no pod was evicted by then, the nodes are uncordoned.
         """
         await self.refuse_second()
         mark = CordonMark(aim, gang, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), self.by)
@@ -91,7 +91,7 @@ class Mover:
                     raise Stopped(str(error)) from None
             self.tell(f"cordoned {listed(nodes, _NODES)}")
             await self._free(nodes, planned)
-        except Stopped:
+        except (Stopped, ApiError):
             if not self.evicted:
                 await self.undo(nodes)
             raise
@@ -181,20 +181,26 @@ class Mover:
             await self.news()
 
     async def _evict(self, pod: BoundPod) -> None:
-        """Evicts a pod by the eviction API, which checks PodDisruptionBudgets. A pod that does not exist
-        counts as evicted.
+        """Evicts a pod by the eviction API, which checks PodDisruptionBudgets.
+
+        Only the pod that runs on the node is evicted: a StatefulSet may have replaced it with a pod of the
+        same name. A pod that does not exist, or is replaced, counts as evicted.
         """
         namespace, _, name = pod.name.partition("/")
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": name, "namespace": namespace},
-        }
-        try:
-            await self.api.create(f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", body)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise Stopped(f"the eviction of {pod.name} was refused: {error.message}") from None
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        stored = await self.api.find(path)
+        if stored is not None and (stored.get("spec") or {}).get("nodeName") == pod.node:
+            body = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": name, "namespace": namespace},
+                "deleteOptions": {"preconditions": {"uid": stored["metadata"]["uid"]}},
+            }
+            try:
+                await self.api.create(f"{path}/eviction", body)
+            except ApiError as error:
+                if error.status not in (404, 409):  # 409: the UID is that of another pod by now
+                    raise Stopped(f"the eviction of {pod.name} was refused: {error.message}") from None
         self.evicted.append(pod.name)
 
     async def _finish(self, nodes: Sequence[str], aim: str, gang: str) -> None:

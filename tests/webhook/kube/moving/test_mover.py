@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,7 @@ class Evicting(Client):
     def __init__(self, server: ApiServer) -> None:
         super().__init__(server)
         self.refused: set[str] = set()
+        self.meanwhile: Callable[[str], None] = lambda path: None
         self.goes: dict[str, str] = {}
 
     async def _call(
@@ -83,11 +84,15 @@ class Evicting(Client):
             return {"items": nodes, "metadata": {}}
         if path.endswith("/eviction"):
             self.calls.append((method, path))
-            return self._evicted(path.removesuffix("/eviction"))
+            self.meanwhile(path.removesuffix("/eviction"))
+            preconditions = ((body or {}).get("deleteOptions") or {}).get("preconditions") or {}
+            return self._evicted(path.removesuffix("/eviction"), preconditions)
         return await super()._call(method, path, query, body, content_type)
 
-    def _evicted(self, path: str) -> Json:
+    def _evicted(self, path: str, preconditions: Mapping[str, Any]) -> Json:
         name = path.rpartition("/")[2]
+        if preconditions["uid"] != self._server.objects[path]["metadata"]["uid"]:
+            raise ApiError(409, "Conflict", "the pod of this name is another one")
         if name in self.refused:
             message = "Cannot evict pod as it would violate the pod's disruption budget."
             raise ApiError(429, "TooManyRequests", message)
@@ -193,6 +198,44 @@ async def test_a_budget_that_refuses_before_anything_moved_leaves_nothing_behind
     assert scene.stands() == {"x": "r1-a", "y": "r1-b"}
 
 
+async def test_an_error_of_the_api_server_before_anything_moved_leaves_nothing_behind(scene: Scene):
+    """The first node is cordoned, the API server fails for the second: the first is uncordoned."""
+
+    async def failing(method: str, path: str) -> None:
+        if (method, path) == ("PATCH", f"{NODES}/r1-b") and scene.cordoned():
+            raise ApiError(500, "InternalError", "etcdserver: request timed out")
+
+    scene.client.before = failing
+    with pytest.raises(ApiError, match="timed out"):
+        await scene.apply()
+    assert scene.cordoned() == {}
+    assert scene.stands() == {"x": "r1-a", "y": "r1-b"}
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_pod_that_was_replaced_under_its_name_is_not_evicted(scene: Scene, late: bool):
+    """A StatefulSet has replaced x on another node, before its eviction, or while that is under way."""
+    replaced: list[str] = []
+
+    def replace(path: str) -> None:
+        if path == f"{PODS}/x" and not replaced:
+            replaced.append(path)
+            scene.server.call("DELETE", path, None)
+            scene.server.call("POST", PODS, pod("x", "r2-a"))
+
+    async def before(method: str, path: str) -> None:
+        if method == "GET":
+            replace(path)
+
+    if late:
+        scene.client.meanwhile = replace
+    else:
+        scene.client.before = before
+    await scene.apply()
+    assert replaced
+    assert scene.stands() == {"x": "r2-a", "y-again": "r2-b"}
+
+
 async def test_a_budget_that_refuses_later_leaves_what_another_can_go_on_with(scene: Scene):
     """One has moved; the nodes stay cordoned and marked until somebody resumes, and no second one begins."""
     scene.client.refused = {"y"}
@@ -232,9 +275,9 @@ async def test_stopped_as_asked_it_ends_the_step_first(scene: Scene):
     """Ctrl-C while the first pod is evicted: it is back on a node, the second is not touched."""
     evicted = scene.client._evicted
 
-    def evicting(path: str) -> Json:
+    def evicting(path: str, preconditions: Mapping[str, Any]) -> Json:
         scene.stop = True
-        return evicted(path)
+        return evicted(path, preconditions)
 
     scene.client._evicted = evicting  # type: ignore[method-assign]
     with pytest.raises(Stopped, match="as asked"):
