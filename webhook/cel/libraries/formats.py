@@ -52,7 +52,7 @@ def _subdomain(text: str) -> list[str]:
 
 
 def _prefix(check: Check) -> Check:
-    """The same for a name that is to be completed: a `-` may stand at its end."""
+    """Returns the check for the prefix of a name (as in `generateName`), which may end in `-`."""
     return lambda text: check(f"{text[:-1]}a" if text.endswith("-") else text)
 
 

@@ -7,8 +7,8 @@
 - `conditions`: match conditions that policies share
 - `activation`: the names that an expression may read
 - `mutation`: the mutating policies, and how a mutation is applied
-- `defaults`: what the API server fills in before policies see an object; `changes`: transfers what a policy
-  changed back to the object without them
+- `defaults`: the API server's defaults, set before policies see an object; `changes`: transfers a policy's
+  changes to the object without defaults
 - `validate`: the validating policies
 - `device_selectors`: the CEL expressions that select devices in claims, for the planner
 

@@ -173,7 +173,7 @@ class PolicyPass:
         """Returns the parameter objects that a binding refers to.
 
         Without a namespace in paramRef these are objects of the request's namespace, as upstream; an object
-        in a file without a namespace serves every namespace.
+        in a file without a namespace is used for every namespace.
         """
         ref, unbound = binding.param_ref, not binding.name
         if ref is None or policy.param_kind is None:

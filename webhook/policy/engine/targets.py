@@ -24,8 +24,8 @@ PODS = GroupVersionResource("", "v1", "pods")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a policy sees as `object`; `path` is a template's path in the whole object, `()` for the object
-    itself.
+    """The value of the CEL variable `object`. `path`: a template's path in the whole object, `()` for the
+    object itself.
 
     `raw` is the value in the whole object, `obj` the value as shown. `request`: the CEL variable. `matched`:
     the request that rules and selectors are compared with. `inlined`: describes a template that is not a

@@ -92,8 +92,8 @@ def _beside(
 
 
 def _part(taken: int, sharers: int, rules: AmountRules) -> int:
-    """Returns how much each container with a share must give up, so that the other containers (`taken` in
-    all) fit beside the shares. Whole cores, rounded up.
+    """Returns by how much the share of each of `sharers` containers is reduced, so that the other containers
+    (`taken` together) fit on the node too. In bytes, or in cores rounded up.
     """
     if not sharers:
         return 0
@@ -101,7 +101,7 @@ def _part(taken: int, sharers: int, rules: AmountRules) -> int:
 
 
 def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """Returns the amount of a container or a sidecar, as text."""
+    """Returns the amount of a container or a sidecar, as text. `given_up`: the reduction of its share."""
     return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
 
 
