@@ -142,19 +142,19 @@ class _Reader:
             of_templates = () if row.name == "Pod" else (member.metadata for member in layout.members)
             chosen = options(self.metadata, *of_templates, gang.group.get("metadata"))
         top = self._top(gang, layout)
-        wider = gang if gang is not None and gang.name else None  # a gang of several objects
-        together = row.each_pod and bool(chosen.gang) and wider is None
+        shared_gang = gang if gang is not None and gang.name else None  # a gang of several objects
+        together = row.each_pod and bool(chosen.gang) and shared_gang is None
         loose = layout.loose and not (
             chosen.together or top.stated or any(map(_says_together, layout.members))
         )
         if loose:
             layout = one_by_one(layout.members[0])
-        if wider is not None:
+        if shared_gang is not None:
             layout = _of_parts(layout)
         elif together:
             layout = as_one(layout, chosen.gang_size)
         per_pod = loose or (row.each_pod and not together)
-        of_gang = wider is not None and wider.group is None
+        of_gang = shared_gang is not None and shared_gang.group is None
         sets = _of_subgroups(self._shapes(layout, read_templates, of_gang=of_gang), gang)
         # A child of an object that is a gang itself (a JobSet's Job) is part of that gang. A pod of such an
         # object is planned alone if its template names no reservation. A bound pod has a node already.
@@ -162,8 +162,8 @@ class _Reader:
         child = bound or (owned and row.name != "Pod")
         suspended = bool(row.suspend) and self.obj.get(*row.suspend).flag()
         templates, queue = _templates(layout), self.metadata.get("labels", KUEUE_QUEUE).text()
-        name = f"{self.namespace}/{wider.name if wider else f'{row.name}/{self.name}'}"
-        within = wider.subgroups.within if wider else ()
+        name = f"{self.namespace}/{shared_gang.name if shared_gang else f'{row.name}/{self.name}'}"
+        within = shared_gang.subgroups.within if shared_gang else ()
         workload = Workload(
             kind=row.name,
             name=f"{self.namespace}/{row.name}/{self.name}",
@@ -186,7 +186,7 @@ class _Reader:
             queue=gang.group.get("spec", "queue").text() if gang and gang.group else "",
             kai_queue=self._kai_queue(layout),
         )
-        return workload if wider is None else _with_share(workload, wider, chosen)
+        return workload if shared_gang is None else _with_share(workload, shared_gang, chosen)
 
     def _is_left_alone(self, owner: str, layout: WorkloadLayout) -> bool:
         """Returns whether the pods are not planned: system pods, pause pods, and pods that Kueue places."""
@@ -274,13 +274,13 @@ class _Reader:
         if chosen.gang and joins and (chosen.gang_size or 0) > size:
             return membership(self.metadata, self.obj.get("spec"), chosen, self.namespace, self.groups)
         for member in layout.members:
-            wider = membership(
+            shared_gang = membership(
                 member.metadata, member.spec, options(member.metadata), self.namespace, self.groups
             )
-            if wider is not None and wider.group is not None:
+            if shared_gang is not None and shared_gang.group is not None:
                 # An object that creates all pods is the gang itself: its reservation exists as long as it.
-                alone = wider.size <= size and not self.row.each_pod
-                return replace(wider, name="", subgroups=NO_SUBGROUPS) if alone else wider
+                alone = shared_gang.size <= size and not self.row.each_pod
+                return replace(shared_gang, name="", subgroups=NO_SUBGROUPS) if alone else shared_gang
         return None
 
     def _shapes(
@@ -342,21 +342,21 @@ def _of_parts(layout: WorkloadLayout) -> WorkloadLayout:
     return replace(layout, members=members, gangs=(gang,) if gang else (), indexed=False, loose=False)
 
 
-def _with_share(workload: Workload, wider: Membership, chosen: Options) -> Workload:
+def _with_share(workload: Workload, shared_gang: Membership, chosen: Options) -> Workload:
     """Returns the workload as a member of a gang of several objects, whose other members are known by
     number.
     """
     if not workload.gangs:
         return workload
-    total = wider.group.get("spec", "minResources") if wider.group is not None else Field(None)
+    total = shared_gang.group.get("spec", "minResources") if shared_gang.group is not None else Field(None)
     stated = {name: GangPart(part.count, Constraint()) for name, part in chosen.gang_parts.items()}
-    of_group = wider.subgroups.parts.items()
+    of_group = shared_gang.subgroups.parts.items()
     share = GangShare(
-        wider.size,
+        shared_gang.size,
         workload.gangs[0].pod_sets,
         (),
         {**stated, **{name: GangPart(part.count, part.request.constraint) for name, part in of_group}},
-        wider.subgroups.within,
+        shared_gang.subgroups.within,
         chosen.gang_resources,
         {name: part.requests for name, part in chosen.gang_parts.items()},
         amounts(total.map(), total.where, up=True) or None,

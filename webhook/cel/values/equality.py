@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook.cel.values.budget import Meter
 from webhook.cel.values.errors import FunctionError
-from webhook.cel.values.stand_in import unlike
+from webhook.cel.values.stand_in import false_unless_stand_in
 from webhook.cel.values.values import Duration, Optional, Timestamp, UInt, to_key, type_name
 
 _NUMBERS: Final = frozenset({int, UInt, float})
@@ -27,18 +27,18 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
     ta, tb = type(a), type(b)
     if ta in _NUMBERS:
         if tb not in _NUMBERS:
-            return unlike(b)
+            return false_unless_stand_in(b)
         return bool(a == b if ta is tb else _exact(a, b) == _exact(b, a))
     if ta in _SCALARS:
         if ta is not tb:
-            return unlike(b)
+            return false_unless_stand_in(b)
         if a != b:
             return False
         if ta is str and len(a) > _LONG:
             meter.charge(len(a) // 10)
         return True
     if tb in _SCALARS:  # for example `params == null`, in the first condition of each policy
-        return unlike(a)
+        return false_unless_stand_in(a)
     if isinstance(a, (list, tuple)):
         return isinstance(b, (list, tuple)) and _equal_lists(a, b, meter)
     if ta is dict or isinstance(a, Mapping):
@@ -47,7 +47,7 @@ def equals(a: Any, b: Any, meter: Meter) -> bool:
         if not isinstance(b, Optional) or a.present != b.present:
             return False
         return not a.present or equals(a.value, b.value, meter)
-    return bool(a == b) if ta is tb else unlike(b)
+    return bool(a == b) if ta is tb else false_unless_stand_in(b)
 
 
 def _exact(number: Any, other: Any) -> Any:

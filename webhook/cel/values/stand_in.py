@@ -37,7 +37,7 @@ for _name in (*_COMPARED, *_CONTAINER, *_CONVERTED, *_COMBINED, "getattr", "call
     setattr(StandIn, f"__{_name}__", _looked)
 
 
-def unlike(value: object) -> bool:
+def false_unless_stand_in(value: object) -> bool:
     """Returns False: values of different types are not equal. Raises StandInRead if the value is a stand-in.
 
     For comparisons of types with `type`, which do not raise it.

@@ -70,7 +70,7 @@ class Forms:
         remembered = self.of_templates.get(target.path)
         if remembered is None or remembered[0] is not target.raw:
             if self.places is None:
-                self.places = {place: StandIn() for place in _unlike(map(show, templates))}
+                self.places = {place: StandIn() for place in _differing_paths(map(show, templates))}
             remembered = target.raw, self._form(show(target), self.places)
             self.of_templates[target.path] = remembered
         return remembered[1]
@@ -98,7 +98,7 @@ def with_pod_set_hidden(target: Target) -> Target:
     return replace(target, pod_set=POD_SET)
 
 
-def _unlike(shown: Iterator[Json]) -> Iterator[Path]:
+def _differing_paths(shown: Iterator[Json]) -> Iterator[Path]:
     """Yields the paths at which the values of two of these pods differ, each once."""
     first: dict[Path, Any] = {}
     differing: set[Path] = set()

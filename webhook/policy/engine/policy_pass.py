@@ -95,7 +95,7 @@ class PolicyPass:
     exemptions: Exemptions
     cache: ObjectCache = field(default_factory=ObjectCache)
     conditions: KnownConditions = field(default_factory=KnownConditions)
-    meant: dict[tuple[int, bool], bool] = field(default_factory=dict)
+    match_results: dict[tuple[int, bool], bool] = field(default_factory=dict)
     """Whether a match applies, by its identity (policies keep it alive) and whether the target is a template.
     """
     params: dict[tuple[int, int, bool], list[Mapping[str, Any]]] = field(default_factory=dict)
@@ -141,9 +141,9 @@ class PolicyPass:
         """
         poll_policies()  # once per target and policy
         key = id(match), bool(target.path)
-        if key not in self.meant:
-            self.meant[key] = match.concerns(target.matched, empty_rules_match=empty_rules_match)
-        return self.meant[key] and match.selects(target.matched, target.obj)
+        if key not in self.match_results:
+            self.match_results[key] = match.concerns(target.matched, empty_rules_match=empty_rules_match)
+        return self.match_results[key] and match.selects(target.matched, target.obj)
 
     def runs(self, policy: Policy, binding: PolicyBinding, target: Target) -> Iterator[PolicyRun | Failure]:
         """Yields a run for each parameter object of a binding that matches the target.

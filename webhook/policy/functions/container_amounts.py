@@ -70,14 +70,19 @@ def amounts(containers: Sequence[StatedContainer], rules: AmountRules) -> list[J
     poll("policies")
     taken = sum(counted(_lasting(box, 0, rules), rules) for box in containers if box.lasts and not box.shares)
     sharers = sum(box.lasts and box.shares for box in containers)
-    lasting = [_lasting(box, _part(taken, sharers, rules), rules) if box.lasts else "" for box in containers]
+    lasting = [
+        _lasting(box, _share_reduction(taken, sharers, rules), rules) if box.lasts else ""
+        for box in containers
+    ]
     return [
         text if box.lasts else _ordinary_init(box, beside, rules)
-        for box, text, beside in zip(containers, lasting, _beside(containers, lasting, rules), strict=True)
+        for box, text, beside in zip(
+            containers, lasting, _later_amounts(containers, lasting, rules), strict=True
+        )
     ]
 
 
-def _beside(
+def _later_amounts(
     containers: Sequence[StatedContainer], lasting: Sequence[Json], rules: AmountRules
 ) -> Sequence[int]:
     """Returns for each init container the total amount of the lasting containers that start after it: the
@@ -91,7 +96,7 @@ def _beside(
     return [total - upto + main for upto, main in zip(accumulate(counts), accumulate(mains), strict=True)]
 
 
-def _part(taken: int, sharers: int, rules: AmountRules) -> int:
+def _share_reduction(taken: int, sharers: int, rules: AmountRules) -> int:
     """Returns by how much the share of each of `sharers` containers is reduced, so that the other containers
     (`taken` together) fit on the node too. In bytes, or in cores rounded up.
     """
@@ -100,9 +105,9 @@ def _part(taken: int, sharers: int, rules: AmountRules) -> int:
     return -(-taken // sharers) if rules.resource == "cpu" else taken // sharers
 
 
-def _lasting(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
-    """Returns the amount of a container or a sidecar, as text. `given_up`: the reduction of its share."""
-    return _at_least(box, _share(box, given_up, rules) if box.shares else rules.small, rules)
+def _lasting(box: StatedContainer, reduction: int, rules: AmountRules) -> Json:
+    """Returns the amount of a container or a sidecar, as text. `reduction`: the reduction of its share."""
+    return _stated_or_share(box, _share(box, reduction, rules) if box.shares else rules.small, rules)
 
 
 def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Json:
@@ -115,10 +120,10 @@ def _ordinary_init(box: StatedContainer, beside: int, rules: AmountRules) -> Jso
     free = min(beside, _bytes_or_cores(rules.allowed, rules))
     spare = written(free, rules) if free else rules.small
     share = _share(box, 0, rules) if box.shares else spare
-    return _at_least(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)
+    return _stated_or_share(box, share if counted(share, rules) > counted(spare, rules) else spare, rules)
 
 
-def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
+def _stated_or_share(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
     """Returns the stated amount, else the share. For a request without a limit, returns the larger of the
     request and the share.
     """
@@ -129,11 +134,11 @@ def _at_least(box: StatedContainer, share: Json, rules: AmountRules) -> Json:
     return _whole(first if first != "" else second if second != "" else share, rules)
 
 
-def _share(box: StatedContainer, given_up: int, rules: AmountRules) -> Json:
+def _share(box: StatedContainer, reduction: int, rules: AmountRules) -> Json:
     """Returns a container's share of the node as text, at least a core or a GiB. It is not rounded up, so
     that all shares fit together.
     """
-    share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - given_up
+    share = box.gpus * rules.per_gpu + box.slices * rules.per_slice - reduction
     if rules.resource == "memory":
         return f"{max(1, min(share // _GIBIBYTE, rules.allowed))}Gi"
     cores = min(share, rules.allowed)

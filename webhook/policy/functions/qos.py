@@ -207,7 +207,7 @@ def _chosen(task: _Task) -> _Amounts:
     """Returns the amounts, without resources that no node could provide: without cpu if the pod then fits a
     node, else without memory, else without both. If the pod fits in none of these cases, none is left out.
     """
-    own = {name: side for name in RESOURCES if (side := _own(task.spec, name)) is not None}
+    own = {name: side for name in RESOURCES if (side := _pod_amounts(task.spec, name)) is not None}
     texts = {name: amounts(task.containers, _rules(task, name)) for name in RESOURCES if name not in own}
     full = _Amounts(texts, _of_pod(task, own, texts), {})
     wanted = _effective(task, full)
@@ -230,7 +230,7 @@ def _fits(task: _Task, requests: Mapping[str, int]) -> bool:
     return any(kind.holds(requests) for kind in task.able)
 
 
-def _own(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
+def _pod_amounts(spec: Mapping[str, Json], resource: Resource) -> tuple[Json, Json] | None:
     """Returns the pod's own request and limit ("" for none) of a resource; None if it states neither."""
     resources = _map(spec.get("resources"))
     request = stated(_map(resources.get("requests")), resource)
@@ -253,21 +253,21 @@ def _of_pod(
     for name in RESOURCES:
         rules = _rules(task, name)
         if name in own:
-            of_pod[name] = _equal(task, own[name], rules)
+            of_pod[name] = _equal_pod_amount(task, own[name], rules)
         else:
             total = _effective(task, _Amounts({name: texts[name]}, {}, {})) or {}
-            of_pod[name] = _covering(name, total.get(name, 0))
+            of_pod[name] = _rounded_up(name, total.get(name, 0))
     return {name: text for name, text in of_pod.items() if text != ""}
 
 
-def _covering(resource: Resource, total: int) -> str:
+def _rounded_up(resource: Resource, total: int) -> str:
     """Returns an amount (millicores or bytes) as a short quantity, memory rounded up to a MiB; "" for 0."""
     if not total:
         return ""
     return show(resource, total if resource == "cpu" else -(-total // 2**20) * 2**20)
 
 
-def _equal(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
+def _equal_pod_amount(task: _Task, own: tuple[Json, Json], rules: AmountRules) -> Json:
     """Returns one amount for the pod's own request and limit.
 
     For a request without a limit, it is at least the sum of the containers' limits and shares of the node.
@@ -289,12 +289,12 @@ def _effective(task: _Task, chosen: _Amounts) -> dict[str, int] | None:
     if task.shape is None:
         return None
     try:
-        return effective_request(_with(task, chosen), Where())
+        return effective_request(_spec_with(task, chosen), Where())
     except ValueError:
         return None
 
 
-def _with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
+def _spec_with(task: _Task, chosen: _Amounts) -> dict[str, Json]:
     by_name = {
         (box.part, box.name): {name: texts[index] for name, texts in chosen.by_resource.items()}
         for index, box in enumerate(task.containers)
