@@ -19,7 +19,7 @@ _WORDS: Mapping[Part, tuple[str, str]] = {
         "fewer kinds of pods, and fewer terms of affinity and spread constraints on them",
     ),
 }
-"""For each part of a decision: text for what it does, and for what the user can make smaller."""
+"""By part of a decision: text that says what took too long, and text that says what the user can reduce."""
 
 
 def took_too_long(passed: DeadlinePassed) -> Response:

@@ -53,8 +53,8 @@ def with_gang_seat(snapshot: Snapshot | None, workload: Workload, obj: Mapping[s
     if is_bare and seats.total >= group.size and _is_full(snapshot, held, obj):
         return _alone(workload, share, group, f"each of the {seats.total} seats of {group.name} has a pod")
     fresh = RESERVATION not in _annotations(obj, ("metadata",))
-    # A pod with a seat is pinned to it, and placeholders are assumed to equal such a pod, so they would be
-    # pinned too.
+    # If members are unknown, the seats of the reservation are used even if the request is unchanged: unknown
+    # members are assumed to equal this pod, which may be pinned to its own seat, and would be pinned too.
     some_absent = sum(own.count for own in share.known_sets) < group.size
     if held.fingerprint == fingerprint(group) and not some_absent and not (fresh and seats.kept):
         return workload

@@ -116,7 +116,7 @@ class WorkloadPlan:
         )
 
     def message(self) -> str:
-        """The planner's message; if the gangs have different decisions, how many of each."""
+        """Returns the planner's message, preceded by the number of gangs per decision if these differ."""
         counts = Counter(placed.answer.decision for placed in self.placed)
         message = self.first.answer.message
         if len(counts) > 1:

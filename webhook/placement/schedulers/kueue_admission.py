@@ -25,7 +25,7 @@ def in_kueues_queue(workload: Workload, seen: SchedulersSeen, operation: str) ->
     """
     if KUEUE not in seen.shown:
         return workload
-    if workload.suspends:  # suspended by Kueue's own webhook, before or after ours
+    if workload.suspends:  # suspended by Kueue's own webhook, called before or after Bayplan's
         return replace(workload, suspended=True, holds=False) if operation == "CREATE" else workload
     if seen.queue_topologies.get(workload.kueue):
         return replace(workload, kueue_places=True)
